@@ -1,0 +1,70 @@
+PYTHON ?= python3
+VENV := .venv
+BIN := $(VENV)/bin
+STAMP := $(VENV)/.stamp
+PIP := $(BIN)/python -m pip --disable-pip-version-check
+PYTEST_ARGS ?=
+
+# Many small problems and several processes at a time: one thread each is fastest.
+TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1
+
+.DEFAULT_GOAL := help
+
+.PHONY: help
+help: ## list the targets
+	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+$(STAMP): pyproject.toml constraints.txt
+	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
+	  echo "atomcast needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) --version 2>&1)." >&2; \
+	  echo "Name another one: make install PYTHON=python3.12" >&2; \
+	  exit 1; }
+	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
+	$(PIP) install --quiet --prefer-binary -c constraints.txt -e '.[dev]'
+	@touch $@
+
+.PHONY: install
+install: $(STAMP) ## create .venv with atomcast and everything needed to work on it
+
+.PHONY: run
+run: install ## run the demo
+	$(BIN)/atomcast demo
+
+.PHONY: test
+test: install ## run the tests (PYTEST_ARGS="-n 0 -k lasso" is passed on)
+	$(TEST_ENV) $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+.PHONY: lint
+lint: install ## check style and types
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+.PHONY: format
+format: install ## format the code and fix what can be fixed
+	$(BIN)/ruff check --fix-only .
+	$(BIN)/ruff format .
+
+.PHONY: bench
+bench: install ## run every benchmark in benchmarks/
+	@set -e; for script in $(sort $(wildcard benchmarks/*.py)); do \
+	  echo "== $$script"; $(BIN)/python $$script; done
+
+.PHONY: examples
+examples: install ## run every example in examples/
+	@set -e; for script in $(sort $(wildcard examples/*.py)); do \
+	  echo "== $$script"; $(BIN)/python $$script; done
+
+.PHONY: constraints
+constraints: ## look for newer versions and write constraints.txt anew
+	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
+	$(PYTHON) -m venv "$$dir"; \
+	"$$dir/bin/python" -m pip install --quiet --prefer-binary -e '.[dev]'; \
+	{ echo "# Versions that are tested together, on Python 3.11 to 3.13. Regenerate with: make constraints"; \
+	  "$$dir/bin/python" -m pip freeze --quiet --exclude-editable; } > "$$dir/constraints.txt"; \
+	cp "$$dir/constraints.txt" constraints.txt
+
+.PHONY: clean
+clean: ## remove the environment and everything generated
+	rm -rf $(VENV) build dist out atomcast-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

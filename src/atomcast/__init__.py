@@ -1,0 +1,55 @@
+"""Fit sparse models whose atoms are spread over a network, sending only the atoms they need."""
+
+from __future__ import annotations
+
+import importlib
+from importlib.metadata import version
+from typing import TYPE_CHECKING, Any
+
+__version__ = version("atomcast")
+
+# Names are imported when they are used: `import atomcast` stays light.
+_HOMES = {
+    "Lasso": "atomcast.estimators.lasso",
+    "LassoCV": "atomcast.estimators.lasso_cv",
+    "lasso_path": "atomcast.estimators.lasso_path",
+    "LocalCluster": "atomcast.cluster.local",
+    "Shards": "atomcast.data.shards",
+    "Solver": "atomcast.solver",
+    "TimeLimit": "atomcast.callbacks",
+    "load_model": "atomcast.model_file",
+    "save_model": "atomcast.model_file",
+}
+
+__all__ = [
+    "Lasso",
+    "LassoCV",
+    "LocalCluster",
+    "Shards",
+    "Solver",
+    "TimeLimit",
+    "__version__",
+    "lasso_path",
+    "load_model",
+    "save_model",
+]
+
+if TYPE_CHECKING:
+    from atomcast.callbacks import TimeLimit
+    from atomcast.cluster.local import LocalCluster
+    from atomcast.data.shards import Shards
+    from atomcast.estimators.lasso import Lasso
+    from atomcast.estimators.lasso_cv import LassoCV
+    from atomcast.estimators.lasso_path import lasso_path
+    from atomcast.model_file import load_model, save_model
+    from atomcast.solver import Solver
+
+
+def __getattr__(name: str) -> Any:
+    if name in _HOMES:
+        return getattr(importlib.import_module(_HOMES[name]), name)
+    raise AttributeError(f"module 'atomcast' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*globals(), *_HOMES])

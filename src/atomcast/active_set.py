@@ -1,0 +1,169 @@
+"""What everybody knows: the atoms broadcast so far, in order, their weights, and the objective.
+
+The log of atoms only grows: an atom whose weight falls to zero stays known, so that none is sent
+twice. `ActiveSet` is the contract that steps rely on; `ExplicitActiveSet` serves atoms that are
+vectors, and other kinds of atoms bring their own.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Sequence
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast.atoms.atom import Atom
+from atomcast.columns import Columns, grown, with_appended
+from atomcast.objectives import Objective
+
+Floats = NDArray[np.float64]
+
+
+class ActiveSet(ABC):
+    """An append-only log of atoms with a weight each, and the objective as a function of these."""
+
+    #: True if the curvature is the same everywhere, so that a Gram matrix can be kept.
+    quadratic: bool
+    #: The combination A alpha of the atoms, where atoms are vectors.
+    image: Floats | None = None
+
+    def __init__(self) -> None:
+        self.ids: list[int] = []
+        self.names: list[str] = []
+        self.position: dict[int, int] = {}
+        self._weights: Floats = np.zeros(16)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    def __contains__(self, id: int) -> bool:
+        return id in self.position
+
+    @property
+    def weights(self) -> Floats:
+        """The weight of each known atom, in order of arrival; changed by `set_weights`, `move`."""
+        return self._weights[: len(self.ids)]
+
+    def append(self, atoms: Sequence[Atom]) -> None:
+        """Add newly received atoms with weight zero."""
+        self._weights = grown(self._weights, len(self.ids), len(self.ids) + len(atoms))
+        for atom in atoms:
+            if atom.id in self.position:
+                raise ValueError(f"atom {atom.id} was broadcast twice")
+            self.position[atom.id] = len(self.ids)
+            self._weights[len(self.ids)] = 0.0
+            self.ids.append(atom.id)
+            self.names.append(atom.name)
+        if atoms:
+            self._store(atoms)
+
+    def support(self) -> tuple[NDArray[np.int64], Floats]:
+        """Global ids and weights of the atoms whose weight is not zero."""
+        used = np.flatnonzero(self.weights)
+        return np.array(self.ids, dtype=np.int64)[used], self.weights[used].copy()
+
+    def clear(self, position: int) -> None:
+        """Set a weight that is zero up to rounding to exactly zero."""
+        self._weights[position] = 0.0
+
+    @abstractmethod
+    def _store(self, atoms: Sequence[Atom]) -> None:
+        """Keep the content of new atoms."""
+
+    @abstractmethod
+    def value(self) -> float:
+        """The objective at the current weights."""
+
+    @abstractmethod
+    def inner(self) -> float:
+        """The product <alpha, grad f(alpha)>."""
+
+    @abstractmethod
+    def scores(self) -> Floats:
+        """The gradient of the objective with respect to each known atom's weight."""
+
+    @abstractmethod
+    def set_weights(self, weights: Floats) -> None:
+        """Replace all weights."""
+
+    @abstractmethod
+    def move(self, change: Floats, step: float) -> None:
+        """Add `step` times a change to the weights."""
+
+    @abstractmethod
+    def search(self, change: Floats, max_step: float) -> float:
+        """Move along a change by the best step in [0, max_step]; returns that step."""
+
+    @abstractmethod
+    def products(self, start: int, stop: int) -> Floats:
+        """Columns start to stop of A'HA, H the curvature at the current weights."""
+
+
+class ExplicitActiveSet(ActiveSet):
+    """Atoms that are vectors of length d, and an objective of their combination z = A alpha."""
+
+    def __init__(self, objective: Objective) -> None:
+        super().__init__()
+        self.objective = objective
+        self.quadratic = objective.quadratic
+        self.columns: Columns | None = None
+        self.image: Floats = np.zeros(objective.d)
+        self._gradient: tuple[Floats, Floats] | None = None
+
+    @property
+    def gradient(self) -> Floats:
+        """The gradient of the objective at the current image, computed once per image."""
+        if self._gradient is None or self._gradient[0] is not self.image:
+            self._gradient = self.image, self.objective.gradient(self.image)
+        return self._gradient[1]
+
+    def _store(self, atoms: Sequence[Atom]) -> None:
+        self.columns = with_appended(self.columns, self.objective.d, atoms)
+
+    def _combined(self, weights: Floats) -> Floats:
+        return np.zeros(self.objective.d) if self.columns is None else self.columns.combine(weights)
+
+    def value(self) -> float:
+        """The objective at the current image."""
+        return self.objective.value(self.image)
+
+    def inner(self) -> float:
+        """The product of image and gradient, which equals <alpha, grad f(alpha)>."""
+        return float(self.image @ self.gradient)
+
+    def scores(self) -> Floats:
+        """The product of each known atom with the gradient."""
+        return np.zeros(0) if self.columns is None else self.columns.scores(self.gradient)
+
+    def set_weights(self, weights: Floats) -> None:
+        """Replace all weights; the image is computed afresh."""
+        self._weights[: len(self.ids)] = weights
+        self.image = self._combined(self.weights)
+
+    def move(self, change: Floats, step: float) -> None:
+        """Add `step` times a change to the weights."""
+        self._shift(change, self._combined(change), step)
+
+    def search(self, change: Floats, max_step: float) -> float:
+        """Move along a change by the best step in [0, max_step]; returns that step."""
+        image_change = self._combined(change)
+        step = self.objective.line_search(self.image, image_change, max_step)
+        self._shift(change, image_change, step)
+        return step
+
+    def _shift(self, change: Floats, image_change: Floats, step: float) -> None:
+        self._weights[: len(self.ids)] += step * change
+        self.image = self.image + step * image_change
+
+    def products(self, start: int, stop: int) -> Floats:
+        """Columns start to stop of A'HA, H the curvature at the current image."""
+        assert self.columns is not None
+        curvature = self.objective.curvature(self.image)
+        block = self.columns.block(start, stop)
+        diagonal = np.asarray(curvature.diagonal)
+        result = self.columns.products(block * (diagonal[:, None] if diagonal.ndim else diagonal))
+        if curvature.rank_one is not None:
+            along = self.columns.scores(curvature.rank_one)
+            result -= np.outer(along, along[start:stop])
+        return result

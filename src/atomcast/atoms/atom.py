@@ -1,0 +1,171 @@
+"""One atom as it travels from its owner to everybody else."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+__all__ = ["MAX_LENGTH", "NO_EXTRAS", "Atom", "same"]
+
+MAX_LENGTH = 2**62  # leaves int64 arithmetic on indices a bit to notice overflow by
+
+NO_EXTRAS: NDArray[np.float64] = np.empty(0, dtype=np.float64)
+NO_EXTRAS.setflags(write=False)  # shared by every atom that has none
+
+
+@dataclass(frozen=True, slots=True, eq=False)
+class Atom:
+    """A vector of length d, dense or sparse, with its global id.
+
+    The constructor checks nothing, because it runs once per atom received; data that comes
+    from a user goes through `Atom.checked`. Compare two atoms with `same`.
+
+    Parameters
+    ----------
+    id : int
+        Global id, the same on every node; not negative.
+    d : int
+        Length of the vector.
+    values : ndarray of float32 or float64, shape (d,) or (nnz,)
+        All values (dense), or the values at `indices` (sparse). Finite, C-contiguous.
+    indices : ndarray of int32 or int64, shape (nnz,), optional
+        Row numbers of `values`, strictly increasing. None means that the atom is dense.
+    extras : ndarray of float64, shape (n_extras,), optional
+        A few further numbers that belong to the atom: a label, a stump's threshold.
+    name : str, optional
+        Name of the feature, where there is one.
+    """
+
+    id: int
+    d: int
+    values: NDArray[np.floating[Any]]
+    indices: NDArray[np.signedinteger[Any]] | None = None
+    extras: NDArray[np.float64] = field(default_factory=lambda: NO_EXTRAS)
+    name: str = ""
+
+    @classmethod
+    def checked(
+        cls,
+        id: int,
+        d: int,
+        values: ArrayLike,
+        indices: ArrayLike | None = None,
+        extras: Iterable[float] | ArrayLike = (),
+        name: str = "",
+    ) -> Atom:
+        """Make an atom of data that may be wrong: convert what is harmless, refuse the rest.
+
+        Values of a type other than float32 or float64 become float64, indices of a type
+        other than int32 or int64 become int64. Parameters as for `Atom`.
+
+        Raises
+        ------
+        ValueError
+            If shapes do not agree, a number is not finite, or indices do not increase.
+        """
+        if not 0 <= id < 2**63:
+            raise ValueError(f"id={id}: expected an integer from 0 to 2**63 - 1.")
+        if not 0 <= d <= MAX_LENGTH:
+            raise ValueError(f"d={d}: expected a length from 0 to 2**62.")
+        checked_values = _finite_vector("values", values, keep=(np.float32, np.float64))
+        checked_indices = None if indices is None else _checked_indices(indices, d)
+        expected = d if checked_indices is None else checked_indices.size
+        if checked_values.size != expected:
+            kind = "a dense atom of length d" if checked_indices is None else "as many indices"
+            raise ValueError(
+                f"values has {checked_values.size} entries, but {kind} needs {expected}. "
+                "Pass all d values, or the nonzero values together with their indices."
+            )
+        checked_extras = _finite_vector("extras", np.asarray(extras), keep=(np.float64,))
+        return cls(int(id), int(d), checked_values, checked_indices, checked_extras, str(name))
+
+    @property
+    def is_sparse(self) -> bool:
+        """Whether only the values at `indices` are stored."""
+        return self.indices is not None
+
+    @property
+    def count(self) -> int:
+        """How many real values it takes to send this atom: the paper's measure of cost."""
+        return self.values.size + self.extras.size
+
+    def dense(self) -> NDArray[np.float64]:
+        """All d values, in an array of its own.
+
+        Returns
+        -------
+        ndarray of float64, shape (d,)
+        """
+        if self.indices is None:
+            return self.values.astype(np.float64)
+        full = np.zeros(self.d)
+        full[self.indices] = self.values
+        return full
+
+    def dot(self, vector: NDArray[np.floating[Any]]) -> float:
+        """Inner product with a dense vector, summed in float64.
+
+        Parameters
+        ----------
+        vector : ndarray, shape (d,)
+        """
+        known = vector if self.indices is None else vector[self.indices]
+        return float(np.dot(self.values.astype(np.float64, copy=False), known))
+
+    def __repr__(self) -> str:
+        kind = "dense" if self.indices is None else f"{self.values.size} nonzeros"
+        name = f", name={self.name!r}" if self.name else ""
+        extras = f", extras={self.extras.tolist()}" if self.extras.size else ""
+        return f"Atom(id={self.id}, d={self.d}, {kind}, {self.values.dtype}{extras}{name})"
+
+
+def same(a: Atom, b: Atom) -> bool:
+    """Whether two atoms are the same bit for bit, types and representation included.
+
+    Stricter than equality of numbers: -0.0 differs from 0.0, float32 from float64, and a
+    dense atom from a sparse one, because nodes that hold such atoms may round differently.
+    """
+    if (a.id, a.d, a.name, a.is_sparse) != (b.id, b.d, b.name, b.is_sparse):
+        return False
+    if not (_same_bits(a.values, b.values) and _same_bits(a.extras, b.extras)):
+        return False
+    return a.indices is None or b.indices is None or _same_bits(a.indices, b.indices)
+
+
+def _same_bits(a: NDArray[Any], b: NDArray[Any]) -> bool:
+    return a.dtype == b.dtype and a.shape == b.shape and a.tobytes() == b.tobytes()
+
+
+def _finite_vector(name: str, given: ArrayLike, keep: tuple[type, ...]) -> NDArray[Any]:
+    """Return a 1-D contiguous array; float64 unless its type is one to keep."""
+    array = np.asarray(given)
+    if array.ndim != 1:
+        raise ValueError(f"{name} has shape {array.shape}: expected one dimension.")
+    if array.dtype.type not in keep or not array.dtype.isnative:
+        if array.size and array.dtype.kind not in "fiub":
+            raise ValueError(f"{name} has dtype {array.dtype}: expected real numbers.")
+        array = array.astype(np.float64)
+    if not np.isfinite(array).all():
+        raise ValueError(f"{name} contains NaN or infinity: impute or drop them before fitting.")
+    return np.ascontiguousarray(array)
+
+
+def _checked_indices(given: ArrayLike, d: int) -> NDArray[Any]:
+    """Return 1-D contiguous indices, int64 unless they are int32; increasing, within d."""
+    array = np.asarray(given)
+    if array.ndim != 1:
+        raise ValueError(f"indices has shape {array.shape}: expected one dimension.")
+    if array.dtype.type not in (np.int32, np.int64) or not array.dtype.isnative:
+        if array.size and array.dtype.kind not in "iu":
+            raise ValueError(f"indices has dtype {array.dtype}: expected integers.")
+        array = array.astype(np.int64)
+    if array.size and not (array[0] >= 0 and array[-1] < d and (array[1:] > array[:-1]).all()):
+        raise ValueError(
+            f"indices must increase strictly from at least 0 to at most d - 1 = {d - 1}: "
+            "sort them and sum duplicates (scipy: matrix.sum_duplicates())."
+        )
+    return np.ascontiguousarray(array)

@@ -1,0 +1,29 @@
+"""The contract of a node's atoms: score them all, hand one out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast.atoms.atom import Atom
+
+if TYPE_CHECKING:
+    from atomcast.replica import Replica
+
+
+class Atoms(Protocol):
+    """What one node holds. It knows its own atoms and the replica, and nothing else."""
+
+    #: Length of an atom, and number of atoms.
+    d: int
+    n: int
+
+    def scores(self, replica: Replica) -> NDArray[np.float64]:
+        """The score a_j . grad g(A alpha) of every atom, shape (n,)."""
+        ...
+
+    def atom(self, j: int, id: int) -> Atom:
+        """The j-th atom as it travels, under its global id."""
+        ...

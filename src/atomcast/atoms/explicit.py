@@ -1,0 +1,107 @@
+"""Atoms that are columns of a matrix, dense or sparse; the matrix is used as it was given."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from atomcast.active_set import ExplicitActiveSet
+from atomcast.atoms.atom import Atom
+from atomcast.atoms.base import Atoms
+from atomcast.data.shards import Shard
+
+if TYPE_CHECKING:
+    from atomcast.replica import Replica
+
+Floats = NDArray[np.float64]
+
+#: Single-precision data is widened in pieces of about this many numbers, which stay in cache.
+PIECE = 1 << 17
+
+
+def gradient_of(replica: Replica) -> Floats:
+    """The gradient that explicit atoms are scored with, shape (d,)."""
+    active = replica.active
+    assert isinstance(active, ExplicitActiveSet)
+    return active.gradient
+
+
+class DenseAtoms:
+    """Columns of a dense array, in single or double precision, in either memory order.
+
+    Products are accumulated in double precision without a double-precision copy of the data.
+    """
+
+    def __init__(self, matrix: NDArray[Any], names: tuple[str, ...] | None = None) -> None:
+        self.matrix = matrix
+        self.names = names
+        self.d, self.n = matrix.shape
+
+    def scores(self, replica: Replica) -> Floats:
+        """The inner product of each column with the gradient, shape (n,)."""
+        return self.products(gradient_of(replica))
+
+    def products(self, vector: Floats) -> Floats:
+        """The inner product of each column with a vector, shape (n,)."""
+        if self.matrix.dtype == np.float64:
+            return vector @ self.matrix
+        result = np.zeros(self.n)
+        if self.matrix.flags.f_contiguous:
+            width = max(PIECE // max(self.d, 1), 1)
+            for j in range(0, self.n, width):
+                part = self.matrix[:, j : j + width].astype(np.float64)
+                result[j : j + width] = vector @ part
+        else:
+            height = max(PIECE // max(self.n, 1), 1)
+            for i in range(0, self.d, height):
+                part = self.matrix[i : i + height].astype(np.float64)
+                result += vector[i : i + height] @ part
+        return result
+
+    def atom(self, j: int, id: int) -> Atom:
+        """The j-th column."""
+        name = "" if self.names is None else self.names[j]
+        return Atom(id, self.d, np.array(self.matrix[:, j]), name=name)
+
+
+class SparseAtoms:
+    """Columns of a compressed sparse matrix (CSC), with 32 or 64 bit indices."""
+
+    def __init__(self, matrix: sparse.csc_array, names: tuple[str, ...] | None = None) -> None:
+        self.matrix = matrix
+        self.names = names
+        self.d, self.n = matrix.shape
+        self._transposed = matrix.T
+
+    def scores(self, replica: Replica) -> Floats:
+        """The inner product of each column with the gradient, shape (n,)."""
+        return self.products(gradient_of(replica))
+
+    def products(self, vector: Floats) -> Floats:
+        """The inner product of each column with a vector, shape (n,)."""
+        result: Floats = self._transposed @ vector
+        return result
+
+    def atom(self, j: int, id: int) -> Atom:
+        """The nonzeros of the j-th column."""
+        part = slice(self.matrix.indptr[j], self.matrix.indptr[j + 1])
+        indices, values = self.matrix.indices[part], self.matrix.data[part]
+        nonzero = values != 0
+        if not nonzero.all():
+            indices, values = indices[nonzero], values[nonzero]
+        if np.any(indices[1:] <= indices[:-1]):  # scipy allows unsorted and repeated entries
+            column = sparse.csc_array((values, indices, [0, len(values)]), shape=(self.d, 1))
+            column.sum_duplicates()
+            indices, values = column.indices, column.data
+        name = "" if self.names is None else self.names[j]
+        return Atom(id, self.d, np.array(values), np.array(indices), name=name)
+
+
+def explicit_atoms(shard: Shard) -> Atoms:
+    """The columns of a node's shard as atoms."""
+    if sparse.issparse(shard.matrix):
+        return SparseAtoms(shard.matrix.tocsc(), shard.names)
+    return DenseAtoms(shard.matrix, shard.names)

@@ -1,0 +1,121 @@
+"""Nodes that live in one process: each scores its own atoms, all of them in one pass.
+
+Simulated nodes often hold parts of one matrix. Scoring the matrix once and then looking at each
+node's own columns gives exactly what the nodes would compute one by one, at the cost of one.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast.atoms.atom import Atom
+from atomcast.atoms.base import Atoms
+from atomcast.protocol import TIE, Ids, Proposals, Request, leaders
+from atomcast.replica import Replica
+
+Floats = NDArray[np.float64]
+
+
+class Fleet:
+    """One or more nodes, the atoms they hold, and who holds which.
+
+    Parameters
+    ----------
+    atoms : Atoms
+        The atoms of all nodes of the fleet.
+    ids : array of shape (n,)
+        Global id of each atom, strictly increasing.
+    owner : array of shape (n,)
+        The node that holds it.
+    nodes : int
+        How many nodes there are in the whole network.
+    """
+
+    def __init__(self, atoms: Atoms, ids: Ids, owner: NDArray[np.int64], nodes: int) -> None:
+        self.atoms = atoms
+        self.ids = ids
+        self.owner = owner
+        self.nodes = nodes
+        self._holders, counts = np.unique(owner, return_counts=True)
+        self._starts = np.concatenate(([0], np.cumsum(counts)[:-1])).astype(np.int64)
+        in_order = bool(np.all(owner[1:] >= owner[:-1]))
+        self._by_owner = None if in_order else np.argsort(owner, kind="stable")
+        self._known = np.zeros(len(ids), dtype=bool)
+        self._log = 0
+        self._known_at: list[int] = []
+        self._local: list[int] = []
+
+    def propose(self, replica: Replica, request: Request) -> Proposals:
+        """The proposals of every node of the fleet, each from its own atoms alone."""
+        self._catch_up(replica)
+        scores = self.atoms.scores(replica)
+        merit = replica.domain.merit(scores)
+        best = self._best(merit)
+        rows = self._candidates(merit, best, request)
+        rows = rows[leaders(merit[rows], self.ids[rows], self.owner[rows], request.count)]
+        return Proposals(
+            node=self.owner[rows],
+            id=self.ids[rows],
+            score=scores[rows],
+            merit=merit[rows],
+            best=best,
+            partial=self._partial_sums(scores, replica) if request.partial_sums else None,
+        )
+
+    def atom(self, id: int) -> Atom:
+        """The atom with this global id, as its owner would send it."""
+        return self.atoms.atom(int(np.searchsorted(self.ids, id)), id)
+
+    def holds(self, id: int) -> bool:
+        """Whether a node of this fleet holds the atom with this global id."""
+        j = int(np.searchsorted(self.ids, id))
+        return j < len(self.ids) and int(self.ids[j]) == id
+
+    def _catch_up(self, replica: Replica) -> None:
+        """Mark the atoms that were broadcast since the last round as known."""
+        for position in range(self._log, len(replica.active)):
+            id = replica.active.ids[position]
+            if self.holds(id):
+                local = int(np.searchsorted(self.ids, id))
+                self._known[local] = True
+                self._local.append(local)
+                self._known_at.append(position)
+        self._log = len(replica.active)
+
+    def _best(self, merit: Floats) -> Floats:
+        best = np.full(self.nodes, -np.inf)
+        if len(merit):
+            if len(self._holders) == 1:
+                best[self._holders[0]] = merit.max()
+            else:
+                sorted_merit = merit if self._by_owner is None else merit[self._by_owner]
+                best[self._holders] = np.maximum.reduceat(sorted_merit, self._starts)
+        return best
+
+    def _candidates(self, merit: Floats, best: Floats, request: Request) -> NDArray[np.int64]:
+        """Rows that may be proposed: the best of each node, or all violators."""
+        if request.known_too and request.count == 1:
+            # Scores that tie with a node's best stay in, for the rule that the smallest id wins.
+            floor = best - 2 * TIE * np.abs(best)
+            level: Floats | float = (
+                float(floor[self._holders[0]]) if len(self._holders) == 1 else floor[self.owner]
+            )
+            return np.flatnonzero((merit >= level) & (merit > request.threshold))
+        eligible = merit > request.threshold
+        if not request.known_too:
+            eligible &= ~self._known
+        rows = np.flatnonzero(eligible)
+        if len(self._holders) == 1 and len(rows) > 4 * request.count:
+            # Sorting all to keep a few would take longer than scoring them did.
+            last = np.partition(merit[rows], -request.count)[-request.count]
+            rows = rows[merit[rows] >= last - 2 * TIE * abs(last)]
+        return rows
+
+    def _partial_sums(self, scores: Floats, replica: Replica) -> Floats:
+        """S_i of Algorithm 3: each node's own part of <alpha, grad f(alpha)>."""
+        weights = replica.active.weights[self._known_at]
+        products = weights * scores[self._local]
+        return np.bincount(
+            self.owner[self._local], products.astype(np.float64), minlength=self.nodes
+        ).astype(np.float64)

@@ -1,0 +1,214 @@
+"""Exact minimisation of a quadratic over the hull of the known vertices.
+
+This is Wolfe's method for the nearest point in a polytope (Math. Programming 11, 1976), in the
+metric of the objective, taking many vertices at a time. It keeps a *corral*: affinely independent
+vertices with positive weights. A Newton step goes to the minimiser over their affine hull; where
+that leaves the hull, the step stops at its border and the vertices that lost their weight are
+dropped. Once the minimiser is inside, every known vertex with a lower slope joins. The method is
+finite, and exact up to rounding.
+
+The l1 ball is the hull of the vertices +-beta a_j and of the origin, so that both domains are one
+case: a solution inside the ball gives the origin a weight.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast.active_set import ActiveSet
+from atomcast.domains import Domain
+from atomcast.gram import Gram, Inverse
+
+Floats = NDArray[np.float64]
+Positions = NDArray[np.int64]
+
+ORIGIN = -1
+
+
+class Corral:
+    """Affinely independent vertices, their weights, and the inverse of their Gram matrix."""
+
+    def __init__(self, domain: Domain, gram: Gram) -> None:
+        self.domain = domain
+        self.gram = gram
+        # A multiple of the all-ones matrix changes nothing where the weights sum to one, and
+        # makes the Gram matrix regular exactly when the vertices are affinely independent.
+        self.shift = 1.0
+        self._clear()
+
+    def _clear(self) -> None:
+        self.position: Positions = np.zeros(0, dtype=np.int64)
+        self.sign: Floats = np.zeros(0)
+        self.share: Floats = np.zeros(0)
+        self.inverse = Inverse()
+
+    def minimise(self, active: ActiveSet, tolerance: float) -> None:
+        """Put the best weights over all known atoms into the active set.
+
+        On return no known vertex promises a decrease (a duality gap within the known atoms) of
+        more than `tolerance`, unless rounding forbids.
+        """
+        self.gram.extend(active)
+        self.restart(active)
+        stalled = 0
+        for _ in range(100 + 10 * len(active)):
+            scores = active.scores()
+            slopes = self._slopes(scores)
+            level = float(self.share @ slopes)
+            joining, sign, joining_slopes = self._violators(scores, level - tolerance)
+            if not len(joining) and float(np.max(level - slopes, initial=0.0)) <= tolerance:
+                return
+            value = active.value()
+            if len(joining):
+                kept = self._append(joining, sign, np.zeros(len(joining)))
+                slopes = np.concatenate([slopes, joining_slopes[kept]])
+            self._descend(slopes)
+            self._publish(active)
+            # Where rounding is all that is left to gain, a few Newton steps polish, then stop.
+            stalled = stalled + 1 if active.value() >= value else 0
+            if stalled == 3:
+                return
+
+    def restart(self, active: ActiveSet) -> None:
+        """Take the corral from the weights of the active set, unless it is already that one."""
+        if len(self.share) and np.array_equal(self._weights(len(active)), active.weights):
+            return
+        self._clear()
+        lengths = np.diag(self.gram.matrix)
+        self.shift = self.domain.scale**2 * float(lengths.mean())
+        support = np.flatnonzero(active.weights)
+        share = np.abs(active.weights[support]) / self.domain.scale
+        sign = np.sign(active.weights[support])
+        rest = max(1.0 - float(share.sum()), 0.0)
+        if self.domain.has_origin and (rest > 0.0 or not len(support)):
+            self._append(np.array([ORIGIN]), np.ones(1), np.array([rest]))
+        if len(support):
+            self._append_dependent(support, sign, share)
+        elif not self.domain.has_origin:
+            first = int(np.argmin(lengths))
+            self._append(np.array([first]), np.ones(1), np.ones(1))
+        self._publish(active)
+
+    # -- vertices ---------------------------------------------------------------------------
+
+    def _products(
+        self, position: Positions, sign: Floats, other: Positions, other_sign: Floats
+    ) -> Floats:
+        """Gram matrix between vertices, with the shift; the origin's products are zero."""
+        scale = self.domain.scale
+        left, right = scale * sign * (position >= 0), scale * other_sign * (other >= 0)
+        products = self.gram.matrix[np.ix_(np.maximum(position, 0), np.maximum(other, 0))]
+        result: Floats = products * left[:, None] * right + self.shift
+        return result
+
+    def _append(self, position: Positions, sign: Floats, share: Floats) -> Positions:
+        """Add vertices to the corral; returns which of them were independent and are in."""
+        across = self._products(self.position, self.sign, position, sign)
+        kept = self.inverse.append(across, self._products(position, sign, position, sign))
+        self.position = np.concatenate([self.position, position[kept]])
+        self.sign = np.concatenate([self.sign, sign[kept]])
+        self.share = np.concatenate([self.share, share[kept]])
+        return kept
+
+    def _append_dependent(self, position: Positions, sign: Floats, share: Floats) -> None:
+        """Add weighted vertices of which some may depend on others, keeping the image.
+
+        Where a vertex is an affine combination of the corral, its weight is moved along that
+        combination until it is used up or one of the corral's own weights is (Caratheodory).
+        """
+        kept = self._append(position, sign, share)
+        for j in np.setdiff1d(np.arange(len(position)), kept):
+            vertex, left = slice(j, j + 1), float(share[j])
+            while left > 0.0:
+                across = self._products(self.position, self.sign, position[vertex], sign[vertex])
+                mix = (self.inverse.matrix @ across)[:, 0]
+                with np.errstate(divide="ignore", invalid="ignore"):
+                    limits = np.where(mix < 0, -self.share / mix, np.inf)
+                amount = min(left, float(limits.min()))
+                self.share = np.maximum(self.share + amount * mix, 0.0)
+                left -= amount
+                if left <= 0.0:
+                    break
+                self.share[np.argmin(limits)] = 0.0
+                self._remove(np.array([np.argmin(limits)]))
+                if len(self._append(position[vertex], sign[vertex], np.array([left]))):
+                    break
+
+    def _remove(self, rows: Positions) -> Positions:
+        order = self.inverse.remove(rows)
+        self.position, self.sign = self.position[order], self.sign[order]
+        self.share = self.share[order]
+        return order
+
+    def _slopes(self, scores: Floats) -> Floats:
+        """The slope of the objective towards each vertex of the corral."""
+        slopes = self.domain.scale * self.sign * scores[np.maximum(self.position, 0)]
+        return np.where(self.position >= 0, slopes, 0.0)
+
+    def _violators(self, scores: Floats, level: float) -> tuple[Positions, Floats, Floats]:
+        """Known vertices outside the corral with a slope below `level`, the steepest first.
+
+        Returns their positions, signs and slopes.
+        """
+        slopes = -self.domain.scale * self.domain.merit(scores)
+        slopes[self.position[self.position >= 0]] = np.inf
+        joining = np.flatnonzero(slopes < level)
+        joining = joining[np.argsort(slopes[joining], kind="stable")]
+        sign, steepness = self.domain.signs(scores[joining]), slopes[joining]
+        if self.domain.has_origin and level > 0.0 and ORIGIN not in self.position:
+            joining = np.append(joining, ORIGIN)
+            sign, steepness = np.append(sign, 1.0), np.append(steepness, 0.0)
+        return joining.astype(np.int64), sign, steepness
+
+    # -- minimisation over the corral -------------------------------------------------------
+
+    def _descend(self, slopes: Floats) -> None:
+        """Newton steps until the minimiser over the affine hull is inside the hull.
+
+        Vertices that lose their weight on the way are held at zero by a correction with their
+        part of the inverse, and leave it only at the end, all at once: a step costs O(k), not
+        O(k^2). For the same reason the Newton direction is updated, not computed again.
+        """
+        inverse = self.inverse.matrix
+        newton, ones = (inverse @ np.column_stack([slopes, np.ones(len(slopes))])).T
+        out = np.zeros(0, dtype=np.int64)
+        for _ in range(2 * len(self.share) + 10):
+            toward, along = self._without(out, newton), self._without(out, ones)
+            level = float(toward.sum() / along.sum())
+            direction = level * along - toward
+            direction[out] = 0.0
+            stuck = np.flatnonzero((self.share <= 0.0) & (direction < 0.0))
+            if len(stuck):
+                out = np.concatenate([out, stuck])
+                continue
+            with np.errstate(divide="ignore", invalid="ignore"):
+                limits = np.where(direction < 0, -self.share / direction, np.inf)
+            step = min(1.0, float(limits.min()))
+            self.share = np.maximum(self.share + step * direction, 0.0)
+            newton = newton + step * direction  # the objective is quadratic
+            if step == 1.0:
+                break
+            leaving = np.flatnonzero(limits <= step)
+            self.share[leaving] = 0.0
+            out = np.concatenate([out, leaving])
+        empty = np.flatnonzero(self.share <= 0.0)
+        if len(empty):
+            self._remove(empty)
+        self.share /= self.share.sum()
+
+    def _without(self, out: Positions, solved: Floats) -> Floats:
+        """Correct a product with the inverse to the inverse without the rows `out`."""
+        if not len(out):
+            return solved
+        side = self.inverse.matrix[:, out]
+        return solved - side @ np.linalg.solve(side[out], solved[out])
+
+    def _weights(self, count: int) -> Floats:
+        weights = np.zeros(count)
+        atoms = self.position >= 0
+        weights[self.position[atoms]] = (self.domain.scale * self.sign * self.share)[atoms]
+        return weights
+
+    def _publish(self, active: ActiveSet) -> None:
+        active.set_weights(self._weights(len(active)))

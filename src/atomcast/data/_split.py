@@ -1,0 +1,199 @@
+"""`Shards.split`: one matrix that is all here, cut up among nodes."""
+
+from __future__ import annotations
+
+import mmap
+import numbers
+import operator
+from collections.abc import Iterable, Sequence
+from typing import Any
+
+import numpy as np
+
+from atomcast.data.matrices import IntArray, Matrix, as_matrix, check_axis, cut, oriented, ready
+from atomcast.data.matrices import take as take_atoms
+from atomcast.data.shards import Shard, Shards, checked_names, contiguous_bounds
+from atomcast.data.tables import is_table, table_names, table_to_matrix
+
+
+class SplitShards(Shards):
+    """Shards cut from one matrix; made by `Shards.split`."""
+
+    kind = "split"
+
+    def __init__(
+        self,
+        X: Any,
+        nodes: int,
+        *,
+        by: str | Sequence[int] = "random",
+        random_state: Any = 0,
+        names: Iterable[str] | None = None,
+    ) -> None:
+        if is_table(X):
+            names = table_names(X) if names is None else names
+            X = table_to_matrix(X)
+        self._matrix: Matrix = as_matrix(X)
+        self._nodes = _checked_nodes(nodes)
+        self._names = None if names is None else checked_names(names, self._matrix.shape[1])
+        self._by = by if isinstance(by, str) else _checked_sizes(by, self._nodes, self._matrix)
+        if isinstance(by, str) and by not in ("random", "contiguous"):
+            raise ValueError(
+                f'by={by!r} is not accepted: use "random", "contiguous" or a sequence of sizes, '
+                "one per node"
+            )
+        self._seed = _fixed_seed(random_state)
+        self._oriented: dict[int, Matrix] = {}
+        self._assignments: dict[int, IntArray] = {}
+
+    def __repr__(self) -> str:
+        rows, columns = self._matrix.shape
+        return f"Shards.split(X of {rows} x {columns}, nodes={self._nodes}, by={self._by!r})"
+
+    @property
+    def nodes(self) -> int:
+        return self._nodes
+
+    @property
+    def matrix(self) -> Matrix:
+        return self._matrix
+
+    def column_names(self, axis: int = 1) -> tuple[str, ...] | None:
+        check_axis(axis)
+        return self._names
+
+    def count(self, axis: int = 1) -> int:
+        check_axis(axis)
+        return int(self._matrix.shape[axis])
+
+    def rows(self, axis: int = 1) -> int:
+        check_axis(axis)
+        return int(self._matrix.shape[1 - axis])
+
+    def assignment(self, axis: int = 1) -> IntArray:
+        n = self.count(axis)
+        if axis not in self._assignments:
+            if self._by == "random":
+                owners = np.random.default_rng(self._seed).integers(self._nodes, size=n)
+            else:
+                owners = np.repeat(np.arange(self._nodes), np.diff(self._bounds(axis)))
+            owners.flags.writeable = False  # it is handed out, and every shard depends on it
+            self._assignments[axis] = owners
+        return self._assignments[axis]
+
+    def shard(self, i: int, axis: int = 1) -> Shard:
+        self._check_node(i)
+        ids = self._ids(i, axis)
+        if axis not in self._oriented:
+            self._oriented[axis] = oriented(self._matrix, axis)
+        X = self._oriented[axis]
+        if len(ids) == 0:
+            block = cut(X, 0, 0, axis)
+        elif ids[-1] - ids[0] + 1 == len(ids):
+            block = cut(X, int(ids[0]), int(ids[-1]) + 1, axis)
+        else:
+            block = take_atoms(X, ids, axis)
+        names = None
+        if self._names is not None and axis == 1:
+            names = tuple(self._names[j] for j in ids)
+        return Shard(ready(block), ids, names, f"shard {i}")
+
+    def _ids(self, i: int, axis: int) -> IntArray:
+        if self._by == "random":
+            return np.flatnonzero(self.assignment(axis) == i)
+        start, stop = self._bounds(axis)[i : i + 2]
+        return np.arange(start, stop, dtype=np.int64)
+
+    def _bounds(self, axis: int) -> IntArray:
+        n = self.count(axis)
+        if self._by == "contiguous":
+            # As numpy.array_split: the first n % nodes blocks have one atom more.
+            small, larger = divmod(n, self._nodes)
+            return contiguous_bounds([small + 1] * larger + [small] * (self._nodes - larger))
+        bounds = contiguous_bounds([int(size) for size in self._by])
+        if bounds[-1] != n:
+            word = "columns" if axis == 1 else "rows"
+            raise ValueError(
+                f"by={list(self._by)} adds up to {bounds[-1]}, but X has {n} {word}, which are "
+                f"the atoms here (axis={axis}): give sizes, one per node, that add up to {n}"
+            )
+        return bounds
+
+    def __getstate__(self) -> dict[str, Any]:
+        # Caches are left out: they can be made again, and the converted matrix is as large as X.
+        state = {**self.__dict__, "_oriented": {}, "_assignments": {}}
+        state["_matrix"] = _map_reference(self._matrix) or self._matrix
+        return state
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        if isinstance(state["_matrix"], dict):
+            state["_matrix"] = np.memmap(**state["_matrix"])
+        self.__dict__.update(state)
+
+
+def _checked_nodes(nodes: int) -> int:
+    if isinstance(nodes, bool) or not isinstance(nodes, numbers.Integral):
+        raise TypeError(f"nodes={nodes!r} is not accepted: give a whole number of nodes, e.g. 10")
+    if nodes < 1:
+        raise ValueError(f"nodes={nodes} is not accepted: at least 1 node must hold the atoms")
+    return int(nodes)
+
+
+def _checked_sizes(sizes: Sequence[int], nodes: int, X: Matrix) -> tuple[int, ...]:
+    try:
+        result = tuple(operator.index(size) for size in sizes)
+    except TypeError:
+        raise TypeError(
+            f'by={sizes!r} is not accepted: use "random", "contiguous" or a sequence of whole '
+            "numbers, one per node"
+        ) from None
+    if len(result) != nodes:
+        raise ValueError(
+            f"by has {len(result)} sizes, but nodes={nodes}: give one size per node "
+            "(0 for an empty shard)"
+        )
+    if min(result) < 0:
+        raise ValueError(f"by={list(result)} has a negative size: sizes are 0 or more")
+    if sum(result) not in X.shape:
+        raise ValueError(
+            f"by={list(result)} adds up to {sum(result)}, but X has {X.shape[1]} columns and "
+            f"{X.shape[0]} rows: sizes must add up to the number of atoms"
+        )
+    return result
+
+
+def _fixed_seed(random_state: Any) -> Any:
+    """Return a seed that gives the same assignment whenever, and in whichever copy, it is used."""
+    if random_state is None:
+        return np.random.SeedSequence().entropy
+    if isinstance(random_state, np.random.Generator):
+        return int(random_state.integers(2**63))
+    if isinstance(random_state, np.random.RandomState):
+        return int(random_state.randint(2**31 - 1))
+    try:
+        np.random.default_rng(random_state)
+    except (TypeError, ValueError) as error:
+        raise type(error)(
+            f"random_state={random_state!r} is not accepted ({error}): give a whole number, "
+            "None or a numpy Generator"
+        ) from None
+    return random_state
+
+
+def _map_reference(X: Matrix) -> dict[str, Any] | None:
+    """Return how to open a memory-mapped file again, or None if `X` is not exactly one.
+
+    Pickled by value, a memory-map would travel as a copy of the whole file. Copy-on-write maps
+    travel by value because the file lacks their changes.
+    """
+    if not isinstance(X, np.memmap) or not isinstance(X.base, mmap.mmap) or X.mode == "c":
+        return None
+    order = "C"
+    return {
+        "filename": X.filename,
+        "dtype": X.dtype,
+        "mode": "r",
+        "offset": X.offset,
+        "shape": X.shape,
+        "order": order,
+    }

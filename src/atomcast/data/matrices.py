@@ -1,0 +1,136 @@
+"""Cutting dense and sparse matrices along either axis without copying more than is needed."""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+Matrix: TypeAlias = Any
+"""A 2-D numpy array (memory-maps included) or a scipy sparse matrix or array.
+
+scipy ships no type hints, so a type checker cannot be told more than this.
+"""
+
+IntArray: TypeAlias = NDArray[np.int64]
+
+
+def check_axis(axis: int) -> None:
+    """Refuse anything but 0 (atoms are rows) and 1 (atoms are columns)."""
+    if axis not in (0, 1):
+        raise ValueError(
+            f"axis={axis!r} is not accepted: use axis=1 if the atoms are the columns (features) "
+            "or axis=0 if they are the rows (examples)"
+        )
+
+
+def as_matrix(X: Any, *, parameter: str = "X") -> Matrix:
+    """Return `X` as a 2-D numeric array or sparse matrix, uncopied where that is possible.
+
+    Parameters
+    ----------
+    X : array-like or scipy sparse of shape (rows, columns)
+    parameter : str
+        How messages call `X`.
+
+    Returns
+    -------
+    Matrix
+        `X` itself if it is a numpy array (memory-maps stay memory-maps) or sparse.
+    """
+    if isinstance(X, np.ma.MaskedArray):
+        raise TypeError(
+            f"{parameter} is a masked array, whose mask would be ignored: "
+            f"fill the masked entries first, e.g. {parameter}.filled(0.0)"
+        )
+    if not sparse.issparse(X) and (not isinstance(X, np.ndarray) or isinstance(X, np.matrix)):
+        X = np.asarray(X)
+    if X.ndim != 2:
+        raise ValueError(
+            f"{parameter} has {X.ndim} dimension(s), shape {X.shape}, but a matrix with 2 is "
+            f"needed: reshape a single column with {parameter}.reshape(-1, 1)"
+        )
+    if X.dtype.kind not in "biuf":
+        raise ValueError(
+            f"{parameter} has dtype {X.dtype}, but real numbers are needed "
+            "(float32 and float64 are kept; booleans and integers become float64): "
+            "encode other values as numbers first"
+        )
+    return X
+
+
+def oriented(X: Matrix, axis: int) -> Matrix:
+    """Return `X` in the layout whose atoms can be cut out: CSC for columns, CSR for rows.
+
+    A dense matrix, or a sparse one in that layout, is returned as it is; any other sparse layout
+    costs one converted copy (in which scipy may make int32 of int64 indices).
+    """
+    if not sparse.issparse(X):
+        return X
+    return X.asformat("csc" if axis == 1 else "csr")
+
+
+def cut(X: Matrix, start: int, stop: int, axis: int) -> Matrix:
+    """Return atoms `start` to `stop - 1` of an `oriented` matrix, sharing its memory."""
+    if not sparse.issparse(X):
+        return X[:, start:stop] if axis == 1 else X[start:stop]
+    first, last = X.indptr[start], X.indptr[stop]
+    indptr = X.indptr[start : stop + 1] - first
+    return _like(X, X.data[first:last], X.indices[first:last], indptr, stop - start, axis)
+
+
+def take(X: Matrix, ids: IntArray, axis: int) -> Matrix:
+    """Return a copy of the atoms `ids` of an `oriented` matrix, in that order."""
+    if not sparse.issparse(X):
+        return X[:, ids] if axis == 1 else X[ids]
+    # Written out because scipy's own fancy indexing may change the integer type of the indices.
+    starts = X.indptr[ids].astype(np.int64)
+    lengths = X.indptr[ids + 1] - starts
+    bounds = np.concatenate(([0], np.cumsum(lengths)))
+    positions = np.repeat(starts - bounds[:-1], lengths) + np.arange(bounds[-1])
+    indptr = bounds.astype(X.indptr.dtype)
+    return _like(X, X.data[positions], X.indices[positions], indptr, len(ids), axis)
+
+
+def ready(block: Matrix) -> Matrix:
+    """Return a block in the form every node may rely on.
+
+    float32 and float64 in native byte order are kept, all other numbers become float64 (float16:
+    float32). Sparse blocks have sorted, unique indices. A block that is so already is not copied.
+    """
+    dtype = _float_type(block.dtype)
+    if not sparse.issparse(block):
+        return block if block.dtype == dtype and block.dtype.isnative else block.astype(dtype)
+    axis = 1 if block.format == "csc" else 0
+    if block.dtype != dtype or not block.dtype.isnative:
+        values = block.data.astype(dtype)
+        block = _like(block, values, block.indices, block.indptr, block.shape[axis], axis)
+    if not block.has_canonical_format:
+        # A copy, because summing in place would change the user's own matrix.
+        block = block.copy()
+        block.sum_duplicates()
+    return block
+
+
+def _float_type(dtype: np.dtype[Any]) -> np.dtype[Any]:
+    if dtype.kind == "f" and dtype.itemsize <= 4:
+        return np.dtype(np.float32)
+    return np.dtype(np.float64)
+
+
+def _like(
+    X: Matrix,
+    data: NDArray[Any],
+    indices: NDArray[Any],
+    indptr: NDArray[Any],
+    atoms: int,
+    axis: int,
+) -> Matrix:
+    """Build a compressed matrix of the class of `X` around the given arrays themselves."""
+    shape = (X.shape[0], atoms) if axis == 1 else (atoms, X.shape[1])
+    out = type(X)(shape, dtype=data.dtype)
+    # Set afterwards: the constructor would check, and perhaps narrow and copy, the index arrays.
+    out.data, out.indices, out.indptr = data, indices, indptr
+    return out

@@ -1,0 +1,68 @@
+"""What a reader returns: a part of the data, or a description of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from numpy.typing import NDArray
+
+from atomcast.data.matrices import Matrix
+
+DEFAULT_ROW_IDS = "row_id"
+"""Column taken as row ids when the user names none."""
+
+
+@dataclass(frozen=True, eq=False)
+class Part:
+    """The content of one file.
+
+    Attributes
+    ----------
+    matrix : ndarray, memory-map or scipy sparse of shape (rows, columns)
+    names : tuple of str or None
+        Names of the columns, if the file has them.
+    row_ids : array of shape (rows,) or None
+        Ids of the rows, if the file has them.
+    """
+
+    matrix: Matrix
+    names: tuple[str, ...] | None = None
+    row_ids: NDArray[Any] | None = None
+
+
+@dataclass(frozen=True)
+class PartInfo:
+    """What can be known of a file without loading its values."""
+
+    rows: int
+    columns: int
+    names: tuple[str, ...] | None = None
+
+
+class ReadOptions(NamedTuple):
+    """What a user may say about files; see `Shards.files`."""
+
+    row_ids: str | None = None
+    n_features: int | None = None
+
+
+@dataclass(frozen=True)
+class Format:
+    """How to read one kind of file: a function each for everything, the shape, the row ids."""
+
+    title: str
+    read: Callable[[Path, ReadOptions], Part]
+    describe: Callable[[Path, ReadOptions], PartInfo]
+    row_ids: Callable[[Path, ReadOptions], NDArray[Any] | None]
+
+
+def refuse_row_ids(options: ReadOptions, title: str) -> None:
+    """Raise ValueError if row ids are asked of a format that has no place for them."""
+    if options.row_ids is not None:
+        raise ValueError(
+            f"row_ids={options.row_ids!r} was given, but {title} files have no named columns: "
+            "leave row_ids out, or use .parquet, .csv or .npz files"
+        )

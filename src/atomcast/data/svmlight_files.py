@@ -1,0 +1,44 @@
+"""Reading svmlight / LIBSVM text files: a label, then index:value pairs, on every line."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast.data.matrices import Matrix
+from atomcast.data.parts import Format, Part, PartInfo, ReadOptions, refuse_row_ids
+
+
+def load_svmlight(path: Path, n_features: int | None = None) -> tuple[Matrix, NDArray[np.float64]]:
+    """Return the matrix (CSR, rows x columns) and the labels (rows,) of a svmlight file."""
+    from sklearn.datasets import load_svmlight_file
+
+    X, y = load_svmlight_file(str(path), n_features=n_features)
+    # scikit-learn reads 64-bit indices, which liblinear, libsvm and others refuse.
+    if max(X.nnz, *X.shape) <= np.iinfo(np.int32).max:
+        X.indices = X.indices.astype(np.int32)
+        X.indptr = X.indptr.astype(np.int32)
+    return X, y
+
+
+def _read(path: Path, options: ReadOptions) -> Part:
+    refuse_row_ids(options, "svmlight")
+    X, _ = load_svmlight(path, options.n_features)
+    return Part(X)
+
+
+def _describe(path: Path, options: ReadOptions) -> PartInfo:
+    # The format says neither of the two numbers, so the whole file has to be read.
+    rows, columns = _read(path, options).matrix.shape
+    return PartInfo(int(rows), int(columns))
+
+
+def _row_ids(path: Path, options: ReadOptions) -> NDArray[Any] | None:
+    refuse_row_ids(options, "svmlight")
+    return None
+
+
+SVMLIGHT = Format("svmlight", _read, _describe, _row_ids)

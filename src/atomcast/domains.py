@@ -1,0 +1,91 @@
+"""The sets that weights live in: which atom is best, and how far from optimal we are.
+
+A domain is the convex hull of its vertices, and every vertex is a multiple of a single atom
+(Algorithm 2 of the paper). That is all the loop needs: the linear minimiser over the domain is
+the vertex of the atom with the largest *merit*, and the duality gap follows from that merit.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast._checks import check_positive
+
+Floats = NDArray[np.float64]
+
+
+@runtime_checkable
+class Domain(Protocol):
+    """A convex set whose vertices are multiples of single atoms."""
+
+    #: A vertex is `scale` times an atom, up to its sign.
+    scale: float
+    #: True if the origin belongs to the set: the run then starts there, and may return to it.
+    has_origin: bool
+    #: True if an atom may enter with either sign.
+    signed: bool
+
+    def merit(self, scores: Floats) -> Floats:
+        """How much each atom promises: minus its linear cost as a vertex, divided by `scale`."""
+        ...
+
+    def signs(self, scores: Floats) -> Floats:
+        """The sign with which each atom would enter, given its score."""
+        ...
+
+
+@dataclass(frozen=True)
+class L1Ball:
+    """Weights with absolute values that sum to at most `beta` (problem (1) of the paper)."""
+
+    beta: float
+    has_origin = True
+    signed = True
+
+    def __post_init__(self) -> None:
+        check_positive("beta", self.beta, "the radius of the l1 ball")
+
+    @property
+    def scale(self) -> float:
+        """The radius of the ball."""
+        return float(self.beta)
+
+    def merit(self, scores: Floats) -> Floats:
+        """The absolute value of each score."""
+        return np.abs(scores)
+
+    def signs(self, scores: Floats) -> Floats:
+        """Against the gradient; an atom with score zero counts as positive."""
+        return np.where(scores > 0, -1.0, 1.0)
+
+
+@dataclass(frozen=True)
+class Simplex:
+    """Nonnegative weights that sum to one."""
+
+    has_origin = False
+    signed = False
+    scale = 1.0
+
+    def merit(self, scores: Floats) -> Floats:
+        """Minus each score."""
+        return np.negative(scores)
+
+    def signs(self, scores: Floats) -> Floats:
+        """Always positive."""
+        return np.ones_like(scores)
+
+
+def duality_gap(domain: Domain, inner: float, best_merit: float) -> float:
+    """The gap <alpha - s, grad f(alpha)> of Algorithm 1, from <alpha, grad f> and the best merit.
+
+    It bounds f(alpha) - f* for every feasible alpha. On a ball the origin is feasible too, so the
+    linear minimum is never above zero.
+    """
+    if domain.has_origin:
+        best_merit = max(best_merit, 0.0)
+    return max(inner + domain.scale * best_merit, 0.0)

@@ -1,0 +1,54 @@
+"""What estimators accept as data, turned into shards."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_array, column_or_1d, validate_data
+
+from atomcast.cluster.local import LocalCluster, as_cluster
+from atomcast.data.shards import Shards
+
+FORMATS = {"accept_sparse": ["csc", "csr"], "dtype": [np.float64, np.float32]}
+
+
+def features_and_target(
+    estimator: Any, X: Any, y: Any, cluster: Any
+) -> tuple[Shards, NDArray[np.float64], Any]:
+    """Check the data of a regressor; returns the features in shards, the target, the cluster.
+
+    Features that are already `Shards` are taken as they are; the nodes check them on loading.
+    """
+    if not isinstance(X, Shards):
+        X, y = validate_data(estimator, X, y, y_numeric=True, **FORMATS)
+        cluster = as_cluster(cluster)
+        names = getattr(estimator, "feature_names_in_", None)
+        return Shards.split(X, cluster.nodes, names=names), y.astype(np.float64), cluster
+    if y is None:
+        raise ValueError("y is missing: the target must be known to every node")
+    y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
+    estimator.n_features_in_ = X.count()
+    if X.names is not None:
+        estimator.feature_names_in_ = np.array(X.names, dtype=object)
+    elif hasattr(estimator, "feature_names_in_"):
+        del estimator.feature_names_in_
+    return X, y, LocalCluster(X.nodes) if cluster is None else as_cluster(cluster)
+
+
+def linear_prediction(estimator: Any, X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The product X coef of new data, which may again be in shards."""
+    if not isinstance(X, Shards):
+        X = validate_data(estimator, X, reset=False, **FORMATS)
+        return np.asarray(X @ coef, dtype=np.float64)
+    if X.count() != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {X.count()} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input"
+        )
+    total = np.zeros(X.rows())
+    for i in range(X.nodes):
+        shard = X.shard(i)
+        total += shard.matrix @ coef[shard.ids]
+    return total

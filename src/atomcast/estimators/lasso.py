@@ -1,0 +1,143 @@
+"""Lasso regression with features spread over a network."""
+
+from __future__ import annotations
+
+import warnings
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.exceptions import ConvergenceWarning
+from sklearn.utils.validation import check_is_fitted
+
+from atomcast.domains import L1Ball
+from atomcast.estimators.inputs import features_and_target, linear_prediction
+from atomcast.objectives import SquaredError
+from atomcast.problem import explicit_problem
+from atomcast.result import Result
+from atomcast.solver import Solver, as_solver
+
+
+class SparseLinearModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+    """What fitted l1-constrained regressors have in common."""
+
+    coef_: NDArray[np.float64]
+    intercept_: float
+    result_: Result
+    n_features_in_: int
+
+    def predict(self, X: Any) -> NDArray[np.float64]:
+        """Predict the target.
+
+        Parameters
+        ----------
+        X : array, scipy sparse matrix, DataFrame or Shards of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        return linear_prediction(self, X, self.coef_) + self.intercept_
+
+    @property
+    def sparse_coef_(self) -> sparse.csr_array:
+        """The coefficients as a sparse row, shape (1, n_features)."""
+        return sparse.csr_array(self.coef_[np.newaxis, :])
+
+    def _keep(self, result: Result, objective: SquaredError) -> None:
+        """Take the fitted attributes from a result."""
+        assert result.image is not None
+        self.result_ = result
+        self.coef_ = result.weights
+        self.intercept_ = objective.intercept(result.image)
+        self.dual_gap_ = result.gap
+        self.n_iter_ = result.rounds
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
+
+
+class Lasso(SparseLinearModel):
+    """Least squares with an l1 constraint, for features that are spread over a network.
+
+    Minimises ``||y - X w - b||^2`` subject to ``||w||_1 <= beta`` by distributed Frank-Wolfe:
+    every node keeps its own features, and only the features that the model needs are broadcast.
+
+    Parameters
+    ----------
+    beta : float, default=1.0
+        Radius of the l1 ball: the larger, the more features.
+    fit_intercept : bool, default=True
+        Whether to fit an unconstrained constant b. Sparse data stays sparse.
+    cluster : None, int or cluster, default=None
+        Where the features are: None is one node, an int so many nodes simulated in this process.
+    solver : None, str or Solver, default=None
+        How to fit: None is the corrective step to a relative gap of 1e-4, a str names a step.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+    intercept_ : float
+    result_ : Result
+        Objective, certified gap, trace, and the ledger of what was sent.
+    dual_gap_ : float
+        A bound on how far the objective is from its optimum.
+    n_iter_ : int
+        Rounds taken.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from atomcast import Lasso
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = Lasso(beta=1000.0, cluster=5).fit(X, y)
+    >>> model.result_.status
+    'optimal'
+    """
+
+    def __init__(
+        self,
+        beta: float = 1.0,
+        *,
+        fit_intercept: bool = True,
+        cluster: Any = None,
+        solver: str | Solver | None = None,
+    ) -> None:
+        self.beta = beta
+        self.fit_intercept = fit_intercept
+        self.cluster = cluster
+        self.solver = solver
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array, scipy sparse matrix, DataFrame or Shards of shape (n_samples, n_features)
+            Used as it is, in single or double precision.
+        y : array of shape (n_samples,)
+            The target, known to every node.
+        """
+        domain = L1Ball(self.beta)
+        solver = as_solver(self.solver)
+        shards, y, cluster = features_and_target(self, X, y, self.cluster)
+        objective = SquaredError(y, self.fit_intercept)
+        self._keep(solver.solve(explicit_problem(objective, domain), shards, cluster), objective)
+        warn_unless_converged(self.result_, solver)
+        return self
+
+
+def warn_unless_converged(result: Result, solver: Solver) -> None:
+    """Warn, as scikit-learn does, if the rounds were used up before the tolerance was reached."""
+    if result.status == "max_rounds":
+        warnings.warn(
+            f"the relative gap is {result.relative_gap:.2g} after {result.rounds} rounds, above "
+            f"tol={solver.tol:.2g}: raise max_rounds or tol",
+            ConvergenceWarning,
+            stacklevel=3,
+        )

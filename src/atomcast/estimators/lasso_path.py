@@ -1,0 +1,137 @@
+"""Lasso solutions along a path of radii, each warm-started from the one before."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, NamedTuple
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from sklearn.base import BaseEstimator
+
+from atomcast._checks import check_positive
+from atomcast.data.shards import Shards
+from atomcast.domains import L1Ball
+from atomcast.estimators.inputs import features_and_target
+from atomcast.objectives import SquaredError
+from atomcast.problem import explicit_problem
+from atomcast.result import Result
+from atomcast.solver import Solver, as_solver
+
+Floats = NDArray[np.float64]
+
+#: The automatic path ends where doubling the radius explains less than this share of the target.
+WORTHWHILE = 1e-3
+
+
+class Path(NamedTuple):
+    """Solutions along a path.
+
+    Parameters
+    ----------
+    betas : array of shape (n_betas,)
+    coefs : array of shape (n_features, n_betas)
+    intercepts : array of shape (n_betas,)
+    dual_gaps : array of shape (n_betas,)
+    results : list of Result
+        They share one ledger: what was sent for one radius is known at the next.
+    """
+
+    betas: Floats
+    coefs: Floats
+    intercepts: Floats
+    dual_gaps: Floats
+    results: list[Result]
+
+
+def lasso_path(
+    X: Any,
+    y: Any,
+    *,
+    betas: ArrayLike | None = None,
+    n_betas: int = 30,
+    fit_intercept: bool = True,
+    cluster: Any = None,
+    solver: str | Solver | None = None,
+) -> Path:
+    """Fit the lasso for several radii, in rising order, without sending any feature twice.
+
+    Parameters
+    ----------
+    X : array, scipy sparse matrix, DataFrame or Shards of shape (n_samples, n_features)
+    y : array of shape (n_samples,)
+    betas : array of shape (n_betas,), optional
+        The radii; by default `n_betas` of them, geometrically spaced, up to where a larger radius
+        hardly changes the fit.
+    fit_intercept, cluster, solver
+        As for `Lasso`.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from atomcast import lasso_path
+    >>> path = lasso_path(*load_diabetes(return_X_y=True), betas=[10, 100, 1000])
+    >>> path.coefs.shape
+    (10, 3)
+    """
+    shards, y, cluster = features_and_target(BaseEstimator(), X, y, cluster)
+    objective = SquaredError(y, fit_intercept)
+    if betas is None:
+        betas = default_betas(shards, objective, n_betas, cluster)
+    radii = checked_betas(betas)
+    results = list(results_along(shards, objective, radii, cluster, as_solver(solver)))
+    return Path(
+        radii,
+        np.column_stack([result.weights for result in results]),
+        np.array([objective.intercept(np.asarray(result.image)) for result in results]),
+        np.array([result.gap for result in results]),
+        results,
+    )
+
+
+def results_along(
+    shards: Shards, objective: SquaredError, betas: Floats, cluster: Any, solver: Solver
+) -> Iterator[Result]:
+    """A result for each radius, in order."""
+    problems = (explicit_problem(objective, L1Ball(float(beta))) for beta in betas)
+    return iter(solver.solve_path(problems, shards, cluster))
+
+
+def checked_betas(betas: ArrayLike) -> Floats:
+    """The radii in rising order, or an error if one of them is not a positive number."""
+    radii = np.sort(np.atleast_1d(np.asarray(betas, dtype=np.float64)))
+    if radii.ndim != 1 or not len(radii):
+        raise ValueError(f"betas must be a list of one or more radii, got {betas!r}")
+    for beta in radii:
+        check_positive("betas", float(beta), "each a radius of the l1 ball")
+    return radii
+
+
+def default_betas(shards: Shards, objective: SquaredError, count: int, cluster: Any) -> Floats:
+    """Radii from one that admits hardly anything to one that hardly constrains.
+
+    The radius doubles from a small one until that no longer pays, as measured by the fit itself.
+    """
+    solver = Solver(tol=1e-3)
+    smallest = 1e-3
+    scale = _first_radius(shards, objective, cluster)
+    if scale == 0.0:  # nothing to explain: any radius gives the same model
+        return np.geomspace(smallest, 1.0, count)
+    total = objective.value(np.zeros(objective.d))
+    before = np.inf
+    doubling = scale * 2.0 ** np.arange(60)
+    for result in results_along(shards, objective, doubling, cluster, solver):
+        largest = float(np.abs(result.atom_weights).sum())
+        if before - result.objective < WORTHWHILE * total:
+            break
+        before = result.objective
+    return np.geomspace(min(smallest * largest, scale), largest, count)
+
+
+def _first_radius(shards: Shards, objective: SquaredError, cluster: Any) -> float:
+    """The radius at which the best single feature is fitted without a constraint."""
+    first = Solver(step="line-search", max_rounds=1)
+    problem = explicit_problem(objective, L1Ball(1e12))
+    result = first.solve(problem, shards, cluster)
+    weights = [abs(weight) for weight in result.atom_weights]
+    return float(max(weights, default=0.0))

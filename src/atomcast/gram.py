@@ -1,0 +1,123 @@
+"""The Gram matrix of the known atoms, and the inverse of a part of it, both updated in place."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from atomcast.active_set import ActiveSet
+
+Floats = NDArray[np.float64]
+Positions = NDArray[np.int64]
+
+#: A direction that keeps less than this share of its squared length counts as dependent.
+DEPENDENT = 1e-11
+
+
+class Gram:
+    """The products A' H A of the known atoms under a fixed curvature H; grows with the atoms."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._buffer = np.empty((0, 0))
+
+    @property
+    def matrix(self) -> Floats:
+        """The Gram matrix, shape (count, count)."""
+        return self._buffer[: self.count, : self.count]
+
+    def extend(self, active: ActiveSet) -> None:
+        """Add the rows and columns of the atoms that have come since the last call."""
+        old, new = self.count, len(active)
+        if old == new:
+            return
+        if new > len(self._buffer):
+            larger = np.empty((max(new, 2 * len(self._buffer), 64),) * 2)
+            larger[:old, :old] = self.matrix
+            self._buffer = larger
+        products = active.products(old, new)
+        self._buffer[:new, old:new] = products
+        self._buffer[old:new, :old] = products[:old].T
+        self.count = new
+
+
+class Inverse:
+    """The inverse of a positive definite matrix that gains and loses rows, in O(k^2) for each."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._buffer = np.empty((0, 0))
+
+    @property
+    def matrix(self) -> Floats:
+        """The inverse, shape (size, size)."""
+        return self._buffer[: self.size, : self.size]
+
+    def _resize(self, size: int) -> None:
+        if size > len(self._buffer):
+            larger = np.empty((max(size, 2 * len(self._buffer), 64),) * 2)
+            larger[: self.size, : self.size] = self.matrix
+            self._buffer = larger
+        self.size = size
+
+    def append(self, across: Floats, corner: Floats) -> Positions:
+        """Add rows to the matrix: products with the old rows, and among themselves.
+
+        Returns which of the new rows, in order, were independent of the others and added.
+
+        Parameters
+        ----------
+        across : array of shape (size, m)
+        corner : array of shape (m, m)
+        """
+        old = self.size
+        projected = self.matrix @ across
+        schur = corner - across.T @ projected
+        kept = independent_rows(schur, np.diag(corner))
+        if len(kept) < len(schur):
+            schur, projected = schur[np.ix_(kept, kept)], projected[:, kept]
+        if not len(kept):
+            return kept
+        corner_inverse = linalg.inv(schur, check_finite=False)
+        corner_inverse = 0.5 * (corner_inverse + corner_inverse.T)
+        side = projected @ corner_inverse
+        self._resize(old + len(kept))
+        self._buffer[:old, :old] += side @ projected.T
+        self._buffer[:old, old : self.size] = -side
+        self._buffer[old : self.size, :old] = -side.T
+        self._buffer[old : self.size, old : self.size] = corner_inverse
+        return kept
+
+    def remove(self, rows: Positions) -> Positions:
+        """Remove rows; returns the order in which the remaining ones now stand."""
+        order = np.arange(self.size)
+        last = self.size
+        for row in np.sort(rows)[::-1]:
+            last -= 1
+            if row != last:  # swap to the end: O(k), where closing the hole would be O(k^2)
+                swap = [row, last]
+                self._buffer[swap, : self.size] = self._buffer[swap[::-1], : self.size]
+                self._buffer[: self.size, swap] = self._buffer[: self.size, swap[::-1]]
+                order[swap] = order[swap[::-1]]
+        side = self._buffer[:last, last : self.size]
+        corner = self._buffer[last : self.size, last : self.size]
+        self._buffer[:last, :last] -= (side @ linalg.inv(corner, check_finite=False)) @ side.T
+        self.size = last
+        return order[:last]
+
+
+def independent_rows(schur: Floats, lengths: Floats) -> Positions:
+    """Rows of a Schur complement, taken greedily in order, that are safely independent."""
+    try:
+        factor = np.linalg.cholesky(schur)
+        if np.all(np.diag(factor) ** 2 > DEPENDENT * lengths):
+            return np.arange(len(schur))
+    except np.linalg.LinAlgError:
+        pass
+    rest, kept = schur.copy(), []
+    for j in range(len(schur)):
+        if rest[j, j] > DEPENDENT * lengths[j]:
+            kept.append(j)
+            rest -= np.outer(rest[:, j], rest[j]) / rest[j, j]
+    return np.array(kept, dtype=np.int64)

@@ -1,0 +1,113 @@
+"""What is minimised: a smooth convex function g of the image z = A alpha.
+
+Every objective here has a Hessian of the form diag(h) - u u', which is what `curvature` returns:
+one shape serves least squares, logistic loss and the boosting objective, with or without an
+intercept that has been minimised out.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Curvature:
+    """The Hessian diag(diagonal) - rank_one rank_one'; a diagonal of one number is constant."""
+
+    diagonal: Floats | float
+    rank_one: Floats | None = None
+
+
+@runtime_checkable
+class Objective(Protocol):
+    """A smooth convex function of the image z, shape (d,)."""
+
+    #: Length of an image.
+    d: int
+    #: True if the Hessian is the same everywhere, so that a Gram matrix can be kept.
+    quadratic: bool
+
+    def value(self, z: Floats) -> float:
+        """The value g(z)."""
+        ...
+
+    def gradient(self, z: Floats) -> Floats:
+        """The gradient of g at z, shape (d,)."""
+        ...
+
+    def line_search(self, z: Floats, direction: Floats, max_step: float) -> float:
+        """The step in [0, max_step] that minimises g(z + step * direction)."""
+        ...
+
+    def curvature(self, z: Floats) -> Curvature:
+        """The Hessian of g at z."""
+        ...
+
+
+class SquaredError:
+    """Least squares, g(z) = ||y - z||^2, or min over b of ||y - z - b||^2 with an intercept.
+
+    Minimising the intercept out means centring, and centring the residual is enough: the atoms
+    themselves are never centred, so sparse data stays sparse.
+
+    Parameters
+    ----------
+    y : array of shape (d,)
+        The target.
+    fit_intercept : bool, default=False
+        Whether an unpenalised constant b is part of the model.
+    """
+
+    quadratic = True
+
+    def __init__(self, y: ArrayLike, fit_intercept: bool = False) -> None:
+        self.y = np.ascontiguousarray(y, dtype=np.float64)
+        if self.y.ndim != 1:
+            raise ValueError(f"y must have one dimension, got shape {self.y.shape}")
+        self.d = self.y.shape[0]
+        self.fit_intercept = fit_intercept
+        self._target = self._centred(self.y)
+        # A constant target leaves only rounding noise behind, which must not be fitted.
+        if np.linalg.norm(self._target) <= 4 * np.finfo(float).eps * np.linalg.norm(self.y):
+            self._target = np.zeros_like(self._target)
+
+    def _centred(self, z: Floats) -> Floats:
+        return z - z.mean() if self.fit_intercept else z
+
+    def residual(self, z: Floats) -> Floats:
+        """What the model does not explain, shape (d,)."""
+        return self._target - self._centred(z)
+
+    def value(self, z: Floats) -> float:
+        """The sum of squared residuals."""
+        residual = self.residual(z)
+        return float(residual @ residual)
+
+    def gradient(self, z: Floats) -> Floats:
+        """Minus twice the residual."""
+        return -2.0 * self.residual(z)
+
+    def line_search(self, z: Floats, direction: Floats, max_step: float) -> float:
+        """The exact minimiser along the direction, in closed form."""
+        direction = self._centred(direction)
+        slope = float(direction @ self.residual(z))
+        bend = float(direction @ direction)
+        if slope <= 0.0:
+            return 0.0
+        return max_step if slope >= max_step * bend else slope / bend
+
+    def curvature(self, z: Floats) -> Curvature:
+        """Twice the identity, minus twice the projection on constants if there is an intercept."""
+        if not self.fit_intercept:
+            return Curvature(2.0)
+        return Curvature(2.0, np.full(self.d, np.sqrt(2.0 / self.d)))
+
+    def intercept(self, z: Floats) -> float:
+        """The constant that goes with the image z."""
+        return float((self.y - z).mean()) if self.fit_intercept else 0.0

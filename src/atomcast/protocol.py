@@ -1,0 +1,155 @@
+"""What nodes say to each other in a round: requests, proposals and the agreement."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+Floats = NDArray[np.float64]
+Ids = NDArray[np.int64]
+
+#: Scores closer than this, relatively, are a tie: rounding depends on the shape of a shard.
+TIE = 1e-12
+
+
+@dataclass(frozen=True)
+class Request:
+    """What a node is asked to propose; every node derives the same one from what it knows.
+
+    Parameters
+    ----------
+    count : int
+        How many atoms the round can take.
+    threshold : float
+        Only atoms with a merit above this are of use.
+    known_too : bool
+        Whether an atom that was broadcast before may be proposed again.
+    partial_sums : bool
+        Whether S_i of Algorithm 3 is to be sent along.
+    """
+
+    count: int = 1
+    threshold: float = -np.inf
+    known_too: bool = True
+    partial_sums: bool = False
+
+
+@dataclass(frozen=True)
+class Proposals:
+    """The proposals of N nodes in one table, sorted by node and then by rank.
+
+    Parameters
+    ----------
+    node, id, score, merit : arrays of shape (p,)
+        One row a proposed atom.
+    best : array of shape (N,)
+        The largest merit on each node, of all its atoms; -inf on a node without atoms.
+    partial : array of shape (N,) or None
+        The partial sums S_i.
+    """
+
+    node: NDArray[np.int64]
+    id: Ids
+    score: Floats
+    merit: Floats
+    best: Floats
+    partial: Floats | None = None
+
+    @property
+    def per_node(self) -> NDArray[np.int64]:
+        """How many atoms each node proposes, shape (N,)."""
+        return np.bincount(self.node, minlength=len(self.best))
+
+    @staticmethod
+    def merged(parts: list[Proposals]) -> Proposals:
+        """One table of the tables of several processes, each with as many nodes as all."""
+        partial = None
+        if parts[0].partial is not None:
+            partial = np.sum([np.asarray(part.partial) for part in parts], axis=0)
+        joined = {
+            name: np.concatenate([getattr(part, name) for part in parts])
+            for name in ("node", "id", "score", "merit")
+        }
+        order = np.argsort(joined["node"], kind="stable")
+        return Proposals(
+            **{name: column[order] for name, column in joined.items()},
+            best=np.max([part.best for part in parts], axis=0),
+            partial=partial,
+        )
+
+
+@dataclass(frozen=True)
+class Agreement:
+    """What everybody knows after the proposals: the winners, the best merit, the sum of S_i."""
+
+    best: float
+    owner: NDArray[np.int64]
+    id: Ids
+    score: Floats
+    inner: float | None = None
+
+    def first(self, count: int) -> Agreement:
+        """The same agreement with fewer winners."""
+        return Agreement(
+            self.best, self.owner[:count], self.id[:count], self.score[:count], self.inner
+        )
+
+
+def ranking(merit: Floats, id: Ids, node: Ids | None = None) -> Ids:
+    """Order by node, then by falling merit, where merits that tie are ordered by global id.
+
+    A tie is a chain of neighbours closer than `TIE`, so that the outcome does not hang on how
+    rounding falls: that differs between shards of different shape.
+    """
+    order = _by_node_and_merit(merit, node)
+    sorted_merit = merit[order]
+    new_group = sorted_merit[:-1] - sorted_merit[1:] > TIE * np.abs(sorted_merit[:-1])
+    if node is not None:
+        new_group |= node[order][1:] != node[order][:-1]
+    if new_group.all():
+        return order
+    group = np.concatenate(([0], np.cumsum(new_group)))
+    return np.asarray(order[np.lexsort((id[order], group))])
+
+
+def leaders(merit: Floats, id: Ids, node: Ids, count: int) -> Ids:
+    """The best `count` rows of every node, ordered as by `ranking`."""
+    order = _by_node_and_merit(merit, node)
+    rank = rank_in_group(node[order])
+    # Rows that tie with a node's last place stay in for the moment: the smallest id wins it.
+    last = np.full(int(node.max(initial=-1)) + 1, -np.inf)
+    at_last = order[rank == count - 1]
+    last[node[at_last]] = merit[at_last] - 2 * TIE * np.abs(merit[at_last])
+    rows = order[merit[order] >= last[node[order]]]
+    rows = rows[ranking(merit[rows], id[rows], node[rows])]
+    return np.asarray(rows[rank_in_group(node[rows]) < count])
+
+
+def rank_in_group(group: Ids) -> Ids:
+    """The place 0, 1, 2, ... of each row within its run of equal group numbers."""
+    place = np.arange(len(group))
+    starts = np.concatenate(([True], group[1:] != group[:-1]))[: len(group)]
+    return np.asarray(place - np.maximum.accumulate(np.where(starts, place, 0)))
+
+
+def _by_node_and_merit(merit: Floats, node: Ids | None) -> Ids:
+    order = np.argsort(-merit)
+    if node is None:
+        return order
+    # Two sorts, the second one by radix, beat one sort by two keys several times over.
+    short = node.astype(np.uint16) if np.max(node, initial=0) < 2**16 else node
+    return np.asarray(order[np.argsort(short[order], kind="stable")])
+
+
+def agree(proposals: Proposals, count: int) -> Agreement:
+    """The agreement that everybody reaches: the best `count` of all proposals."""
+    order = ranking(proposals.merit, proposals.id)[:count]
+    return Agreement(
+        best=float(np.max(proposals.best, initial=-np.inf)),
+        owner=proposals.node[order],
+        id=proposals.id[order],
+        score=proposals.score[order],
+        inner=None if proposals.partial is None else float(proposals.partial.sum()),
+    )

@@ -1,0 +1,64 @@
+"""What a run returns: the weights, their certificate, and the account of how they were found."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+if TYPE_CHECKING:
+    from atomcast.network.ledger import Ledger
+    from atomcast.trace import Trace
+
+Status = Literal["optimal", "max_rounds", "stopped", "time_limit"]
+
+
+@dataclass(frozen=True)
+class Result:
+    """The outcome of a run; the gap is the gap of the weights returned.
+
+    Parameters
+    ----------
+    objective : float
+        The objective at the weights.
+    gap : float
+        A bound on objective - optimum that everybody can check.
+    relative_gap : float
+        The gap divided by the objective (or by a tiny share of the objective at zero, if that is
+        larger).
+    rounds : int
+        Steps taken.
+    status : {"optimal", "max_rounds", "stopped", "time_limit"}
+        Why the run ended. "optimal": the relative gap is within the tolerance.
+    atom_ids, atom_weights : arrays of shape (k,)
+        Global ids and weights of the atoms in the solution.
+    n : int
+        How many atoms there are in all.
+    image : array of shape (d,) or None
+        A alpha, the fitted combination of atoms, where atoms are vectors.
+    trace : Trace
+        A row a round.
+    ledger : Ledger
+        What was sent.
+    """
+
+    objective: float
+    gap: float
+    relative_gap: float
+    rounds: int
+    status: Status
+    atom_ids: NDArray[np.int64]
+    atom_weights: NDArray[np.float64]
+    n: int
+    image: NDArray[np.float64] | None = field(repr=False)
+    trace: Trace = field(repr=False)
+    ledger: Ledger = field(repr=False)
+
+    @property
+    def weights(self) -> NDArray[np.float64]:
+        """The weight of every atom by global id, shape (n,)."""
+        weights = np.zeros(self.n)
+        weights[self.atom_ids] = self.atom_weights
+        return weights

@@ -1,0 +1,199 @@
+"""The one loop: distributed Frank-Wolfe (Algorithm 3 of the paper), whatever the step.
+
+Every process runs this loop on its own copy of the shared state. A round is: score and propose,
+agree, check the gap, broadcast what is new, step.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast._checks import check_choice, check_count, check_positive
+from atomcast.callbacks import Callback, Progress, State, Tracer
+from atomcast.cluster.base import Session
+from atomcast.cluster.local import as_cluster
+from atomcast.data.shards import Shards
+from atomcast.domains import duality_gap
+from atomcast.problem import Problem
+from atomcast.replica import Replica
+from atomcast.result import Result, Status
+from atomcast.steps import STEPS
+
+
+@dataclass
+class Solver:
+    """How to fit: the step, the tolerance, and when to stop.
+
+    Parameters
+    ----------
+    step : str, default="corrective"
+        "classic" (2/(k+2)) and "line-search" follow Algorithm 3 to the letter; "away", "pairwise"
+        and "blended-pairwise" converge faster; "corrective" re-optimises over all known atoms
+        after each round, and needs the fewest rounds and the least communication.
+    tol : float, default=1e-4
+        The relative duality gap at which the run stops: gap / objective.
+    max_rounds : int, default=10_000
+        Steps after which the run stops anyway.
+    atoms_per_round : int or "auto", default="auto"
+        How many atoms may join in a round of the corrective step.
+    selection : {"exact"}, default="exact"
+        Which local atoms may be proposed.
+    callbacks : sequence of callables, default=()
+        Each is called with a `State` once a round; returning False stops the run.
+    verbose : bool, default=False
+        Show progress.
+    """
+
+    step: str = "corrective"
+    tol: float = 1e-4
+    max_rounds: int = 10_000
+    atoms_per_round: int | Literal["auto"] = "auto"
+    selection: str = "exact"
+    callbacks: Sequence[Callback] = ()
+    verbose: bool = False
+
+    def __post_init__(self) -> None:
+        check_choice("step", self.step, tuple(STEPS))
+        check_positive("tol", self.tol, "the relative duality gap to reach")
+        check_count("max_rounds", self.max_rounds, "steps after which to stop", minimum=0)
+        if self.atoms_per_round != "auto":
+            check_count("atoms_per_round", self.atoms_per_round, 'or "auto"')
+        check_choice("selection", self.selection, ("exact",))
+
+    def solve(self, problem: Problem, shards: Shards, cluster: Any = None) -> Result:
+        """Solve one problem on a cluster (None: one node; an int: so many local nodes)."""
+        return next(iter(self.solve_path([problem], shards, cluster)))
+
+    def solve_path(
+        self, problems: Iterable[Problem], shards: Shards, cluster: Any = None
+    ) -> Iterable[Result]:
+        """Solve problems that differ in their domain, one after the other, with warm starts.
+
+        What was broadcast for one problem stays known for the next, and is not sent again.
+        """
+        replica: Replica | None = None
+        session: Session | None = None
+        try:
+            for problem in problems:
+                if session is None:
+                    session = as_cluster(cluster).open(problem, shards).__enter__()
+                replica = self._replica(problem, replica)
+                yield self._run(replica, session)
+        finally:
+            if session is not None:
+                session.__exit__(None, None, None)
+
+    def _replica(self, problem: Problem, previous: Replica | None) -> Replica:
+        """The state to start from: nothing known, or all that the previous run knew."""
+        step = STEPS[self.step](self.atoms_per_round)
+        replica = Replica(problem, step, self.tol)
+        if previous is not None and len(previous.active):
+            shrink = min(1.0, problem.domain.scale / previous.domain.scale)
+            replica.active = previous.active
+            replica.active.set_weights(shrink * previous.active.weights)
+        return replica
+
+    def _run(self, replica: Replica, session: Session) -> Result:
+        """Rounds until the gap is small enough, or something else ends the run."""
+        tracer = Tracer()
+        progress = Progress() if self.verbose else None
+        watchers: list[Callback] = [tracer, *self.callbacks, *([progress] if progress else [])]
+        best = Best()
+        start = time.perf_counter()
+        status: Status | None = None
+        try:
+            while True:
+                agreement = session.propose(replica, replica.request())
+                inner = replica.active.inner() if agreement.inner is None else agreement.inner
+                gap = duality_gap(replica.domain, inner, agreement.best)
+                gap = gap if replica.feasible else math.inf
+                best.consider(replica, gap)
+                state = State(
+                    round=replica.round,
+                    seconds=time.perf_counter() - start,
+                    objective=replica.active.value() if replica.feasible else math.nan,
+                    gap=gap,
+                    relative_gap=gap / replica.unit,
+                    tol=self.tol,
+                    replica=replica,
+                    ledger=session.ledger,
+                )
+                status = session.vote(self._status(state, watchers))
+                if status is not None:
+                    break
+                wanted = replica.wanted(agreement)
+                replica.advance(wanted, session.cast(replica, wanted))
+        finally:
+            if progress is not None:
+                progress.close()
+        return best.result(status, state, session, tracer)
+
+    def _status(self, state: State, watchers: Sequence[Callback]) -> Status | None:
+        """Why the run should end now, if it should."""
+        verdicts = [watch(state) for watch in watchers]
+        if state.relative_gap <= self.tol:
+            return "optimal"
+        for verdict in verdicts:
+            if verdict is False:
+                return "stopped"
+            if isinstance(verdict, str):
+                return verdict
+        return "max_rounds" if state.round >= self.max_rounds else None
+
+
+class Best:
+    """The weights with the smallest gap so far: the ones that are certified best."""
+
+    def __init__(self) -> None:
+        self.gap = math.inf
+        self.objective = self.relative_gap = math.nan
+        self.ids: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self.weights: NDArray[np.float64] = np.zeros(0)
+        self.image: NDArray[np.float64] | None = None
+        self.empty = True
+
+    def consider(self, replica: Replica, gap: float) -> None:
+        """Keep the current weights if no earlier ones have a smaller gap."""
+        if self.empty or gap <= self.gap:
+            self.empty = False
+            self.gap, self.objective = gap, replica.active.value()
+            self.relative_gap = gap / replica.unit
+            self.image = replica.active.image
+            self.ids, self.weights = replica.active.support()
+
+    def result(self, status: Status, state: State, session: Session, tracer: Tracer) -> Result:
+        """The result of a run that ended with `status`."""
+        return Result(
+            objective=self.objective,
+            gap=self.gap,
+            relative_gap=self.relative_gap,
+            rounds=state.round,
+            status=status,
+            atom_ids=self.ids,
+            atom_weights=self.weights,
+            n=session.n,
+            image=self.image,
+            trace=tracer.trace,
+            ledger=session.ledger,
+        )
+
+
+def as_solver(solver: Any) -> Solver:
+    """A solver from what users may give: None, the name of a step, or a Solver."""
+    if solver is None:
+        return Solver()
+    if isinstance(solver, str):
+        return Solver(step=solver)
+    if not isinstance(solver, Solver):
+        raise ValueError(
+            f"solver must be None, the name of a step or a Solver, got {solver!r}; "
+            'try solver="corrective" or Solver(tol=1e-6)'
+        )
+    return solver

@@ -1,0 +1,123 @@
+"""The contract of a step: from (active set, winners) to new weights, the same on every node."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast.protocol import Agreement, Request
+
+if TYPE_CHECKING:
+    from atomcast.replica import Replica
+
+Floats = NDArray[np.float64]
+
+
+class Step(Protocol):
+    """A rule for new weights. It owns its workspace, and never communicates."""
+
+    name: ClassVar[str]
+    #: True if the rule keeps a Gram matrix, and so needs an objective with constant curvature.
+    needs_quadratic: ClassVar[bool]
+
+    def request(self, replica: Replica) -> Request:
+        """What the nodes are asked to propose in this round."""
+        ...
+
+    def wanted(self, replica: Replica, agreement: Agreement) -> Agreement:
+        """The part of the agreement whose atoms the step needs."""
+        ...
+
+    def advance(self, replica: Replica, agreement: Agreement) -> None:
+        """Set the new weights."""
+        ...
+
+
+class SingleAtomStep:
+    """What the rules that take one atom a round have in common."""
+
+    needs_quadratic: ClassVar[bool] = False
+    #: Algorithm 3 sends partial sums S_i; rules that know the whole active set need none.
+    partial_sums: ClassVar[bool] = False
+
+    def request(self, replica: Replica) -> Request:
+        """One atom, known or not."""
+        return Request(count=1, partial_sums=self.partial_sums)
+
+    def wanted(self, replica: Replica, agreement: Agreement) -> Agreement:
+        """The winner."""
+        return agreement
+
+
+@dataclass(frozen=True)
+class Vertices:
+    """The iterate as a convex combination of vertices, taken from the weights.
+
+    Parameters
+    ----------
+    position : array of shape (k,)
+        Position of each vertex's atom in the active set; -1 for the origin.
+    share : array of shape (k,)
+        Its share in the combination; positive, summing to one.
+    slope : array of shape (k,)
+        The linear cost <v, grad f> of the vertex v.
+    """
+
+    position: NDArray[np.int64]
+    share: Floats
+    slope: Floats
+
+    @staticmethod
+    def of(replica: Replica) -> Vertices:
+        """The vertices that carry the current iterate."""
+        domain, weights = replica.domain, replica.active.weights
+        position = np.flatnonzero(weights)
+        scores = replica.active.scores()[position]
+        share = np.abs(weights[position]) / domain.scale
+        slope = domain.scale * np.sign(weights[position]) * scores
+        rest = 1.0 - float(share.sum())
+        if domain.has_origin and rest > 1e-15:
+            position = np.append(position, -1)
+            share, slope = np.append(share, rest), np.append(slope, 0.0)
+        return Vertices(position, share, slope)
+
+    def away(self) -> int:
+        """The vertex that the iterate should leave: the one with the largest slope."""
+        return int(np.argmax(self.slope))
+
+
+def vertex_weights(replica: Replica, position: int, score: float) -> Floats:
+    """The weights of the vertex that the atom at `position` contributes, given its score."""
+    weights = np.zeros(len(replica.active))
+    if position >= 0:
+        sign = float(replica.domain.signs(np.array([score]))[0])
+        weights[position] = replica.domain.scale * sign
+    return weights
+
+
+def winner_vertex(replica: Replica, agreement: Agreement) -> Floats:
+    """The weights of the vertex that the network agreed on."""
+    position = replica.active.position[int(agreement.id[0])]
+    return vertex_weights(replica, position, float(agreement.score[0]))
+
+
+def carried_vertex(replica: Replica, vertices: Vertices, k: int) -> Floats:
+    """The weights of the k-th vertex that carries the iterate."""
+    weights = np.zeros(len(replica.active))
+    position = vertices.position[k]
+    if position >= 0:
+        weights[position] = replica.domain.scale * np.sign(replica.active.weights[position])
+    return weights
+
+
+def move(replica: Replica, change: Floats, max_step: float, leaving: int = -1) -> None:
+    """Line search along a change of the weights; a full step empties the vertex `leaving`."""
+    active = replica.active
+    step = active.search(change, max_step)
+    # What a full step leaves behind of the vertex is rounding, and would pass for a vertex.
+    full = step >= max_step and leaving >= 0
+    if full and abs(active.weights[leaving]) <= 1e-14 * replica.domain.scale:
+        active.clear(leaving)

@@ -1,0 +1,42 @@
+"""The two steps of Algorithm 3: gamma = 2/(k+2), and line search."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, ClassVar
+
+from atomcast.protocol import Agreement
+from atomcast.steps.base import SingleAtomStep, move, winner_vertex
+
+if TYPE_CHECKING:
+    from atomcast.replica import Replica
+
+
+class Classic(SingleAtomStep):
+    """The step size 2/(k+2) of Algorithm 3, partial sums and all."""
+
+    name: ClassVar[str] = "classic"
+    partial_sums: ClassVar[bool] = True
+
+    def advance(self, replica: Replica, agreement: Agreement) -> None:
+        """Move towards the winner's vertex by 2/(k+2)."""
+        if not len(agreement.id):
+            return
+        gamma = 2.0 / (replica.round + 2.0)
+        replica.active.move(winner_vertex(replica, agreement) - replica.active.weights, gamma)
+
+
+class LineSearch(SingleAtomStep):
+    """Algorithm 3 with the best step size along the same direction."""
+
+    name: ClassVar[str] = "line-search"
+    partial_sums: ClassVar[bool] = True
+
+    def advance(self, replica: Replica, agreement: Agreement) -> None:
+        """Move towards the winner's vertex as far as the objective falls."""
+        if not len(agreement.id):
+            return
+        toward = winner_vertex(replica, agreement)
+        if replica.feasible:
+            move(replica, toward - replica.active.weights, 1.0)
+        else:  # without an origin in the domain, the first vertex is where the run starts
+            replica.active.set_weights(toward)

@@ -1,0 +1,117 @@
+"""Cutting matrices: what is shared, what is copied, what is kept."""
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from atomcast.data.matrices import as_matrix, check_axis, cut, oriented, ready, take
+
+CLASSES = [sparse.csc_matrix, sparse.csc_array, sparse.csr_matrix, sparse.csr_array]
+
+
+def small(dtype=np.float64):
+    rng = np.random.default_rng(0)
+    X = rng.integers(-2, 3, size=(6, 9)).astype(dtype)
+    X[:, 4] = 0
+    return X
+
+
+@pytest.mark.parametrize("cls", CLASSES)
+@pytest.mark.parametrize("index_type", [np.int32, np.int64])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_sparse_cut_and_take_keep_class_index_type_and_dtype(cls, index_type, dtype, axis):
+    dense = small(dtype)
+    X = oriented(cls(dense), axis)
+    X.indices, X.indptr = X.indices.astype(index_type), X.indptr.astype(index_type)
+    ids = np.array([5, 0, 4])
+    for block, expected in [
+        (cut(X, 2, 5, axis), dense[:, 2:5] if axis == 1 else dense[2:5]),
+        (take(X, ids, axis), dense[:, ids] if axis == 1 else dense[ids]),
+    ]:
+        np.testing.assert_array_equal(block.toarray(), expected)
+        assert isinstance(block, sparse.sparray) == issubclass(cls, sparse.sparray)
+        assert block.format == ("csc" if axis == 1 else "csr")
+        assert block.dtype == dtype
+        assert block.indices.dtype == index_type
+        assert block.indptr.dtype == index_type
+
+
+def test_sparse_cut_shares_values_and_indices():
+    X = sparse.csc_array(small())
+    block = cut(X, 1, 7, axis=1)
+    assert np.shares_memory(block.data, X.data)
+    assert np.shares_memory(block.indices, X.indices)
+
+
+def test_oriented_copies_only_when_the_layout_differs():
+    X = sparse.csc_array(small())
+    assert oriented(X, 1) is X
+    assert oriented(X, 0).format == "csr"
+    dense = small()
+    assert oriented(dense, 0) is dense
+
+
+def test_ready_block_is_not_copied():
+    for X in (small(), small(np.float32), sparse.csc_array(small())):
+        assert ready(X) is X
+
+
+@pytest.mark.parametrize("dtype", [bool, np.int8, np.uint64, np.longdouble, ">f8"])
+def test_other_numbers_become_native_float64(dtype):
+    dense = np.abs(small()).astype(dtype)
+    for X in (dense, sparse.csr_array(np.abs(small()))):
+        if sparse.issparse(X):
+            X.data = X.data.astype(dtype)
+        out = ready(X)
+        values = out.toarray() if sparse.issparse(out) else out
+        assert values.dtype == np.float64
+        assert values.dtype.isnative
+        np.testing.assert_array_equal(values, np.abs(small()) != 0 if dtype is bool else dense)
+
+
+def test_half_precision_becomes_single():
+    assert ready(small(np.float16)).dtype == np.float32
+
+
+def test_duplicate_and_unsorted_indices_are_repaired_in_a_copy():
+    X = sparse.csc_array((3, 2), dtype=np.float64)
+    X.data = np.array([1.0, 2.0, 4.0])
+    X.indices = np.array([2, 0, 2], dtype=np.int32)
+    X.indptr = np.array([0, 3, 3], dtype=np.int32)
+    block = ready(X)
+    np.testing.assert_array_equal(block.indices, [0, 2])
+    np.testing.assert_array_equal(block.data, [2.0, 5.0])
+    np.testing.assert_array_equal(X.data, [1.0, 2.0, 4.0])
+
+
+def test_as_matrix_takes_lists_and_keeps_memory_maps(tmp_path):
+    assert as_matrix([[1, 2], [3, 4]]).shape == (2, 2)
+    np.save(tmp_path / "X.npy", small())
+    X = np.load(tmp_path / "X.npy", mmap_mode="r")
+    assert as_matrix(X) is X
+
+
+@pytest.mark.filterwarnings("ignore:the matrix subclass")
+def test_as_matrix_makes_plain_arrays_of_numpy_matrices():
+    assert type(as_matrix(np.matrix([[1.0, 2.0]]))) is np.ndarray
+
+
+@pytest.mark.parametrize(
+    ("X", "error", "message"),
+    [
+        (np.zeros(3), ValueError, r"shape \(3,\).*reshape"),
+        (np.zeros((2, 2, 2)), ValueError, "3 dimension"),
+        (np.array([["a"]]), ValueError, "dtype <U1.*encode"),
+        (np.zeros((2, 2), complex), ValueError, "complex128"),
+        (np.ma.masked_array(np.zeros((2, 2))), TypeError, "masked array.*filled"),
+    ],
+)
+def test_as_matrix_refuses(X, error, message):
+    with pytest.raises(error, match=message):
+        as_matrix(X)
+
+
+def test_axis_is_checked():
+    with pytest.raises(ValueError, match=r"axis=2.*axis=1.*axis=0"):
+        check_axis(2)

@@ -1,0 +1,433 @@
+"""The wire format: exact, small, and safe against damage; and the atom that it carries."""
+
+from __future__ import annotations
+
+import tracemalloc
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from xxhash import xxh3_64_intdigest
+
+from atomcast.atoms.atom import MAX_LENGTH, Atom, same
+from atomcast.network.wire import WireError, as_sent, decode, encode, encoded_size
+from atomcast.network.wire_buffer import (
+    UNFOLD_LIMIT,
+    pack_bits,
+    pack_varints,
+    unpack_bits,
+    unpack_varints,
+    varint,
+)
+
+# --- atoms of every kind --------------------------------------------------------------------
+
+
+def numbers(width: int) -> st.SearchStrategy[st.SearchStrategy[float]]:
+    """Ways to draw the values of one atom; each is a strategy for a single value."""
+    finite = st.floats(allow_nan=False, allow_infinity=False, width=width)
+    nasty = [0.0, -0.0, 1.0, -1.0, 2.0**-149, -(2.0**-126), 2.0**127, 65504.0, 65536.0]
+    if width == 64:
+        nasty += [5e-324, -2.2250738585072014e-308, 1.7976931348623157e308, 0.1, 2.0**53 + 2]
+    return st.sampled_from(
+        [
+            finite,
+            st.sampled_from(nasty),
+            st.sampled_from([0.0, 1.0]),
+            st.just(1.0),
+            st.integers(-128, 127).map(float),
+            st.integers(0, 255).map(float),
+            st.integers(-40_000, 40_000).map(float),
+            st.integers(-99_999, 99_999).map(lambda number: number / 100),
+            st.integers(-(2**31), 2**31).map(lambda number: number / 1e6),
+            st.floats(width=16, allow_nan=False, allow_infinity=False),
+        ]
+    )
+
+
+@st.composite
+def atoms(draw: st.DrawFn, max_size: int = 80) -> Atom:
+    width = draw(st.sampled_from([32, 64]))
+    value = draw(numbers(width))
+    values = np.array(draw(st.lists(value, max_size=max_size)), dtype=f"float{width}")
+    identity = draw(st.one_of(st.integers(0, 300), st.integers(0, 2**63 - 1)))
+    extras = np.array(draw(st.lists(draw(numbers(64)), max_size=3)), dtype=np.float64)
+    name = draw(st.text(max_size=5))
+    if draw(st.booleans()):
+        return Atom(identity, values.size, values, None, extras, name)
+    d = values.size + draw(st.sampled_from([0, 1, 7, 100, 5_000, 2**20, 2**40, 2**61]))
+    index = st.integers(0, max(d - 1, 0))
+    chosen = draw(st.sets(index, min_size=values.size, max_size=values.size))
+    indices = np.array(sorted(chosen), dtype=np.int64)
+    if d < 2**31 and draw(st.booleans()):
+        indices = indices.astype(np.int32)
+    return Atom(identity, d, values, indices, extras, name)
+
+
+def random_binary(d: int, n: int, seed: int = 0) -> Atom:
+    rng = np.random.default_rng(seed)
+    return Atom(5000, d, np.ones(n), np.sort(rng.choice(d, n, replace=False)).astype(np.int32))
+
+
+def examples() -> dict[str, Atom]:
+    rng = np.random.default_rng(0)
+    gaussian = rng.standard_normal(50)
+    skewed = np.r_[np.arange(200), 2**40 + np.arange(0, 20_000, 100)]
+    return {
+        "dense": Atom(3, 50, gaussian, None, np.array([0.25]), "age"),
+        "float32": Atom(3, 50, gaussian.astype(np.float32)),
+        "binary": random_binary(1150, 160),
+        "fixed-width gaps": Atom(3, 900, gaussian[:30], np.arange(7, 900, 30)[:30]),
+        "varint gaps": Atom(3, 2**41, np.ones(skewed.size), skewed),
+        "absent indices": random_binary(500, 480),
+        "two values": Atom(3, 100, np.where(rng.random(100) < 0.5, -0.37, 1.91)),
+        "dense zeros": Atom(3, 300, np.where(rng.random(300) < 0.1, 1.0, 0.0)),
+        "decimals": Atom(3, 50, np.round(gaussian, 3)),
+        "empty": Atom(0, 10, np.empty(0), np.empty(0, dtype=np.int32)),
+        "nothing": Atom(0, 0, np.empty(0)),
+    }
+
+
+# --- exact ----------------------------------------------------------------------------------
+
+
+@settings(max_examples=400, deadline=None)
+@given(atoms())
+def test_round_trip_is_exact(atom: Atom) -> None:
+    message = encode(atom)
+    assert same(decode(message), atom)
+    assert len(message) == encoded_size(atom)
+
+
+@pytest.mark.parametrize("name", examples())
+def test_examples_come_back_in_arrays_of_their_own(name: str) -> None:
+    atom = examples()[name]
+    message = bytearray(encode(atom))
+    received = decode(memoryview(message))
+    message[:] = bytes(len(message))
+    assert same(received, atom)
+    assert received.values.flags.c_contiguous
+    assert received.values.flags.aligned
+
+
+@pytest.mark.parametrize("density", [0.0005, 0.01, 0.2, 0.5, 0.9, 0.999, 1.0])
+@pytest.mark.parametrize("d", [1, 64, 1000, 40_000])
+def test_every_density_round_trips(d: int, density: float) -> None:
+    sparse = random_binary(d, round(d * density))
+    dense = Atom(1, d, sparse.dense())
+    assert same(decode(encode(sparse)), sparse)
+    assert same(decode(encode(dense)), dense)
+
+
+def test_negative_zero_survives_in_dense_and_sparse_atoms() -> None:
+    values = np.zeros(100)
+    values[[3, 50]] = -0.0
+    dense = Atom(0, 100, values)
+    sparse = Atom(0, 100, np.array([-0.0, 0.0]), np.array([1, 2]))
+    assert np.signbit(decode(encode(dense)).values).sum() == 2
+    assert np.signbit(decode(encode(sparse)).values).tolist() == [True, False]
+
+
+def test_largest_ids_lengths_and_indices() -> None:
+    last = np.array([0, MAX_LENGTH - 2, MAX_LENGTH - 1])
+    assert same(decode(encode(a := Atom(2**63 - 1, MAX_LENGTH, np.ones(3), last))), a)
+    top = np.array([2**31 - 1], dtype=np.int32)
+    assert same(decode(encode(a := Atom(0, 2**31, np.ones(1), top))), a)
+
+
+def test_long_constant_vectors_spend_a_bit_each() -> None:
+    d = UNFOLD_LIMIT + 1
+    for values in (np.ones(d, dtype=np.float32), np.zeros(d, dtype=np.float32)):
+        message = encode(Atom(0, d, values))
+        assert len(message) >= d // 8
+        assert same(decode(message), Atom(0, d, values))
+    full = Atom(0, d, np.ones(d, dtype=np.float32), np.arange(d, dtype=np.int32))
+    assert d // 8 <= len(encode(full)) < d // 8 + 30
+    assert same(decode(encode(full)), full)
+
+
+# --- small ----------------------------------------------------------------------------------
+
+
+def plain_sizes(atom: Atom) -> dict[str, int]:
+    """Sizes of textbook encodings with the same header, computed without the code under test."""
+    values, n = atom.values, atom.values.size
+    wide = values.astype(np.float64)
+    exact = {"float": values.dtype.itemsize * n}
+    with np.errstate(all="ignore"):
+        for dtype in ("float32", "float16", "int8", "uint8", "int16"):
+            narrow = wide.astype(dtype)
+            if narrow.astype(np.float64).tobytes() == wide.tobytes():
+                exact[dtype] = narrow.nbytes
+    if n and len({number.tobytes() for number in values}) == 1:
+        exact["constant"] = 1 + values.dtype.itemsize
+    header = 3 + len(varint(atom.id)) + len(varint(atom.d)) + 4
+    if atom.indices is None:
+        return {name: header + size for name, size in exact.items()}
+    header += 1 + len(varint(n))
+    gaps = np.diff(atom.indices.astype(np.int64), prepend=-1) - 1
+    lists = {
+        "varint": sum(len(varint(int(gap))) for gap in gaps),
+        "bitmap": -(-atom.d // 8),
+    }
+    for width in (8, 16, 32):
+        if gaps.max(initial=0) < 2**width:
+            lists[f"uint{width}"] = n * width // 8
+    return {
+        f"{index} + {value}": header + index_size + value_size
+        for index, index_size in lists.items()
+        for value, value_size in exact.items()
+    }
+
+
+@settings(max_examples=300, deadline=None)
+@given(atoms())
+def test_no_plain_encoding_is_smaller(atom: Atom) -> None:
+    bare = Atom(atom.id, atom.d, atom.values, atom.indices)
+    size = len(encode(bare))
+    assert {name: plain for name, plain in plain_sizes(bare).items() if plain < size} == {}
+
+
+@pytest.mark.parametrize("name", examples())
+def test_no_plain_encoding_is_smaller_on_examples(name: str) -> None:
+    atom = examples()[name]
+    bare = Atom(atom.id, atom.d, atom.values, atom.indices)
+    assert len(encode(bare)) <= min(plain_sizes(bare).values())
+
+
+@pytest.mark.parametrize(
+    ("atom", "size"),
+    [
+        (Atom(0, 0, np.empty(0)), 9),
+        (Atom(7, 1000, np.ones(3), np.array([5, 80, 400])), 18),
+        (Atom(5, 256, np.random.default_rng(0).standard_normal(256)), 10 + 8 * 256),
+        (Atom(5, 256, np.random.default_rng(0).standard_normal(256).astype("f4")), 10 + 4 * 256),
+        (Atom(5, 256, np.arange(256.0)), 10 + 256),
+        (Atom(5, 256, np.arange(256) / 100), 10 + 256),
+        (Atom(5, 100_000, np.ones(100_000)), 11 + 2),
+        (Atom(5, 1000, np.tile([1.5, -1.0 / 3.0], 500)), 10 + 1 + 16 + 125),
+    ],
+)
+def test_known_sizes(atom: Atom, size: int) -> None:
+    assert len(encode(atom)) == size
+
+
+def test_random_support_is_close_to_its_entropy() -> None:
+    d, n = 100_000, 3_000
+    p = n / d
+    entropy_bytes = -d * (p * np.log2(p) + (1 - p) * np.log2(1 - p)) / 8
+    assert entropy_bytes < len(encode(random_binary(d, n))) < 1.04 * entropy_bytes + 20
+
+
+def test_dense_atom_with_many_zeros_is_sent_as_a_sparse_one() -> None:
+    sparse = random_binary(10_000, 100)
+    dense = Atom(sparse.id, sparse.d, sparse.dense())
+    assert len(encode(dense)) == len(encode(sparse))
+
+
+# --- safe -----------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", examples())
+def test_any_damaged_byte_is_noticed(name: str) -> None:
+    message = encode(examples()[name])
+    for position in range(len(message)):
+        for mask in (0x01, 0x80, 0xFF):
+            damaged = bytearray(message)
+            damaged[position] ^= mask
+            with pytest.raises(WireError):
+                decode(damaged)
+
+
+@pytest.mark.parametrize("name", examples())
+def test_truncated_and_extended_messages_are_noticed(name: str) -> None:
+    message = encode(examples()[name])
+    for length in range(len(message)):
+        with pytest.raises(WireError):
+            decode(message[:length])
+    for tail in (b"\x00", b"\xff", b"\x00" * 8, message):
+        with pytest.raises(WireError):
+            decode(message + tail)
+
+
+def sealed(body: bytes) -> bytes:
+    """Give a body, however wrong, a checksum that is right."""
+    return body + (xxh3_64_intdigest(body) & 0xFFFFFFFF).to_bytes(4, "little")
+
+
+def decode_or_refuse(message: bytes) -> None:
+    """A wrong message may be an atom by chance; anything else must be a WireError."""
+    try:
+        atom = decode(message)
+    except WireError:
+        return
+    indices = atom.indices
+    assert atom.values.size == (atom.d if indices is None else indices.size)
+    if indices is not None and indices.size:
+        assert indices[0] >= 0
+        assert indices[-1] < atom.d
+        assert (indices[1:] > indices[:-1]).all()
+
+
+@settings(max_examples=300, deadline=None)
+@given(atoms(max_size=20), st.data())
+def test_damage_behind_a_valid_checksum_is_never_another_exception(
+    atom: Atom, data: st.DataObject
+) -> None:
+    body = bytearray(encode(atom)[:-4])
+    for _ in range(data.draw(st.integers(1, 3))):
+        position = data.draw(st.integers(1, len(body) - 1))
+        body[position] = data.draw(st.integers(0, 255))
+    cut = data.draw(st.integers(0, 3))
+    decode_or_refuse(sealed(bytes(body[: len(body) - cut])))
+
+
+@settings(max_examples=500, deadline=None)
+@given(st.binary(max_size=60))
+def test_noise_behind_a_valid_start_and_checksum_is_refused(noise: bytes) -> None:
+    decode_or_refuse(sealed(b"\xa1" + noise))
+    decode_or_refuse(noise)
+
+
+@pytest.mark.parametrize("flags", [0x00, 0x08, 0x09, 0x0D, 0x19, 0x1D, 0x20, 0x40])
+@pytest.mark.parametrize("value_byte", [0x00, 0x04, 0x80, 0x84])
+def test_absurd_lengths_are_refused_before_memory_is_taken(flags: int, value_byte: int) -> None:
+    index_bytes = [b"\x00", b"\x3f", b"\x40", b"\x41", b"\x80"] if flags & 0x08 else [b""]
+    for huge in (2**30, 2**45, 2**62, 2**63 - 1):
+        for index_byte in index_bytes:
+            start = bytes((0xA1, flags, value_byte)) + index_byte + varint(1)
+            tracemalloc.start()
+            for lengths in (varint(huge) * 2, varint(huge) + varint(huge - 1)):
+                with pytest.raises(WireError):
+                    decode(sealed(start + lengths + bytes(40)))
+            _, peak = tracemalloc.get_traced_memory()
+            tracemalloc.stop()
+            assert peak < 2**20
+
+
+def test_errors_say_what_is_wrong() -> None:
+    message = encode(random_binary(100, 10))
+    with pytest.raises(WireError, match="Truncated message: 3 bytes"):
+        decode(message[:3])
+    with pytest.raises(WireError, match="Not an atom"):
+        decode(b"\x80" + message[1:])
+    with pytest.raises(WireError, match="version 2, this node reads version 1"):
+        decode(b"\xa2" + message[1:])
+    with pytest.raises(WireError, match="checksum"):
+        decode(message[:-1] + bytes((message[-1] ^ 1,)))
+    assert issubclass(WireError, ValueError)
+
+
+@pytest.mark.parametrize(
+    "atom",
+    [
+        Atom(-1, 1, np.ones(1)),
+        Atom(0, 3, np.ones(2)),
+        Atom(0, 3, np.ones(2), np.array([0])),
+        Atom(0, 3, np.ones(2), np.array([1, 1])),
+        Atom(0, 3, np.ones(2), np.array([2, 1])),
+        Atom(0, 3, np.ones(2), np.array([-1, 1])),
+        Atom(0, 3, np.ones(2), np.array([1, 3])),
+        Atom(0, 3, np.ones(6)[::2]),
+        Atom(0, 3, np.ones(3, dtype=np.float16)),
+    ],
+)
+def test_malformed_atoms_are_not_sent(atom: Atom) -> None:
+    with pytest.raises(ValueError, match="Cannot send"):
+        encode(atom)
+
+
+# --- rounded on request ---------------------------------------------------------------------
+
+
+@settings(max_examples=150, deadline=None)
+@given(atoms(), st.sampled_from(["float16", "bfloat16"]))
+def test_casts_are_idempotent_and_known_to_the_owner(atom: Atom, cast: str) -> None:
+    try:
+        sent = as_sent(atom, cast)  # type: ignore[arg-type]
+    except ValueError:
+        assert np.abs(atom.values).max() > 6e4
+        return
+    assert same(as_sent(sent, cast), sent)  # type: ignore[arg-type]
+    assert encode(atom, cast) == encode(sent)  # type: ignore[arg-type]
+    assert same(decode(encode(sent)), sent)
+    assert sent.values.dtype == atom.values.dtype
+
+
+@pytest.mark.parametrize(("cast", "relative"), [("float16", 2.0**-11), ("bfloat16", 2.0**-8)])
+def test_casts_round_to_two_bytes(cast: str, relative: float) -> None:
+    atom = Atom(0, 1000, np.random.default_rng(0).uniform(0.5, 2.0, 1000))
+    sent = as_sent(atom, cast)  # type: ignore[arg-type]
+    assert np.max(np.abs(sent.values - atom.values) / atom.values) <= relative
+    assert len(encode(atom, cast)) <= 2_010  # type: ignore[arg-type]
+
+
+def test_wrong_casts_are_refused() -> None:
+    with pytest.raises(ValueError, match="cast='int4': expected 'float16', 'bfloat16' or None"):
+        encode(Atom(0, 1, np.ones(1)), cast="int4")  # type: ignore[arg-type]
+    with pytest.raises(ValueError, match="too large for this type"):
+        encode(Atom(0, 1, np.array([1e6])), cast="float16")
+    assert decode(encode(Atom(0, 1, np.array([1e6])), cast="bfloat16")).values[0] == 999424.0
+
+
+# --- below: bits and varints ----------------------------------------------------------------
+
+
+@given(st.integers(1, 62), st.data())
+def test_bits_round_trip(width: int, data: st.DataObject) -> None:
+    values = np.array(data.draw(st.lists(st.integers(0, 2**width - 1), max_size=30)), dtype="i8")
+    packed = pack_bits(values, width).tobytes()
+    assert len(packed) == -(-values.size * width // 8)
+    assert unpack_bits(memoryview(packed), values.size, width).tolist() == values.tolist()
+
+
+@given(st.lists(st.one_of(st.integers(0, 300), st.integers(0, 2**62)), max_size=30))
+def test_varints_round_trip(values: list[int]) -> None:
+    packed = pack_varints(np.array(values, dtype=np.int64), max(values, default=0)).tobytes()
+    assert packed == b"".join(map(varint, values))
+    assert unpack_varints(memoryview(packed), len(values)).tolist() == values
+
+
+# --- the atom itself ------------------------------------------------------------------------
+
+
+def test_atom_counts_expands_and_multiplies() -> None:
+    vector = np.arange(5.0)
+    sparse = Atom(0, 5, np.array([2.0, 3.0]), np.array([1, 4]), np.array([9.0]))
+    dense = Atom(0, 5, sparse.dense().astype(np.float32))
+    assert (sparse.count, dense.count) == (3, 5)
+    assert dense.dense().tolist() == [0.0, 2.0, 0.0, 0.0, 3.0]
+    assert sparse.dot(vector) == dense.dot(vector) == 14.0
+    assert repr(sparse) == "Atom(id=0, d=5, 2 nonzeros, float64, extras=[9.0])"
+
+
+def test_checked_atoms_are_converted_or_refused() -> None:
+    atom = Atom.checked(1, 10, [1, 2], np.array([3, 7], dtype=np.uint8), [0.5], "age")
+    assert (atom.values.dtype, atom.extras.tolist()) == (np.float64, [0.5])
+    assert atom.indices is not None
+    assert atom.indices.dtype == np.int64
+    assert Atom.checked(1, 2, np.ones(4, dtype=np.float32)[::2]).values.flags.c_contiguous
+    for wrong, message in [
+        (lambda: Atom.checked(-1, 2, [1, 2]), "id=-1"),
+        (lambda: Atom.checked(0, -2, []), "d=-2"),
+        (lambda: Atom.checked(0, 3, [1, 2]), "values has 2 entries"),
+        (lambda: Atom.checked(0, 3, [1, 2], [1]), "values has 2 entries"),
+        (lambda: Atom.checked(0, 2, [1, np.nan]), "NaN or infinity"),
+        (lambda: Atom.checked(0, 2, ["a", "b"]), "expected real numbers"),
+        (lambda: Atom.checked(0, 2, [[1, 2]]), "one dimension"),
+        (lambda: Atom.checked(0, 3, [1, 2], [2, 1]), "increase strictly"),
+        (lambda: Atom.checked(0, 3, [1, 2], [0.5, 1]), "expected integers"),
+    ]:
+        with pytest.raises(ValueError, match=message):
+            wrong()
+
+
+def test_same_looks_at_bits_types_and_representation() -> None:
+    atom = Atom(0, 2, np.array([0.0, 1.0]))
+    assert same(atom, Atom(0, 2, np.array([0.0, 1.0])))
+    assert not same(atom, Atom(0, 2, np.array([-0.0, 1.0])))
+    assert not same(atom, Atom(0, 2, np.array([0.0, 1.0], dtype=np.float32)))
+    assert not same(atom, Atom(0, 2, np.array([0.0, 1.0]), np.arange(2)))
+    assert not same(atom, Atom(1, 2, np.array([0.0, 1.0])))
+    assert not same(atom, Atom(0, 2, np.array([0.0, 1.0]), name="age"))
