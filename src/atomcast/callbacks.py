@@ -31,7 +31,7 @@ class State:
 
     @property
     def row(self) -> Row:
-        """This round as a row of the trace."""
+        """The round as a row of the trace."""
         ledger = self.ledger
         return Row(
             self.round,

@@ -89,7 +89,7 @@ class SparseColumns:
         self.d = d
         self.count = 0
         self._data = np.empty(256)
-        self._indices = np.empty(256, dtype=np.int32 if d < 2**31 else np.int64)
+        self._indices: NDArray[Any] = np.empty(256, dtype=np.int32 if d < 2**31 else np.int64)
         self._starts = np.zeros(5, dtype=np.int64)
         self._views: tuple[sparse.csc_array, sparse.csr_array] | None = None
 
@@ -103,7 +103,7 @@ class SparseColumns:
         for atom in atoms:
             stop = used + atom.values.size
             self._data[used:stop] = atom.values
-            self._indices[used:stop] = atom.indices
+            self._indices[used:stop] = np.asarray(atom.indices)
             self.count += 1
             self._starts[self.count] = used = stop
         self._views = None

@@ -8,7 +8,7 @@ the vertex of the atom with the largest *merit*, and the duality gap follows fro
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +22,15 @@ Floats = NDArray[np.float64]
 class Domain(Protocol):
     """A convex set whose vertices are multiples of single atoms."""
 
-    #: A vertex is `scale` times an atom, up to its sign.
-    scale: float
-    #: True if the origin belongs to the set: the run then starts there, and may return to it.
-    has_origin: bool
-    #: True if an atom may enter with either sign.
-    signed: bool
+    @property
+    def scale(self) -> float:
+        """A vertex is so many times an atom, up to its sign."""
+        ...
+
+    @property
+    def has_origin(self) -> bool:
+        """Whether the origin belongs to the set: the run then starts there."""
+        ...
 
     def merit(self, scores: Floats) -> Floats:
         """How much each atom promises: minus its linear cost as a vertex, divided by `scale`."""
@@ -43,8 +46,7 @@ class L1Ball:
     """Weights with absolute values that sum to at most `beta` (problem (1) of the paper)."""
 
     beta: float
-    has_origin = True
-    signed = True
+    has_origin: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_positive("beta", self.beta, "the radius of the l1 ball")
@@ -67,9 +69,8 @@ class L1Ball:
 class Simplex:
     """Nonnegative weights that sum to one."""
 
-    has_origin = False
-    signed = False
-    scale = 1.0
+    has_origin: ClassVar[bool] = False
+    scale: ClassVar[float] = 1.0
 
     def merit(self, scores: Floats) -> Floats:
         """Minus each score."""

@@ -188,7 +188,7 @@ def _map_reference(X: Matrix) -> dict[str, Any] | None:
     """
     if not isinstance(X, np.memmap) or not isinstance(X.base, mmap.mmap) or X.mode == "c":
         return None
-    order = "C"
+    order = "C" if X.flags.c_contiguous else "F"
     return {
         "filename": X.filename,
         "dtype": X.dtype,

@@ -70,7 +70,7 @@ class LassoCV(SparseLinearModel):
             betas = default_betas(shards, objective, self.n_betas, cluster)
         self.betas_ = checked_betas(betas)
         folds = list(check_cv(self.cv).split(np.zeros((len(y), 1)), y))
-        errors = [self._errors(shards, y, *fold, cluster, solver) for fold in folds]
+        errors = [self._errors(shards, y, train, test, cluster, solver) for train, test in folds]
         self.mse_path_ = np.column_stack(errors)
         best = int(np.argmin(self.mse_path_.mean(axis=1)))
         self.beta_ = float(self.betas_[best])

@@ -119,7 +119,7 @@ def default_betas(shards: Shards, objective: SquaredError, count: int, cluster: 
         return np.geomspace(smallest, 1.0, count)
     total = objective.value(np.zeros(objective.d))
     before = np.inf
-    doubling = scale * 2.0 ** np.arange(60)
+    doubling: Floats = scale * np.exp2(np.arange(60.0))
     for result in results_along(shards, objective, doubling, cluster, solver):
         largest = float(np.abs(result.atom_weights).sum())
         if before - result.objective < WORTHWHILE * total:

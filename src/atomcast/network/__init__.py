@@ -1,0 +1,1 @@
+"""How nodes talk: topologies, the wire format, and the ledger of what was sent."""
