@@ -12,9 +12,12 @@ if TYPE_CHECKING:
     from atomcast.replica import Replica
 
 #: Where the batch size is chosen automatically, it is this share of the atoms known so far,
-GROWTH = 0.1
+GROWTH = 0.2
 #: and lies between these bounds.
 SMALLEST_BATCH, LARGEST_BATCH = 10, 100
+#: Where one round had violators to spare, those of the next that violate less than this share of
+#: what its last winner did need not be proposed: they would hardly win.
+KEPT = 1 / 3
 
 
 class Corrective:
@@ -35,6 +38,7 @@ class Corrective:
 
     def __init__(self, atoms_per_round: int | Literal["auto"] = "auto") -> None:
         self.atoms_per_round = atoms_per_round
+        self._last_violation = 0.0
         self.gram = Gram()
         self.corral: Corral | None = None
 
@@ -49,8 +53,9 @@ class Corrective:
         if not replica.feasible:
             return Request(count=count, known_too=False)
         # Below this merit an atom's share of the gap is within the tolerance: it is not needed.
-        threshold = (replica.target - replica.active.inner()) / replica.domain.scale
-        return Request(count=count, threshold=threshold, known_too=False)
+        needed = replica.target / replica.domain.scale
+        level = _multiplier(replica) + max(needed, KEPT * self._last_violation)
+        return Request(count=count, threshold=level, known_too=False)
 
     def wanted(self, replica: Replica, agreement: Agreement) -> Agreement:
         """All winners."""
@@ -58,6 +63,18 @@ class Corrective:
 
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """Minimise over the hull of all known atoms."""
+        self._last_violation = 0.0
+        full = len(agreement.id) and len(agreement.id) == self._batch(
+            len(replica.active) - len(agreement.id)
+        )
+        if full and replica.feasible:
+            merit = replica.domain.merit(agreement.score[-1:])
+            self._last_violation = max(float(merit[0]) - _multiplier(replica), 0.0)
         if self.corral is None:
             self.corral = Corral(replica.domain, self.gram)
         self.corral.minimise(replica.active, 1e-3 * replica.target)
+
+
+def _multiplier(replica: Replica) -> float:
+    """The merit that every atom of the solution has at the optimum over the known atoms."""
+    return -replica.active.inner() / replica.domain.scale
