@@ -42,8 +42,14 @@ class Offers:
             self.merit[chosen],
         )
 
+    def best(self, count: int) -> Offers:
+        """The best rows of every holder, in order."""
+        return self.rows(leaders(self.merit, self.id, self.holder, count))
+
     def joined(self, other: Offers) -> Offers:
         """The rows of both."""
+        if not len(other.id):
+            return self
         return Offers(
             *(
                 np.concatenate((getattr(self, name), getattr(other, name)))
@@ -129,11 +135,7 @@ class RootedTree:
         held = own.rows(slice(0, 0))
         for k in range(len(self._levels) - 1, -1, -1):
             mine = own.rows(slice(int(bounds[k]), int(bounds[k + 1])))
-            if len(held.id):
-                held = held.joined(mine)
-                held = held.rows(leaders(held.merit, held.id, held.holder, count))
-            else:
-                held = mine
+            held = held.joined(mine).best(count) if len(held.id) else mine
             if k == 0:
                 break
             level = self._levels[k]
