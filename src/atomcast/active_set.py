@@ -165,5 +165,8 @@ class ExplicitActiveSet(ActiveSet):
         result = self.columns.products(block * (diagonal[:, None] if diagonal.ndim else diagonal))
         if curvature.rank_one is not None:
             along = self.columns.scores(curvature.rank_one)
-            result -= np.outer(along, along[start:stop])
+            constant = np.outer(along, along[start:stop])
+            result -= constant
+            # What centring leaves of a constant atom is rounding, not a direction.
+            result[np.abs(result) <= 1e-14 * np.abs(constant)] = 0.0
         return result

@@ -70,6 +70,8 @@ class Corrective:
         if full and replica.feasible:
             merit = replica.domain.merit(agreement.score[-1:])
             self._last_violation = max(float(merit[0]) - _multiplier(replica), 0.0)
+        if not len(replica.active):
+            return  # the gap is above the tolerance by rounding alone: no atom violates anything
         if self.corral is None:
             self.corral = Corral(replica.domain, self.gram)
         self.corral.minimise(replica.active, 1e-3 * replica.target)
