@@ -35,6 +35,7 @@ class Corrective:
 
     name: ClassVar[str] = "corrective"
     needs_quadratic: ClassVar[bool] = True
+    patience: ClassVar[float] = 2
 
     def __init__(self, atoms_per_round: int | Literal["auto"] = "auto") -> None:
         self.atoms_per_round = atoms_per_round
