@@ -2,19 +2,32 @@
 
 from __future__ import annotations
 
+import importlib
 from pathlib import Path
-from typing import Annotated
+from typing import Annotated, Any
 
 import typer
+from typer.core import TyperGroup
 
 from atomcast.commands.demo import demo
 from atomcast.commands.fit import fit_app
 from atomcast.commands.inspect import inspect
 from atomcast.commands.predict import predict
 
+
+class InOrder(TyperGroup):
+    """Commands in the order of use; typer would list groups, such as fit, after the others."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of the commands."""
+        order = {name: k for k, name in enumerate(("demo", "fit", "predict", "inspect"))}
+        return sorted(super().list_commands(ctx), key=lambda name: order.get(name, len(order)))
+
+
 # Tracebacks with local variables would print the user's data.
 app = typer.Typer(
     name="atomcast",
+    cls=InOrder,
     help="Fit sparse models whose atoms are spread over a network, sending only what they need.",
     no_args_is_help=True,
     add_completion=False,
@@ -56,8 +69,7 @@ if (Path(__file__).parent / "experiments" / "commands.py").exists():
     )
     def reproduce(context: typer.Context) -> None:
         """Reproduce a figure or a claim of the paper (reproduce --help lists them)."""
-        from atomcast.experiments.commands import app as experiments
-
+        experiments = importlib.import_module("atomcast.experiments.commands").app
         experiments(args=context.args, prog_name="atomcast reproduce")
 
 
