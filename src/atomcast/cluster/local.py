@@ -189,8 +189,8 @@ class LocalSession:
 
     def _send(self, sent: Sequence[tuple[int, Atom]]) -> None:
         """Carry atoms from their owners to everybody."""
-        # What arrives is bit for bit what was sent, so that decoding it can be spared.
-        sizes = [len(wire.encode(atom)) for _, atom in sent]
+        # What arrives is bit for bit what was sent, so that its length is all we need.
+        sizes = [wire.encoded_size(atom) for _, atom in sent]
         owners, counts = [owner for owner, _ in sent], [atom.count for _, atom in sent]
         self._network.broadcast(owners, counts, sizes, self.ledger)
         for owner, atom in sent:
