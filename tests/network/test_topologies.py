@@ -16,9 +16,10 @@ from sklearn.base import clone
 
 from atomcast import Lasso, LocalCluster, Solver
 from atomcast.domains import L1Ball
-from atomcast.network.flood import as_set, weigh
+from atomcast.network import flood
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
+from atomcast.network.record_sets import Scales, all_of, as_set, own_records
 from atomcast.network.spanning_tree import build_spanning_tree
 from atomcast.network.tree import Tree
 
@@ -216,9 +217,29 @@ def test_the_spanning_tree_is_one_of_shortest_paths(graph):
 def test_weighing_sets_is_a_matrix_product(records, seed, largest):
     rng = np.random.default_rng(seed)
     member = rng.random((6, records)) < 0.4
-    amount = rng.integers(0, largest, records)
-    sums = weigh(np.stack([as_set(row) for row in member]), amount)
-    np.testing.assert_array_equal(np.broadcast_to(sums, 6), member @ amount)
+    amounts = rng.integers(0, largest, (3, records))
+    amounts[2] = largest
+    weights = Scales(amounts).weigh(np.stack([as_set(row) for row in member]))
+    np.testing.assert_array_equal(weights, amounts @ member.T)
+
+
+@settings(deadline=None, max_examples=25)
+@given(connected_graphs(smallest=2, largest=30), st.integers(1, 150), st.integers(0, 1000))
+def test_compiled_flooding_is_the_same(graph, records, seed):
+    n = graph.number_of_nodes()
+    rng = np.random.default_rng(seed)
+    links = Links(n, list(graph.edges))
+    source, amounts = rng.integers(0, n, records), rng.integers(0, 50, (2, records))
+    outcomes = []
+    for waves in (flood._sparse_waves, flood._dense_waves):
+        known = own_records(source, n)
+        outcome = []
+        for used, carried in waves(links, source, known, Scales(amounts)):
+            order = np.argsort(used)
+            outcome.append((used[order].tolist(), carried[:, order].tolist()))
+        assert np.all(known == all_of(records))
+        outcomes.append(outcome)
+    assert outcomes[0] == outcomes[1]
 
 
 # -- fewer digits ---------------------------------------------------------------------------

@@ -11,20 +11,20 @@ tree that is V - 1: flooding a tree is the best broadcast there is.
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Iterator
 
 import numpy as np
-from numpy.typing import NDArray
 
 from atomcast.network.links import Links
+from atomcast.network.record_sets import Bits, Scales, all_of, own_records
 from atomcast.network.wave import Counts
 from atomcast.protocol import rank_in_group
 
-#: Sets of records, one row a set, 64 records a word.
-Bits = NDArray[np.uint64]
+#: From this many words on all links together, compiled code repays its loading.
+LARGE = 1 << 21
 
 
-def flood(links: Links, source: Counts, send: Callable[[Counts, Bits], None]) -> None:
+def flood(links: Links, source: Counts, amounts: Counts) -> Iterator[tuple[Counts, Counts]]:
     """Carry records from their sources to every vertex, wave by wave.
 
     Parameters
@@ -32,11 +32,57 @@ def flood(links: Links, source: Counts, send: Callable[[Counts, Bits], None]) ->
     links : Links
     source : array of shape (r,)
         The vertex where each record starts.
-    send : callable
-        Called once a wave with the links that carry a message, shape (m,), and the set of records
-        in each message, shape (m, words).
+    amounts : array of shape (k, r)
+        Sizes of each record, of k kinds.
+
+    Yields
+    ------
+    used : array of shape (m,)
+        The links that carry a message in this wave.
+    carried : array of shape (k, m)
+        The sizes of the messages: sums of those of their records.
     """
-    known = _own_records(source, links.vertices)
+    known = own_records(source, links.vertices)
+    scales = Scales(amounts)
+    large = len(links.source) * known.shape[1] >= LARGE
+    yield from (_dense_waves if large else _sparse_waves)(links, source, known, scales)
+    if not np.array_equal(known, np.broadcast_to(all_of(len(source)), known.shape)):
+        raise RuntimeError("a record did not reach every node: the network is not connected")
+
+
+def _dense_waves(
+    links: Links, source: Counts, known: Bits, scales: Scales
+) -> Iterator[tuple[Counts, Counts]]:
+    """All links at once, in compiled code: for many records, which are everywhere soon."""
+    from atomcast.network.flood_kernel import wave
+
+    fresh, came = known.copy(), np.zeros((len(links.source), known.shape[1]), dtype=np.uint64)
+    heard, brought = np.empty_like(fresh), np.empty_like(came)
+    while fresh.any():
+        sizes = np.zeros((len(links.source), len(scales.digits)), dtype=np.int64)
+        full = wave(
+            links.source,
+            links.reverse,
+            links.start,
+            fresh,
+            came,
+            known,
+            heard,
+            brought,
+            scales.digits,
+            sizes,
+        )
+        used = np.flatnonzero(full)
+        if len(used):
+            yield used, scales.combine(sizes[used].T)
+        fresh, heard = heard, fresh
+        came, brought = brought, came
+
+
+def _sparse_waves(
+    links: Links, source: Counts, known: Bits, scales: Scales
+) -> Iterator[tuple[Counts, Counts]]:
+    """Only the vertices that have news: the work is that of the messages."""
     front = np.unique(source)
     fresh = known[front]
     came_by, came = np.zeros(0, dtype=np.int64), fresh[:0]
@@ -50,10 +96,9 @@ def flood(links: Links, source: Counts, send: Callable[[Counts, Bits], None]) ->
         if not full.all():
             into, payload = into[full], payload[full]
         used = links.reverse[into]
-        send(used, payload)
+        if len(used):
+            yield used, scales.weigh(payload)
         front, fresh, came_by, came = _hear(links, used, payload, known)
-    if not np.array_equal(known, np.broadcast_to(all_of(len(source)), known.shape)):
-        raise RuntimeError("a record did not reach every node: the network is not connected")
 
 
 def _hear(
@@ -99,48 +144,3 @@ def _first_in_group(sets: Bits, group: Counts) -> Bits:
         union[later] |= union[later - width]
         width *= 2
     return sets & ~union
-
-
-def _own_records(source: Counts, vertices: int) -> Bits:
-    """What each vertex knows before the first wave."""
-    record = np.arange(len(source))
-    known = np.zeros((vertices, -(-len(source) // 64)), dtype=np.uint64)
-    bit = np.left_shift(np.uint64(1), (record % 64).astype(np.uint64))
-    np.bitwise_or.at(known, (source, record // 64), bit)
-    return known
-
-
-def all_of(records: int) -> Bits:
-    """The set of all records, shape (words,)."""
-    return as_set(np.ones(records, dtype=bool))
-
-
-def as_set(member: NDArray[np.bool_]) -> Bits:
-    """The set of the records that are marked, shape (words,)."""
-    padded = np.zeros(-(-len(member) // 64) * 64, dtype=bool)
-    padded[: len(member)] = member
-    return np.packbits(padded, bitorder="little").view("<u8").astype(np.uint64)
-
-
-def weigh(sets: Bits, amount: Counts) -> Counts:
-    """The sum of the amounts of the records in each set.
-
-    Parameters
-    ----------
-    sets : array of shape (m, words)
-    amount : array of shape (r,)
-        A whole number for each record, not negative.
-
-    Returns
-    -------
-    array of shape (m,), or (1,) if all sums are equal
-    """
-    total = np.zeros(len(sets), dtype=np.int64)
-    largest = int(amount.max(initial=0))
-    if largest and int(amount.min()) == largest:
-        total = largest * np.bitwise_count(sets).sum(axis=1, dtype=np.int64)
-    else:
-        for place in range(largest.bit_length()):  # one digit of all amounts at a time
-            digit = as_set((amount >> place) & 1 > 0)
-            total += np.bitwise_count(sets & digit).sum(axis=1, dtype=np.int64) << place
-    return total[:1] if len(total) and np.all(total == total[0]) else total

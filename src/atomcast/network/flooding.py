@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from atomcast.network.flood import Bits, flood, weigh
+from atomcast.network.flood import flood
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
 from atomcast.network.topology import announce, spread_atoms
@@ -56,12 +56,10 @@ class Flooding:
                 "control": np.full(self.nodes, int(self.signed)),
             }
             carried = {kind: amount for kind, amount in amounts.items() if amount.any()}
-
-            def send(used: Counts, records: Bits) -> None:
-                parts = {kind: numbers(weigh(records, n)) for kind, n in carried.items()}
+            records = np.arange(self.nodes)
+            for used, sums in flood(self.links, records, np.stack(list(carried.values()))):
+                parts = {kind: numbers(n) for kind, n in zip(carried, sums, strict=True)}
                 self.links.carry(used, parts, ledger)
-
-            flood(self.links, np.arange(self.nodes), send)
         return agree(proposals, count)
 
     def broadcast(

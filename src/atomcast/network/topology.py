@@ -12,7 +12,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
-from atomcast.network.flood import Bits, flood, weigh
+from atomcast.network.flood import flood
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
 from atomcast.network.wave import NUMBER, Counts, Kind, Part, numbers
@@ -67,11 +67,8 @@ def spread_atoms(
     owner, amount, length = (np.atleast_1d(np.asarray(x)) for x in (source, values, size))
     if not len(owner) or not len(links.source):
         return
-
-    def send(used: Counts, atoms: Bits) -> None:
-        links.carry(used, {"atom": Part(weigh(atoms, amount), weigh(atoms, length))}, ledger)
-
-    flood(links, owner, send)
+    for used, (carried, bytes_carried) in flood(links, owner, np.stack((amount, length))):
+        links.carry(used, {"atom": Part(carried, bytes_carried)}, ledger)
 
 
 def announce(links: Links, ledger: Ledger, labels: list[object] | None = None) -> None:
