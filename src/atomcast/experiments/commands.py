@@ -46,7 +46,9 @@ def lower_bound(quick: Quick = False, out: Out = Path("out")) -> None:
         if holds
         else "the bound is VIOLATED: see the table"
     )
-    typer.echo(f"written: {', '.join(str(out / f'lower-bound.{s}') for s in ('csv', 'png', 'svg'))}")
+    typer.echo(
+        f"written: {', '.join(str(out / f'lower-bound.{s}') for s in ('csv', 'png', 'svg'))}"
+    )
     if not holds:
         raise typer.Exit(1)
 

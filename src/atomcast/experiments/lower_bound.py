@@ -179,10 +179,7 @@ def lower_bound(
 
     sizes = list(sizes)
     rows = [
-        run(1 / (6 * d), step, form)
-        for form in ("simplex", "l1")
-        for step in steps
-        for d in sizes
+        run(1 / (6 * d), step, form) for form in ("simplex", "l1") for step in steps for d in sizes
     ]
     middle = sizes[len(sizes) // 2]
     rows += [
@@ -199,12 +196,14 @@ def lower_bound(
 
 def plot_lower_bound(rows: Sequence[Row]) -> Figure:
     """Values sent against d/eps, atoms used against d, values sent against the distance."""
+    from matplotlib.ticker import NullFormatter
+
     from atomcast.report.plots import new_figure
 
     figure = new_figure(12.0, 3.9)
     left, middle, right = figure.subplots(1, 3)
     pair = [row for row in rows if row.distance == 1]
-    # Runs at several distances are the last ones, of one size each.
+    # The runs at several distances come last, and are all of one size.
     path = [row for row in rows if row.form == "simplex" and row.d == rows[-1].d]
     _lines(left, pair, lambda row: row.d / row.eps, lambda row: row.values)
     _reference(left, pair, lambda row: row.d / row.eps, "bound", "lower bound (Theorem 3)", "-")
@@ -212,11 +211,13 @@ def plot_lower_bound(rows: Sequence[Row]) -> Figure:
     left.set(xscale="log", yscale="log", xlabel="d / eps", ylabel="values sent")
     _lines(middle, pair, lambda row: row.d, lambda row: row.support)
     _reference(middle, pair, lambda row: row.d, "needed", "3d/4", "-")
-    middle.set(xscale="log", yscale="log", xlabel="d", ylabel="atoms in the solution")
+    middle.set(xlabel="d", ylabel="atoms in the first solution within eps")
     _lines(right, path, lambda row: row.distance, lambda row: row.values)
     _reference(right, path, lambda row: row.distance, "bound", "lower bound x distance", "-")
-    right.set(xscale="log", yscale="log", xlabel="distance of the two nodes", ylabel="values sent")
+    right.set(xlabel="distance of the two nodes", ylabel="values sent")
     for ax in (left, middle, right):
+        for axis in (ax.xaxis, ax.yaxis):  # else matplotlib labels what lies between as well
+            axis.set_minor_formatter(NullFormatter())
         ax.grid(True, which="major", alpha=0.3)
         ax.legend(frameon=False, fontsize=8)
     return figure

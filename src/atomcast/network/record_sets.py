@@ -64,7 +64,9 @@ class Scales:
 
     def weigh(self, sets: Bits) -> Counts:
         """The weight of each set by each amount, shape (k, m)."""
-        sizes = [np.bitwise_count(sets & digit).sum(axis=1, dtype=np.int64) for digit in self.digits]
+        sizes = [
+            np.bitwise_count(sets & digit).sum(axis=1, dtype=np.int64) for digit in self.digits
+        ]
         return self.combine(np.stack(sizes))
 
     def combine(self, sizes: Counts) -> Counts:
