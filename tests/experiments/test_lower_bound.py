@@ -10,16 +10,16 @@ import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from networks import connected_graphs
 from typer.testing import CliRunner
 
 from atomcast.data.generators import make_lower_bound
 from atomcast.experiments import lower_bound
 from atomcast.experiments.commands import app
+from networks import connected_graphs
 
 
 def log_count(D, t):
-    """log N_D(t) / log kappa without the repetitions: t vectors, each orthogonal to those before."""
+    """log N_D(t) / log kappa without repetitions: t vectors, each orthogonal to the others."""
     return sum((D - i) - 1 for i in range(t))
 
 

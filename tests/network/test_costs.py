@@ -7,14 +7,14 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from networks import cases, connected_graphs, problem
-from problems import solve
 
 from atomcast.atoms.atom import Atom
 from atomcast.cluster.local import LocalCluster
 from atomcast.domains import L1Ball
 from atomcast.network import wire
 from atomcast.network.ledger import Count
+from networks import cases, connected_graphs, problem
+from problems import solve
 
 ROUNDS = 4
 

@@ -10,8 +10,6 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from networks import connected_graphs, problem
-from problems import solve
 from sklearn.base import clone
 
 from atomcast import Lasso, LocalCluster, Solver
@@ -22,6 +20,8 @@ from atomcast.network.links import Links
 from atomcast.network.record_sets import Scales, all_of, as_set, own_records
 from atomcast.network.spanning_tree import build_spanning_tree
 from atomcast.network.tree import Tree
+from networks import connected_graphs, problem
+from problems import solve
 
 
 def fit(cluster, rounds=2, step="classic"):
@@ -153,7 +153,7 @@ def test_a_file_that_is_no_graph_is_refused(tmp_path):
 def test_a_file_of_the_wrong_size_is_refused_when_the_data_comes(tmp_path):
     path = tmp_path / "path.edges"
     nx.write_edgelist(nx.path_graph(3), path)
-    with pytest.raises(ValueError, match="3 nodes .* but the cluster has 4"):
+    with pytest.raises(ValueError, match=r"3 nodes .* but the cluster has 4"):
         fit(LocalCluster(4, path))
 
 

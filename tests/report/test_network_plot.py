@@ -5,11 +5,11 @@ from __future__ import annotations
 import networkx as nx
 import numpy as np
 import pytest
-from networks import problem
-from problems import solve
 
 from atomcast.cluster.local import LocalCluster
 from atomcast.domains import L1Ball
+from networks import problem
+from problems import solve
 
 
 def ledger_of(cluster):

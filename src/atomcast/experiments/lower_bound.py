@@ -229,8 +229,9 @@ def _lines(ax: Axes, rows: Sequence[Row], x: Any, y: Any) -> None:
     series = sorted({(row.step, row.form) for row in rows})
     for k, (step, form) in enumerate(series):
         points = sorted((x(row), y(row)) for row in rows if (row.step, row.form) == (step, form))
-        style = {"marker": "os^v"[k % 4], "color": COLORS[k % len(COLORS)], "markersize": 4}
-        ax.plot(*zip(*points, strict=True), label=f"{step}, {form}", linewidth=1.2, **style)
+        style: dict[str, Any] = {"marker": "os^v"[k % 4], "color": COLORS[k % len(COLORS)]}
+        style |= {"markersize": 4, "linewidth": 1.2}
+        ax.plot(*zip(*points, strict=True), label=f"{step}, {form}", **style)
 
 
 def _reference(ax: Axes, rows: Sequence[Row], x: Any, name: str, label: str, style: str) -> None:

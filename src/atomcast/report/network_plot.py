@@ -106,7 +106,7 @@ def _draw_edges(ax: Axes, lines: list[Any], amount: Floats, weight: str) -> None
 
 
 def _draw_nodes(ax: Axes, ledger: Ledger, place: dict[int, Floats]) -> None:
-    atoms = {node: 0 for node in place}
+    atoms = dict.fromkeys(place, 0)
     for entry in ledger.disclosures:
         atoms[entry.node] += 1
     hub = [node for node in place if node == COORDINATOR]
