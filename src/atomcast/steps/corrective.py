@@ -11,10 +11,10 @@ from atomcast.protocol import Agreement, Request
 if TYPE_CHECKING:
     from atomcast.replica import Replica
 
-#: Where the batch size is chosen automatically, it is this share of the atoms known so far,
+#: Where the batch size is chosen automatically, the active set at most doubles while batches are
+#: below the first size, then grows by this share a round, with batches of at most the second size.
 GROWTH = 0.2
-#: and lies between these bounds.
-SMALLEST_BATCH, LARGEST_BATCH = 10, 100
+SMALL_BATCH, LARGEST_BATCH = 10, 100
 #: Where one round had violators to spare, those of the next that violate less than this share of
 #: what its last winner did need not be proposed: they would hardly win.
 KEPT = 1 / 3
@@ -45,7 +45,7 @@ class Corrective:
 
     def _batch(self, known: int) -> int:
         if self.atoms_per_round == "auto":
-            return min(max(int(GROWTH * known), SMALLEST_BATCH), LARGEST_BATCH)
+            return min(max(int(GROWTH * known), min(known + 1, SMALL_BATCH)), LARGEST_BATCH)
         return int(self.atoms_per_round)
 
     def request(self, replica: Replica) -> Request:
