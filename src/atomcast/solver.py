@@ -146,19 +146,22 @@ class Solver:
         if state.relative_gap <= self.tol:
             return "optimal"
         for verdict in verdicts:
-            if verdict is False:
-                return "stopped"
             if isinstance(verdict, str):
                 return verdict
+            if verdict is not None and not verdict:  # also NumPy's False
+                return "stopped"
         return "max_rounds" if state.round >= self.max_rounds else None
 
 
 class Best:
-    """The weights with the smallest gap so far: the ones that are certified best."""
+    """The weights with the smallest relative gap so far: the ones that are certified best.
+
+    It is the relative gap that stops a run, so that "optimal" holds for what is returned.
+    """
 
     def __init__(self) -> None:
-        self.gap = math.inf
-        self.objective = self.relative_gap = math.nan
+        self.gap = self.relative_gap = math.inf
+        self.objective = math.nan
         self.ids: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.weights: NDArray[np.float64] = np.zeros(0)
         self.image: NDArray[np.float64] | None = None
@@ -166,11 +169,12 @@ class Best:
 
     def consider(self, replica: Replica, gap: float) -> bool:
         """Keep the current weights if no earlier ones have as small a gap; True if it shrank."""
-        shrank = self.empty or gap < self.gap
-        if self.empty or gap <= self.gap:
+        relative_gap = gap / replica.unit
+        shrank = self.empty or relative_gap < self.relative_gap
+        if self.empty or relative_gap <= self.relative_gap:
             self.empty = False
-            self.gap, self.objective = gap, replica.active.value()
-            self.relative_gap = gap / replica.unit
+            self.gap, self.relative_gap = gap, relative_gap
+            self.objective = replica.active.value() if replica.feasible else math.nan
             self.image = replica.active.image
             self.ids, self.weights = replica.active.support()
         return shrank
