@@ -27,13 +27,13 @@ def inspect(
 ) -> None:
     """Show a saved model: its fit, its atoms, and who disclosed what."""
     with clear_errors(debug):
-        from atomcast.model_file import estimator_from
+        from atomcast.model_file import making_sense
         from atomcast.report.tables import print_json
         from atomcast.saving.container import read_model_file
 
         file = read_model_file(model)
-        estimator_from(file, str(model))  # whatever is wrong with the content is found here
-        content = described(file)
+        with making_sense(str(model)):
+            content = described(file)
         if as_json:
             print_json(content)
         else:
@@ -52,7 +52,9 @@ def described(file: ModelFile) -> dict[str, Any]:
     certificate = certificate_in(file)
     names = feature_names(file)
     ids, weights = atoms_in(file)
-    size = np.abs(weights).reshape(len(weights), -1).max(axis=1, initial=0.0)
+    size = np.abs(weights)
+    if size.ndim > 1:
+        size = size.max(axis=1)
     order = np.lexsort((ids, -size))
     known = {d.atom: d.name for d in certificate.disclosures}
     atoms = [
