@@ -250,7 +250,7 @@ def test_unscaled_columns_with_an_intercept():
     )
     y = 0.5 * (X[:, 0] - 2010) + 1e-5 * X[:, 1] + 4 * X[:, 2] + 0.1 * rng.standard_normal(200)
     reference = LinearRegression().fit(X, y)
-    model = Lasso(10.0, cluster=3, solver=Solver(tol=1e-5)).fit(X, y)
+    model = Lasso(10.0, cluster=3).fit(X, y)
     np.testing.assert_allclose(model.predict(X), reference.predict(X), atol=1e-2)
     assert model.result_.status == "optimal"
 
