@@ -103,6 +103,7 @@ def wide_model(files):
 def test_long_tables_are_cut_unless_all_is_asked_for(run, wide_model):
     short, whole = (run("inspect", "m.safetensors", *more).stdout for more in ([], ["--all"]))
     assert "the first 10 of" in short
+    assert "name" not in short  # the features have none
     assert "the first" not in whole
     assert len(whole.splitlines()) > len(short.splitlines())
 
