@@ -21,6 +21,7 @@ Floats = NDArray[np.float64]
 GRADIENT_STEPS, FACE_STEPS = 25, 200
 #: Alternations after which the best weights so far have to do.
 ALTERNATIONS = 200
+GOLDEN = 0.6180339887498949
 
 
 class FaceDescent:
@@ -62,14 +63,17 @@ class FaceDescent:
     def _smoothness(self, active: ActiveSet) -> float:
         """The largest eigenvalue of the Hessian, by a power method that goes on between calls."""
         known = len(self._direction)
-        fresh = np.resize([1.0, -1.0, 0.5], len(active))
-        fresh[:known] = self._direction if known else fresh[:known]
+        # Without a pattern, for atoms in a pattern (each beside its negative) could cancel out.
+        fresh = (np.arange(len(active)) * GOLDEN) % 1.0 - 0.5
+        fresh[:known] = self._direction
         size = 0.0
         for _ in range(10 if known else 30):
             fresh /= np.linalg.norm(fresh)
             fresh = self._curve(active, fresh)
             size = float(np.linalg.norm(fresh))
-        self._direction = fresh / max(size, 1e-300)
+            if size == 0.0:
+                return 1.0  # nothing to curve: all known atoms are zero
+        self._direction = fresh / size
         return 1.1 * size  # the power method comes from below
 
     def _approach(self, active: ActiveSet, smoothness: float) -> None:

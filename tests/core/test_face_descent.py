@@ -50,6 +50,28 @@ def test_it_reaches_the_exact_optimum(case, intercept):
     assert gap <= 1.01e-8 * exact.value()
 
 
+@pytest.mark.parametrize("domain", [L1Ball(2.0), Simplex()])
+@pytest.mark.parametrize("pattern", ["negatives", "triples", "zero", "one row"])
+def test_atoms_that_cancel_out(domain, pattern):
+    """The search for the curvature starts somewhere: no data may make it start from nothing."""
+    rng = np.random.default_rng(1)
+    X = rng.normal(size=(12, 9))
+    X, intercept = {
+        "negatives": (np.hstack([X, -X]), False),
+        "triples": (np.repeat(X, 2, axis=1), True),
+        "zero": (np.zeros((12, 9)), False),
+        "one row": (X[:1], True),
+    }[pattern]
+    y = rng.normal(size=len(X))
+    active = known_atoms(X, y, intercept)
+    if not domain.has_origin:
+        active.set_weights(np.full(X.shape[1], 1.0 / X.shape[1]))
+    FaceDescent(domain).minimise(active, 1e-8)
+    exact = known_atoms(X, y, intercept)
+    Corral(domain, Gram()).minimise(exact, 1e-12)
+    assert active.value() == pytest.approx(exact.value(), abs=1e-7)
+
+
 @pytest.mark.parametrize("domain", [L1Ball(1.5), Simplex()])
 def test_projection_is_the_nearest_point(domain):
     rng = np.random.default_rng(0)
