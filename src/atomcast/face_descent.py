@@ -64,7 +64,7 @@ class FaceDescent:
         """The largest eigenvalue of the Hessian, by a power method that goes on between calls."""
         known = len(self._direction)
         # Without a pattern, for atoms in a pattern (each beside its negative) could cancel out.
-        fresh = (np.arange(len(active)) * GOLDEN) % 1.0 - 0.5
+        fresh: Floats = np.asarray((np.arange(len(active)) * GOLDEN) % 1.0 - 0.5, dtype=np.float64)
         fresh[:known] = self._direction
         size = 0.0
         for _ in range(10 if known else 30):
