@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+
 from atomcast.report.plots import column, plot_convergence, plot_trace
 from atomcast.trace import Row, Trace
 

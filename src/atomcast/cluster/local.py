@@ -140,29 +140,25 @@ class LocalSession:
     def _one_fleet(self, problem: Problem, shards: Shards) -> list[Fleet]:
         """All nodes over the user's own matrix, which is neither copied nor cut."""
         whole = Shards.split(shards.matrix, nodes=1, by="contiguous", names=shards.names)
-        shard = self._checked(problem, whole.shard(0, problem.axis))
+        try:
+            shard = _checked(problem, whole.shard(0, problem.axis))
+        except ValueError:
+            for i in range(self.nodes):  # say which of the shards is to blame
+                _checked(problem, shards.shard(i, problem.axis))
+            raise
         owner = shards.assignment(problem.axis)
-        return [Fleet(problem.make_atoms(shard), shard.ids, owner, self.nodes)]
+        atoms = problem.make_atoms(rounded(shard, self._cast))
+        return [Fleet(atoms, shard.ids, owner, self.nodes)]
 
     def _fleet_each(self, problem: Problem, shards: Shards) -> list[Fleet]:
         """A fleet of one for each node, with a shard that no other node refers to."""
         fleets = []
         for i in range(self.nodes):
-            shard = self._checked(problem, shards.shard(i, problem.axis))
+            shard = _checked(problem, shards.shard(i, problem.axis))
             owner = np.full(len(shard.ids), i, dtype=np.int64)
-            fleets.append(Fleet(problem.make_atoms(shard), shard.ids, owner, self.nodes))
+            atoms = problem.make_atoms(rounded(shard, self._cast))
+            fleets.append(Fleet(atoms, shard.ids, owner, self.nodes))
         return fleets
-
-    def _checked(self, problem: Problem, shard: Shard) -> Shard:
-        """The shard, if its values are finite and its atoms have the length the target needs."""
-        check_finite(shard, problem.axis)
-        length = shard.matrix.shape[1 - problem.axis]
-        if problem.d is not None and length != problem.d:
-            raise ValueError(
-                f"{shard.source} has {length} rows, but the target has {problem.d}; "
-                "every shard must describe the same rows, in the same order, as the target"
-            )
-        return rounded(shard, self._cast)
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Let every node score its own atoms and propose; the network finds the winners."""
@@ -210,6 +206,18 @@ class LocalSession:
         trace: TracebackType | None,
     ) -> None:
         self._fleets = []
+
+
+def _checked(problem: Problem, shard: Shard) -> Shard:
+    """The shard, if its values are finite and its atoms have the length the objective needs."""
+    check_finite(shard, problem.axis)
+    length = shard.matrix.shape[1 - problem.axis]
+    if problem.d is not None and length != problem.d:
+        raise ValueError(
+            f"{shard.source} has {length} rows, but the target has {problem.d}; "
+            "every shard must describe the same rows, in the same order, as the target"
+        )
+    return shard
 
 
 def as_cluster(cluster: Any) -> Any:
