@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 
 from atomcast.atoms.atom import Atom
 from atomcast.cluster.local import LocalCluster
@@ -14,7 +15,7 @@ from atomcast.domains import L1Ball
 from atomcast.network import wire
 from atomcast.network.ledger import Count
 from networks import cases, connected_graphs, problem
-from problems import solve
+from problems import solve, sparse_regression
 
 ROUNDS = 4
 
@@ -199,6 +200,27 @@ def test_nodes_without_atoms_say_only_that():
     assert {ends[0] for ends, count in up.items() if count.values} == {0, 2}
     assert ledger.by_kind()["proposal"].values == 8  # a number up and down for each node
     assert ledger.by_kind()["index"].values == 2 + 4
+
+
+@settings(deadline=None, max_examples=15)
+@given(connected_graphs(smallest=2), st.integers(0, 100))
+def test_batches_of_sparse_atoms_cost_what_they_hold(graph, seed):
+    """Several atoms of different sizes a round: each crosses as many links as one alone."""
+    X, y = sparse_regression(seed, d=40, n=4 * graph.number_of_nodes(), density=0.2)
+    column = sparse.csc_array(X)
+    for name, (cluster, formula) in cases(graph).items():
+        ledger = run(X, y, cluster, "corrective", 3, 1e-6, by="random").ledger
+        atoms = [entry.atom for entry in ledger.disclosures]
+        part = [slice(*column.indptr[j : j + 2]) for j in atoms]
+        sizes = [
+            wire.encoded_size(Atom(j, 40, column.data[p], column.indices[p]))
+            for j, p in zip(atoms, part, strict=True)
+        ]
+        nonzeros = sum(p.stop - p.start for p in part)
+        sent = ledger.by_kind()["atom"]
+        assert (sent.values, sent.bytes) == (formula.atom * nonzeros, formula.atom * sum(sizes)), (
+            name
+        )
 
 
 @pytest.mark.parametrize(("step", "sums"), [("classic", True), ("away", False)])

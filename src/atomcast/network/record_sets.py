@@ -60,7 +60,7 @@ class Scales:
         self.digits = np.stack([digit for _, digit in places.values()])
         self._factors = np.zeros((len(amounts), len(places)), dtype=np.int64)
         for row, column, factor in terms:
-            self._factors[row, column] = factor
+            self._factors[row, column] += factor  # two digits of an amount may have the same set
 
     def weigh(self, sets: Bits) -> Counts:
         """The weight of each set by each amount, shape (k, m)."""
