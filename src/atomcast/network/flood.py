@@ -21,7 +21,7 @@ from atomcast.network.wave import Counts
 from atomcast.protocol import rank_in_group
 
 #: From this many words on all links together, compiled code repays its loading.
-LARGE = 1 << 21
+LARGE = 1 << 20
 
 
 def flood(links: Links, source: Counts, amounts: Counts) -> Iterator[tuple[Counts, Counts]]:
