@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from atomcast.active_set import ActiveSet
 from atomcast.domains import Domain
-from atomcast.gram import Gram, Inverse
+from atomcast.gram import Gram, Inverse, inverse_of
 from atomcast.protocol import ranking
 
 Floats = NDArray[np.float64]
@@ -238,7 +238,11 @@ class Corral:
         if not len(out):
             return solved
         side = self.inverse.matrix[:, out]
-        return solved - side @ np.linalg.solve(side[out], solved[out])
+        try:
+            held = np.linalg.solve(side[out], solved[out])
+        except np.linalg.LinAlgError:
+            held = inverse_of(side[out]) @ solved[out]
+        return solved - side @ held
 
     def _weights(self, count: int) -> Floats:
         weights = np.zeros(count)
