@@ -39,7 +39,8 @@ for name, network in networks.items():
     sent = classic.ledger.by_round()[1]  # round 0 may include the building of a tree
     hops = classic.ledger.hops_by_round()[1]
     milliseconds = 1e3 * classic.ledger.seconds_by_round()[1]
-    print(f"{name:28}|{sent.values:>8,}{sent.messages:>10,}{hops:>6}{milliseconds:>7.1f}", end="   ")
+    print(f"{name:28}|{sent.values:>8,}{sent.messages:>10,}{hops:>6}", end="")
+    print(f"{milliseconds:>7.1f}   ", end="")
 
     result = Lasso(5.0, cluster=cluster).fit(X, y).result_
     ledger = result.ledger
@@ -50,5 +51,6 @@ for name, network in networks.items():
 
 print("\nof the last run, by kind:")
 for kind, count in ledger.by_kind().items():
-    print(f"  {kind:12}{count.values:>9,} values {count.bytes:>10,} bytes {count.messages:>6,} messages")
+    print(f"  {kind:12}{count.values:>9,} values {count.bytes:>10,} bytes", end="")
+    print(f"{count.messages:>6,} messages")
 # ledger.plot_network().figure.savefig("network.png") draws the traffic on the edges.

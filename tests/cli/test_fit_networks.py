@@ -35,7 +35,7 @@ def test_a_picture_of_the_network(run, files, tmp_path, name, begin):
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
-        (("--topology", "ring"), "'ring' is neither one of 'star', 'tree', 'complete'"),
+        (("--topology", "ring"), "topology must be one of 'star', 'tree', 'complete'"),
         (("--broadcast", "flooding"), "must be one of 'improved', 'plain'"),
         (("--plot", "a.bmp"), "the suffix '.bmp' is not known"),
     ],

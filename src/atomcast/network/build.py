@@ -33,16 +33,11 @@ def kind_of(topology: Any) -> str:
         return topology
     if is_graph(topology):
         return "graph"
-    if isinstance(topology, str | os.PathLike):
-        if os.path.isfile(topology):
-            return "graph"
-        raise ValueError(
-            f"topology={os.fspath(topology)!r} is neither one of "
-            f"{', '.join(repr(name) for name in NAMES)} nor the path of a file with a graph"
-        )
+    if isinstance(topology, str | os.PathLike) and os.path.isfile(topology):
+        return "graph"
     raise ValueError(
-        "topology must be 'star', 'tree', 'complete', Tree(arity=...), a networkx graph or the "
-        f"path of a GraphML or edge-list file, got {topology!r}"
+        "topology must be one of 'star', 'tree', 'complete', or Tree(arity=...), a networkx graph, "
+        f"or the path of an existing file with a graph, got {topology!r}"
     )
 
 

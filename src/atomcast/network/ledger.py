@@ -161,14 +161,25 @@ class Ledger:
         """A row for each round, direction of an edge and kind that had traffic."""
         import pandas
 
-        rows = [
-            (number, *ends, kind, count.values, count.bytes, count.messages)
-            for number in sorted({wave.round for wave in self._waves})
-            for kind in KINDS
-            for ends, count in self.by_link(kind, number).items()
+        keys, amounts = ["round", "source", "target", "kind"], ["values", "bytes", "messages"]
+        tables = [
+            pandas.DataFrame(
+                {
+                    "round": wave.round,
+                    "source": wave.source,
+                    "target": wave.target,
+                    "kind": kind,
+                    "values": np.broadcast_to(part.values, len(wave.links)).astype(np.int64),
+                    "bytes": np.broadcast_to(part.bytes, len(wave.links)).astype(np.int64),
+                    "messages": int(kind == wave.main),
+                }
+            )
+            for wave in self._waves
+            for kind, part in wave.parts.items()
         ]
-        columns = ["round", "source", "target", "kind", "values", "bytes", "messages"]
-        return pandas.DataFrame(rows, columns=columns)
+        if not tables:
+            return pandas.DataFrame(columns=keys + amounts)
+        return pandas.concat(tables).groupby(keys, as_index=False)[amounts].sum()
 
     def plot_network(self, weight: str = "values", ax: Axes | None = None) -> Axes:
         """Draw the network with the traffic on its edges; returns the matplotlib axes.
