@@ -77,4 +77,9 @@ def solve_locally(
                 everything = True
             else:
                 everything = False
-        predictions[i] = targets[i] - residual
+        # Not targets - residual: rounding would leave something where there is nothing to send.
+        predictions[i] = 0.0
+        for j in range(bounds[i], bounds[i + 1]):
+            if weights[j] != 0.0:
+                for k in range(indptr[j], indptr[j + 1]):
+                    predictions[i, indices[k]] += weights[j] * data[k]

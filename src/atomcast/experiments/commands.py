@@ -115,6 +115,7 @@ def fig2b(
         setting = experiment.QUICK if quick else experiment.Setting()
         data, runs = _dorothea(synthetic, download), _runs(runs, quick)
         note = f"{_name(synthetic)}, beta = {setting.beta:g}, N = {setting.nodes}, {runs} runs"
+        note += f", {setting.rounds:,} rounds of the classic step"
         rows = experiment.fig2b(data, setting, runs, out, note)
         budgets = (1e5, 3e5, 1e6, 3e6)
         table = [
@@ -180,7 +181,8 @@ def fig4(
     with clear_errors(debug):
         setting = experiment.QUICK if quick else experiment.Setting()
         data, runs = _dorothea(synthetic, download), _runs(runs, quick)
-        note = f"{_name(synthetic)}, N = {setting.nodes}, {runs} runs"
+        note = f"{_name(synthetic)}, N = {setting.nodes}, {runs} runs, up to {setting.rounds:,} "
+        note += f"rounds of the classic step and {setting.admm_rounds} of ADMM"
         _, costs = experiment.fig4(data, setting, runs, out, note)
         header = ["beta", "above the optimum", "method", "values", "iterations", "local seconds"]
         table = [
@@ -222,7 +224,11 @@ def _runs(runs: int | None, quick: bool) -> int:
 def _dorothea(synthetic: bool, download: bool) -> DataSet:
     from atomcast.experiments.real_data import dorothea
 
-    return dorothea(synthetic=synthetic, download=download)
+    try:
+        return dorothea(synthetic=synthetic, download=download)
+    except FileNotFoundError as error:
+        hint = "on this command line: --download, or --synthetic for a generated stand-in"
+        raise FileNotFoundError(f"{error} ({hint})") from error
 
 
 def _name(synthetic: bool) -> str:

@@ -154,6 +154,8 @@ def plot(rows: Sequence[Row]) -> Figure:
         ax.set(xscale="log", yscale="log", xlabel="nodes N", ylabel="values sent")
         ax.grid(True, which="major", alpha=0.3)
         ax.legend(frameon=False, fontsize=8)
+    runs = len({row.run for row in rows})
+    figure.suptitle(f"dense atoms of d = {rows[0].d} values, {runs} runs", fontsize=10)
     return figure
 
 
