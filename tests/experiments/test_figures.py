@@ -173,3 +173,10 @@ def test_the_stand_in_looks_like_dorothea():
 def test_real_data_is_used_where_it_is(monkeypatch):
     realdata.use("dorothea", monkeypatch)
     assert real_data.dorothea().X.shape == (1150, 100_000)
+
+
+def test_a_part_of_fig3_can_be_run_alone(tmp_path, tiny):
+    arguments = ["fig3", "--quick", "--runs", "1", "--atom-density", "0.3", "--out", str(tmp_path)]
+    outcome = CliRunner().invoke(commands.app, arguments)
+    assert outcome.exit_code == 0, outcome.output
+    assert [row["atom_density"] for row in read(tmp_path / "fig3-verdict.csv")] == ["0.3"]

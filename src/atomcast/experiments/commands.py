@@ -28,6 +28,10 @@ Out = Annotated[Path, typer.Option("--out", help="Folder for the CSV files and t
 Runs = Annotated[
     int | None, typer.Option("--runs", min=1, help="Runs to average; default 5, --quick: 2.")
 ]
+AtomDensity = Annotated[
+    list[float] | None,
+    typer.Option("--atom-density", help="Only these s_A; may be repeated. Default: all three."),
+]
 Synthetic = Annotated[
     bool, typer.Option("--synthetic", help="Use a generated stand-in instead of real data.")
 ]
@@ -139,14 +143,22 @@ def fig2b(
 
 @app.command("fig3")
 def fig3(
-    quick: Quick = False, runs: Runs = None, out: Out = Path("out"), debug: Debug = False
+    quick: Quick = False,
+    runs: Runs = None,
+    out: Out = Path("out"),
+    atom_density: AtomDensity = None,
+    debug: Debug = False,
 ) -> None:
-    """Figure 3: dFW beside ADMM on synthetic data of nine densities (full size: 10 GB, hours)."""
+    """Figure 3: dFW beside ADMM on synthetic data of nine densities (full size takes hours)."""
+    from dataclasses import replace
+
     from atomcast.experiments import fig3 as experiment
     from atomcast.report.tables import print_table
 
     with clear_errors(debug):
         setting = experiment.QUICK if quick else experiment.Setting()
+        if atom_density:
+            setting = replace(setting, atom_densities=tuple(atom_density))
         runs = _runs(runs, quick)
         note = f"d = {setting.d:,}, n = {setting.n:,}, N = {setting.nodes}, {runs} runs"
         _, verdicts = experiment.fig3(setting, runs, out, note)
@@ -214,7 +226,7 @@ def everything(
     topologies(quick, runs, out, debug)
     fig2b(quick, runs, out, synthetic, download, debug)
     fig4(quick, runs, out, synthetic, download, debug)
-    fig3(quick, runs, out, debug)
+    fig3(quick, runs, out, None, debug)
 
 
 def _runs(runs: int | None, quick: bool) -> int:

@@ -187,8 +187,8 @@ def plot(
             curves.draw(
                 ax, lines[verdict.atom_density, verdict.solution_density, method], label, color
             )
-        title = f"s_A = {verdict.atom_density:g}, s_alpha = {verdict.solution_density:g}: "
-        title += f"s_A s_alpha n = {verdict.rule:g}\n{verdict.parameters}"
+        title = f"s_A = {verdict.atom_density:g}, s_alpha = {verdict.solution_density:g}\n"
+        title += f"s_A s_alpha n = {verdict.rule:g}; {verdict.parameters}"
         curves.finish(ax, "values", "mse", title)
     figure.legend(
         *axes[0].get_legend_handles_labels(),
