@@ -16,6 +16,8 @@ _HOMES = {
     "LocalCluster": "atomcast.cluster.local",
     "Shards": "atomcast.data.shards",
     "Solver": "atomcast.solver",
+    "SparseLogisticRegression": "atomcast.estimators.logistic",
+    "SparseLogisticRegressionCV": "atomcast.estimators.logistic_cv",
     "TimeLimit": "atomcast.callbacks",
     "load_model": "atomcast.model_file",
     "save_model": "atomcast.model_file",
@@ -27,6 +29,8 @@ __all__ = [
     "LocalCluster",
     "Shards",
     "Solver",
+    "SparseLogisticRegression",
+    "SparseLogisticRegressionCV",
     "TimeLimit",
     "__version__",
     "lasso_path",
@@ -41,6 +45,8 @@ if TYPE_CHECKING:
     from atomcast.estimators.lasso import Lasso
     from atomcast.estimators.lasso_cv import LassoCV
     from atomcast.estimators.lasso_path import lasso_path
+    from atomcast.estimators.logistic import SparseLogisticRegression
+    from atomcast.estimators.logistic_cv import SparseLogisticRegressionCV
     from atomcast.model_file import load_model, save_model
     from atomcast.solver import Solver
 

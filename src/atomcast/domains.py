@@ -7,6 +7,7 @@ the vertex of the atom with the largest *merit*, and the duality gap follows fro
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
@@ -40,6 +41,10 @@ class Domain(Protocol):
         """The sign with which each atom would enter, given its score."""
         ...
 
+    def known_merit(self, ids: Sequence[int], scores: Floats) -> Floats:
+        """The merit behind each weight of known atoms, given their ids and gradient."""
+        ...
+
 
 @dataclass(frozen=True)
 class L1Ball:
@@ -64,6 +69,10 @@ class L1Ball:
         """Against the gradient; an atom with score zero counts as positive."""
         return np.where(scores > 0, -1.0, 1.0)
 
+    def known_merit(self, ids: Sequence[int], scores: Floats) -> Floats:
+        """Each weight is an atom's own: the merit of its score."""
+        return self.merit(scores)
+
 
 @dataclass(frozen=True)
 class Simplex:
@@ -79,6 +88,10 @@ class Simplex:
     def signs(self, scores: Floats) -> Floats:
         """Always positive."""
         return np.ones_like(scores)
+
+    def known_merit(self, ids: Sequence[int], scores: Floats) -> Floats:
+        """Each weight is an atom's own: the merit of its score."""
+        return self.merit(scores)
 
 
 def duality_gap(domain: Domain, inner: float, best_merit: float) -> float:

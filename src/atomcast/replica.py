@@ -39,7 +39,7 @@ class Replica:
         self.round = 0
         self.active = problem.make_active()
         # Below this share of the objective at zero, a relative gap would only measure rounding.
-        self._smallest = 1e-10 * abs(self.active.value())
+        self._smallest = self.active.negligible()
 
     @property
     def feasible(self) -> bool:

@@ -178,7 +178,7 @@ class Best:
             status=status,
             atom_ids=self.ids,
             atom_weights=self.weights,
-            n=session.n,
+            n=state.replica.active.total(session.n),
             image=self.image,
             trace=tracer.trace,
             ledger=session.ledger,

@@ -60,7 +60,7 @@ class Fleet:
             score=scores[rows],
             merit=merit[rows],
             best=best,
-            partial=self._partial_sums(scores, replica) if request.partial_sums else None,
+            partial=self._partial_sums(replica) if request.partial_sums else None,
         )
 
     def atom(self, id: int) -> Atom:
@@ -112,10 +112,9 @@ class Fleet:
             rows = rows[merit[rows] >= last - 2 * TIE * abs(last)]
         return rows
 
-    def _partial_sums(self, scores: Floats, replica: Replica) -> Floats:
+    def _partial_sums(self, replica: Replica) -> Floats:
         """S_i of Algorithm 3: each node's own part of <alpha, grad f(alpha)>."""
-        weights = replica.active.weights[self._known_at]
-        products = weights * scores[self._local]
+        products = (replica.active.weights * replica.active.scores())[self._known_at]
         return np.bincount(
             self.owner[self._local], products.astype(np.float64), minlength=self.nodes
         ).astype(np.float64)

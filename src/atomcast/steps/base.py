@@ -100,8 +100,8 @@ def vertex_weights(replica: Replica, position: int, score: float) -> Floats:
 
 def winner_vertex(replica: Replica, agreement: Agreement) -> Floats:
     """The weights of the vertex that the network agreed on."""
-    position = replica.active.position[int(agreement.id[0])]
-    return vertex_weights(replica, position, float(agreement.score[0]))
+    id, score = int(agreement.id[0]), float(agreement.score[0])
+    return replica.active.vertex(replica.domain, id, score)
 
 
 def carried_vertex(replica: Replica, vertices: Vertices, k: int) -> Floats:

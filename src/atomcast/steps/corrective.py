@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from atomcast.corral import Corral
-from atomcast.gram import Gram
+from atomcast.domains import duality_gap
 from atomcast.protocol import Agreement, Request
+from atomcast.steps.inner import inner_solver
 
 if TYPE_CHECKING:
+    from atomcast.newton import Inner
     from atomcast.replica import Replica
 
 #: Where the batch size is chosen automatically, it is this share of the atoms known so far,
@@ -34,13 +35,12 @@ class Corrective:
     """
 
     name: ClassVar[str] = "corrective"
-    needs_quadratic: ClassVar[bool] = True
+    needs_quadratic: ClassVar[bool] = False
 
     def __init__(self, atoms_per_round: int | Literal["auto"] = "auto") -> None:
         self.atoms_per_round = atoms_per_round
         self._last_violation = 0.0
-        self.gram = Gram()
-        self.corral: Corral | None = None
+        self.inner: Inner | None = None
 
     def _batch(self, known: int) -> int:
         if self.atoms_per_round == "auto":
@@ -49,7 +49,7 @@ class Corrective:
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
-        count = self._batch(len(replica.active))
+        count = self._batch(replica.active.atoms)
         if not replica.feasible:
             return Request(count=count, known_too=False)
         # Below this merit an atom's share of the gap is within the tolerance: it is not needed.
@@ -65,16 +65,26 @@ class Corrective:
         """Minimise over the hull of all known atoms."""
         self._last_violation = 0.0
         full = len(agreement.id) and len(agreement.id) == self._batch(
-            len(replica.active) - len(agreement.id)
+            replica.active.atoms - len(agreement.id)
         )
         if full and replica.feasible:
             merit = replica.domain.merit(agreement.score[-1:])
             self._last_violation = max(float(merit[0]) - _multiplier(replica), 0.0)
-        if self.corral is None:
-            self.corral = Corral(replica.domain, self.gram)
-        self.corral.minimise(replica.active, 1e-3 * replica.target)
+        if self.inner is None:
+            self.inner = inner_solver(replica)
+        self.inner.minimise(replica.active, _tolerance(replica, agreement))
 
 
 def _multiplier(replica: Replica) -> float:
     """The merit that every atom of the solution has at the optimum over the known atoms."""
     return -replica.active.inner() / replica.domain.scale
+
+
+def _tolerance(replica: Replica, agreement: Agreement) -> float:
+    """How exact the weights must be: where each Newton step counts, no better than is of use."""
+    if replica.active.quadratic:
+        return 1e-3 * replica.target
+    if not replica.feasible:
+        return 0.1 * replica.target
+    gap = duality_gap(replica.domain, replica.active.inner(), agreement.best)
+    return max(0.1 * replica.target, 0.05 * gap)

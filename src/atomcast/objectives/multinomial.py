@@ -1,0 +1,158 @@
+"""Multinomial logistic loss for three or more classes, with the intercepts minimised out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp, softmax
+
+from atomcast.objectives.base import Floats
+from atomcast.objectives.logistic import checked_sample_weight
+from atomcast.objectives.search import newton_line_search
+
+
+@dataclass(frozen=True)
+class SoftmaxCurvature:
+    """The Hessian of the multinomial loss: for each example c (diag(p) - p p').
+
+    Parameters
+    ----------
+    probabilities : array of shape (d, T)
+    sample_weight : array of shape (d,)
+    intercept_inverse : array of shape (T, T) or None
+        Inverse of the Hessian in the intercepts, where these are minimised out.
+    """
+
+    probabilities: Floats
+    sample_weight: Floats
+    intercept_inverse: Floats | None
+
+    def apply(self, direction: Floats) -> Floats:
+        """The Hessian in the image alone times a direction of shape (d, T)."""
+        p = self.probabilities
+        mean = np.sum(p * direction, axis=1, keepdims=True)
+        result: Floats = self.sample_weight[:, None] * p * (direction - mean)
+        return result
+
+    def bend(self, direction: Floats) -> float:
+        """The second derivative along a direction of shape (d, T)."""
+        applied = self.apply(direction)
+        bend = float(np.vdot(direction, applied))
+        if self.intercept_inverse is not None:
+            across = applied.sum(axis=0)
+            bend -= float(across @ self.intercept_inverse @ across)
+        return bend
+
+
+class Multinomial:
+    """Multinomial loss of images Z of shape (d, T), a score for each example and class.
+
+    g(Z) = sum_i c_i (logsumexp_t(Z_it + b_t) - Z_i,y_i - b_y_i), at the best intercepts b.
+
+    Parameters
+    ----------
+    y : array of shape (d,)
+        The classes as numbers 0, ..., T - 1; each must occur.
+    fit_intercept : bool, default=False
+        Whether an unpenalised constant for each class is part of the model.
+    sample_weight : array of shape (d,), optional
+        The weights c_i, not negative; all one by default.
+    """
+
+    quadratic = False
+
+    def __init__(
+        self, y: ArrayLike, fit_intercept: bool = False, sample_weight: ArrayLike | None = None
+    ) -> None:
+        self.y: NDArray[np.int64] = np.asarray(y, dtype=np.int64)
+        self.d = len(self.y)
+        self.classes = int(self.y.max()) + 1
+        self.fit_intercept = fit_intercept
+        self.sample_weight = checked_sample_weight(sample_weight, self.d)
+        self._counts = np.bincount(self.y, self.sample_weight, minlength=self.classes)
+        if fit_intercept and not np.all(self._counts > 0.0):
+            raise ValueError(f"y lacks class {int(np.argmin(self._counts))}: each must occur")
+        self._one_hot = np.zeros((self.d, self.classes))
+        self._one_hot[np.arange(self.d), self.y] = 1.0
+        self._solved: tuple[Floats, Floats] | None = None
+        # Classes that can be told apart perfectly leave a loss that only measures the radius.
+        self.negligible = 1e-6 * self.value(np.zeros((self.d, self.classes)))
+
+    def intercept(self, z: Floats) -> Floats:
+        """The constants that go with the image z, shape (T,), summing to zero."""
+        if not self.fit_intercept:
+            return np.zeros(self.classes)
+        if self._solved is None or not np.array_equal(self._solved[0], z):
+            starts = [np.log(self._counts)] + ([] if self._solved is None else [self._solved[1]])
+            start = min(starts, key=lambda b: self._value(z, b))
+            self._solved = z.copy(), self._best_intercept(z, start)
+        return self._solved[1]
+
+    def _best_intercept(self, z: Floats, b: Floats) -> Floats:
+        """Newton's method for the T intercepts.
+
+        Where a Newton step fails, a step of iterative scaling (b_t grows by the logarithm of what
+        class t should have over what it has) takes its place: that one always descends.
+        """
+        total = float(self._counts.sum())
+        value, steepness = self._value(z, b), np.inf
+        for _ in range(500):
+            curvature = self._curvature(z, b)
+            expected = self.sample_weight @ curvature.probabilities
+            slope = expected - self._counts
+            before, steepness = steepness, float(np.abs(slope).max())
+            # So near the minimum, values no longer tell better from worse, but slopes do.
+            near = steepness <= 1e-7 * total
+            if steepness <= 1e-15 * total or (near and steepness >= 0.5 * before):
+                break
+            step = _intercept_inverse(curvature) @ slope
+            promise = float(step @ slope)
+            for size in (1.0,) if near else 0.25 ** np.arange(12):
+                reached = self._value(z, b - size * step)
+                if near or reached < value - 0.1 * size * promise:
+                    b, value = b - size * step, reached
+                    break
+            else:
+                b = b + np.log(self._counts / np.maximum(expected, 1e-300))
+                value = self._value(z, b)
+        return b - b.mean()
+
+    def _value(self, z: Floats, b: Floats) -> float:
+        scores = z + b
+        chosen = scores[np.arange(self.d), self.y]
+        return float(self.sample_weight @ (logsumexp(scores, axis=1) - chosen))
+
+    def _curvature(self, z: Floats, b: Floats) -> SoftmaxCurvature:
+        return SoftmaxCurvature(softmax(z + b, axis=1), self.sample_weight, None)
+
+    def value(self, z: Floats) -> float:
+        """The weighted sum of the losses at an image of shape (d, T)."""
+        return self._value(z, self.intercept(z))
+
+    def gradient(self, z: Floats) -> Floats:
+        """Probabilities minus one for the true class, weighted; shape (d, T)."""
+        probabilities: Floats = softmax(z + self.intercept(z), axis=1)
+        return self.sample_weight[:, None] * (probabilities - self._one_hot)
+
+    def line_search(self, z: Floats, direction: Floats, max_step: float) -> float:
+        """The minimiser along the direction, by safeguarded Newton steps."""
+        return newton_line_search(self, z, direction, max_step)
+
+    def curvature(self, z: Floats) -> SoftmaxCurvature:
+        """The Hessian at an image of shape (d, T)."""
+        curvature = self._curvature(z, self.intercept(z))
+        if not self.fit_intercept:
+            return curvature
+        inverse = _intercept_inverse(curvature)
+        return SoftmaxCurvature(curvature.probabilities, self.sample_weight, inverse)
+
+
+def _intercept_inverse(curvature: SoftmaxCurvature) -> Floats:
+    """Inverse of the Hessian in the intercepts; adding a constant to all of them is left out."""
+    p = curvature.probabilities
+    weighted = curvature.sample_weight[:, None] * p
+    hessian = np.diag(weighted.sum(axis=0)) - weighted.T @ p
+    inverse: Floats = np.linalg.pinv(hessian, rcond=1e-14, hermitian=True)
+    return inverse
