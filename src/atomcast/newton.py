@@ -22,7 +22,7 @@ Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
 #: The model is bent by this share more than the objective, so that no direction of it is flat.
-RIDGE = 1e-9
+RIDGE = 1e-8
 #: A full step is taken if the objective falls by at least this share of what the model promised.
 ENOUGH = 0.25
 #: Steps after which rounding must be what is left of the gap.
@@ -129,8 +129,12 @@ class Newton:
             if gap <= tolerance or stalled == 3:
                 return
             chosen = np.flatnonzero((active.weights != 0.0) | (merit > level))
-            before = active.value()
+            before, best = active.value(), int(np.argmax(merit))
             self._step(active, chosen, scores, 0.01 * gap)
+            if active.value() >= before:
+                # The model was of no use, as where losses are all but zero: a plain step instead.
+                toward = active.vertex(self.domain, active.ids[best], float(scores[best]))
+                active.search(toward - active.weights, 1.0)
             # Where rounding is all that is left to gain, a few more steps polish, then stop.
             stalled = stalled + 1 if active.value() >= before else 0
 

@@ -123,18 +123,19 @@ class MulticlassActiveSet(ActiveSet):
         assert self.columns is not None
         curvature = self.objective.curvature(self.image)
         p, c = curvature.probabilities, curvature.sample_weight
+        own = p * curvature.complements
         feature, of_class = np.divmod(positions, self.classes)
         result = np.empty((len(positions),) * 2)
         across = np.empty((self.classes, len(positions)))  # intercepts with weights
         where = [np.flatnonzero(of_class == t) for t in range(self.classes)]
         for t, rows in enumerate(where):
+            bends = -c[:, None] * p * p[:, [t]]
+            bends[:, t] = c * own[:, t]
             for u, columns in enumerate(where[: t + 1]):
-                diagonal = c * p[:, t] * ((t == u) - p[:, u])
-                part = self.columns.cross(feature[rows], feature[columns], diagonal)
+                part = self.columns.cross(feature[rows], feature[columns], bends[:, u])
                 result[np.ix_(rows, columns)] = part
                 result[np.ix_(columns, rows)] = part.T
-            along = self.columns.products(c[:, None] * p[:, [t]] * (np.eye(self.classes)[t] - p))
-            across[:, rows] = along[feature[rows]].T
+            across[:, rows] = self.columns.products(bends)[feature[rows]].T
         if curvature.intercept_inverse is not None:
             result -= across.T @ curvature.intercept_inverse @ across
         return result

@@ -122,6 +122,7 @@ class SparseLogisticRegressionCV(SparseLogisticModel):
         losses = []
         rows = rows_of(shards, train)
         for result in results_along(rows, objective, self.betas_, cluster, solver):
+            assert result.image is not None
             coef = coefficients(result, objective).T
             scores = np.tile(np.atleast_1d(objective.intercept(result.image)), (len(test), 1))
             for shard in held_out:

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import ArrayLike
-from scipy.special import logsumexp, softmax
 
 from atomcast._checks import check_positive
 from atomcast.objectives.base import Curvature, Floats
 from atomcast.objectives.logistic import checked_sample_weight
-from atomcast.objectives.search import newton_line_search
+from atomcast.objectives.search import exponentials, newton_line_search
 
 
 class LogMeanExp:
@@ -50,12 +49,11 @@ class LogMeanExp:
 
     def weights(self, z: Floats) -> Floats:
         """The weight w_i of each example in the next round, shape (d,): positive, sum one."""
-        result: Floats = softmax(self._exponents(z))
-        return result
+        return exponentials(self._exponents(z))[0]
 
     def value(self, z: Floats) -> float:
         """The logarithm of the mean of the exponential losses."""
-        return float(logsumexp(self._exponents(z)))
+        return float(exponentials(self._exponents(z))[1])
 
     def gradient(self, z: Floats) -> Floats:
         """Minus label times weight, divided by the temperature."""

@@ -6,11 +6,10 @@ from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
-from scipy.special import logsumexp, softmax
 
 from atomcast.objectives.base import Floats
 from atomcast.objectives.logistic import checked_sample_weight
-from atomcast.objectives.search import newton_line_search
+from atomcast.objectives.search import exponentials, newton_line_search
 
 
 @dataclass(frozen=True)
@@ -29,17 +28,18 @@ class SoftmaxCurvature:
     sample_weight: Floats
     intercept_inverse: Floats | None
 
-    def apply(self, direction: Floats) -> Floats:
-        """The Hessian in the image alone times a direction of shape (d, T)."""
+    @property
+    def complements(self) -> Floats:
+        """1 - p without the cancellation, shape (d, T): exact also where p is all but one."""
         p = self.probabilities
-        mean = np.sum(p * direction, axis=1, keepdims=True)
-        result: Floats = self.sample_weight[:, None] * p * (direction - mean)
-        return result
+        return np.column_stack([np.delete(p, t, axis=1).sum(axis=1) for t in range(p.shape[1])])
 
     def bend(self, direction: Floats) -> float:
         """The second derivative along a direction of shape (d, T)."""
-        applied = self.apply(direction)
-        bend = float(np.vdot(direction, applied))
+        p = self.probabilities
+        centred = direction - np.sum(p * direction, axis=1, keepdims=True)
+        applied = self.sample_weight[:, None] * p * centred
+        bend = float(np.vdot(centred, applied))
         if self.intercept_inverse is not None:
             across = applied.sum(axis=0)
             bend -= float(across @ self.intercept_inverse @ across)
@@ -74,8 +74,6 @@ class Multinomial:
         self._counts = np.bincount(self.y, self.sample_weight, minlength=self.classes)
         if fit_intercept and not np.all(self._counts > 0.0):
             raise ValueError(f"y lacks class {int(np.argmin(self._counts))}: each must occur")
-        self._one_hot = np.zeros((self.d, self.classes))
-        self._one_hot[np.arange(self.d), self.y] = 1.0
         self._solved: tuple[Floats, Floats] | None = None
         # Classes that can be told apart perfectly leave a loss that only measures the radius.
         self.negligible = 1e-6 * self.value(np.zeros((self.d, self.classes)))
@@ -91,41 +89,50 @@ class Multinomial:
         return self._solved[1]
 
     def _best_intercept(self, z: Floats, b: Floats) -> Floats:
-        """Newton's method for the T intercepts.
+        """The T intercepts, by Newton's method from a guess, or else by way of softer losses.
 
-        Where a Newton step fails, a step of iterative scaling (b_t grows by the logarithm of what
-        class t should have over what it has) takes its place: that one always descends.
+        Scores far apart make a loss of nearly flat pieces, where Newton steps go astray; the loss
+        of scores divided by s has none if s is large, and its intercepts, times s, are a good
+        guess for a smaller s.
         """
+        b, found = self._newton(z, b, 12)
+        if not found:
+            softness = max(float(np.ptp(z)) / 4.0, 1.0)
+            b = softness * np.log(self._counts / self._counts.sum()) - z.mean(axis=0)
+            while softness > 1.0:
+                b = softness * self._newton(z / softness, b / softness, 30)[0]
+                softness = max(softness / 3.0, 1.0)
+            b, found = self._newton(z, b, 100)
+        return b - b.mean()
+
+    def _newton(self, z: Floats, b: Floats, steps: int) -> tuple[Floats, bool]:
+        """Newton's method with shortened steps; also says whether it got to the minimum."""
         total = float(self._counts.sum())
         value, steepness = self._value(z, b), np.inf
-        for _ in range(500):
+        for _ in range(steps):
             curvature = self._curvature(z, b)
-            expected = self.sample_weight @ curvature.probabilities
-            slope = expected - self._counts
+            slope = self.sample_weight @ curvature.probabilities - self._counts
             before, steepness = steepness, float(np.abs(slope).max())
             # So near the minimum, values no longer tell better from worse, but slopes do.
             near = steepness <= 1e-7 * total
             if steepness <= 1e-15 * total or (near and steepness >= 0.5 * before):
-                break
+                return b, True
             step = _intercept_inverse(curvature) @ slope
-            promise = float(step @ slope)
-            for size in (1.0,) if near else 0.25 ** np.arange(12):
+            promise, size = float(step @ slope), 1.0
+            reached = self._value(z, b - step)
+            while not near and reached > value - 0.1 * size * promise and size > 1e-6:
+                size *= 0.25
                 reached = self._value(z, b - size * step)
-                if near or reached < value - 0.1 * size * promise:
-                    b, value = b - size * step, reached
-                    break
-            else:
-                b = b + np.log(self._counts / np.maximum(expected, 1e-300))
-                value = self._value(z, b)
-        return b - b.mean()
+            b, value = b - size * step, reached
+        return b, False
 
     def _value(self, z: Floats, b: Floats) -> float:
         scores = z + b
         chosen = scores[np.arange(self.d), self.y]
-        return float(self.sample_weight @ (logsumexp(scores, axis=1) - chosen))
+        return float(self.sample_weight @ (exponentials(scores)[1] - chosen))
 
     def _curvature(self, z: Floats, b: Floats) -> SoftmaxCurvature:
-        return SoftmaxCurvature(softmax(z + b, axis=1), self.sample_weight, None)
+        return SoftmaxCurvature(exponentials(z + b)[0], self.sample_weight, None)
 
     def value(self, z: Floats) -> float:
         """The weighted sum of the losses at an image of shape (d, T)."""
@@ -133,8 +140,11 @@ class Multinomial:
 
     def gradient(self, z: Floats) -> Floats:
         """Probabilities minus one for the true class, weighted; shape (d, T)."""
-        probabilities: Floats = softmax(z + self.intercept(z), axis=1)
-        return self.sample_weight[:, None] * (probabilities - self._one_hot)
+        curvature = self._curvature(z, self.intercept(z))
+        result = curvature.probabilities.copy()
+        mine = np.arange(self.d), self.y
+        result[mine] = -curvature.complements[mine]
+        return self.sample_weight[:, None] * result
 
     def line_search(self, z: Floats, direction: Floats, max_step: float) -> float:
         """The minimiser along the direction, by safeguarded Newton steps."""
@@ -152,7 +162,12 @@ class Multinomial:
 def _intercept_inverse(curvature: SoftmaxCurvature) -> Floats:
     """Inverse of the Hessian in the intercepts; adding a constant to all of them is left out."""
     p = curvature.probabilities
-    weighted = curvature.sample_weight[:, None] * p
-    hessian = np.diag(weighted.sum(axis=0)) - weighted.T @ p
-    inverse: Floats = np.linalg.pinv(hessian, rcond=1e-14, hermitian=True)
-    return inverse
+    hessian = -(curvature.sample_weight[:, None] * p).T @ p
+    # Each row sums to zero: the diagonal follows from the rest, which loses no digits.
+    np.fill_diagonal(hessian, 0.0)
+    np.fill_diagonal(hessian, -hessian.sum(axis=1))
+    level = max(float(np.trace(hessian)), 1e-300) / len(hessian) ** 2
+    # Where the pieces are flat, what is left of the Hessian may be too small to invert.
+    ridge = 1e-14 * level * len(hessian)
+    inverse = np.linalg.inv(hessian + level + ridge * np.eye(len(hessian)))
+    return np.asarray(inverse - inverse.mean(), dtype=np.float64)
