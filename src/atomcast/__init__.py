@@ -10,6 +10,7 @@ __version__ = version("atomcast")
 
 # Names are imported when they are used: `import atomcast` stays light.
 _HOMES = {
+    "L1AdaBoost": "atomcast.estimators.boosting",
     "Lasso": "atomcast.estimators.lasso",
     "LassoCV": "atomcast.estimators.lasso_cv",
     "lasso_path": "atomcast.estimators.lasso_path",
@@ -24,6 +25,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "L1AdaBoost",
     "Lasso",
     "LassoCV",
     "LocalCluster",
@@ -42,6 +44,7 @@ if TYPE_CHECKING:
     from atomcast.callbacks import TimeLimit
     from atomcast.cluster.local import LocalCluster
     from atomcast.data.shards import Shards
+    from atomcast.estimators.boosting import L1AdaBoost
     from atomcast.estimators.lasso import Lasso
     from atomcast.estimators.lasso_cv import LassoCV
     from atomcast.estimators.lasso_path import lasso_path

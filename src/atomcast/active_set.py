@@ -13,7 +13,7 @@ from collections.abc import Sequence
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.atoms.atom import Atom
+from atomcast.atoms.atom import NO_EXTRAS, Atom
 from atomcast.columns import Columns, grown, with_appended
 from atomcast.domains import Domain
 from atomcast.objectives import Objective
@@ -71,6 +71,11 @@ class ActiveSet(ABC):
         """Global ids and weights of the atoms whose weight is not zero."""
         used = np.flatnonzero(self.weights)
         return np.array(self.ids, dtype=np.int64)[used], self.weights[used].copy()
+
+    def extras_of(self, ids: NDArray[np.int64]) -> Floats:
+        """The extras of some atoms of the support, shape (k, m)."""
+        rows = [self.extras.get(int(id), NO_EXTRAS) for id in ids]
+        return np.stack(rows) if rows else np.zeros((0, 0))
 
     def total(self, n: int) -> int:
         """How many weights there are in all where the nodes hold n atoms."""

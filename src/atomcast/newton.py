@@ -130,7 +130,7 @@ class Newton:
                 return
             chosen = np.flatnonzero((active.weights != 0.0) | (merit > level))
             before, best = active.value(), int(np.argmax(merit))
-            self._step(active, chosen, scores, 0.01 * gap)
+            self._step(active, chosen, scores, gap)
             if active.value() >= before:
                 # The model was of no use, as where losses are all but zero: a plain step instead.
                 toward = active.vertex(self.domain, active.ids[best], float(scores[best]))
@@ -138,14 +138,15 @@ class Newton:
             # Where rounding is all that is left to gain, a few more steps polish, then stop.
             stalled = stalled + 1 if active.value() >= before else 0
 
-    def _step(self, active: ActiveSet, chosen: Positions, scores: Floats, tolerance: float) -> None:
+    def _step(self, active: ActiveSet, chosen: Positions, scores: Floats, gap: float) -> None:
         """Go to the minimiser of the model, or as far towards it as the objective falls."""
         hessian = active.hessian(chosen)
         lengths = np.diag(hessian)
-        hessian[np.diag_indices_from(hessian)] += RIDGE * np.maximum(lengths, lengths.mean())
+        least = max(float(lengths.mean()), gap / self.domain.scale**2)
+        hessian[np.diag_indices_from(hessian)] += RIDGE * np.maximum(lengths, least)
         ids = [active.ids[k] for k in chosen]
         model = QuadraticModel(ids, active.weights[chosen], scores[chosen], hessian)
-        self.make_inner().minimise(model, tolerance)
+        self.make_inner().minimise(model, 0.01 * gap)
         old, before = active.weights.copy(), active.value()
         new = np.zeros(len(active))
         new[chosen] = model.weights

@@ -179,6 +179,7 @@ class Best:
             atom_ids=self.ids,
             atom_weights=self.weights,
             n=state.replica.active.total(session.n),
+            atom_extras=state.replica.active.extras_of(self.ids),
             image=self.image,
             trace=tracer.trace,
             ledger=session.ledger,

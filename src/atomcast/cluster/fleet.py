@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.atoms.atom import Atom
-from atomcast.atoms.base import Atoms
+from atomcast.atoms.base import AtomFamilies, Atoms
 from atomcast.protocol import TIE, Ids, Proposals, Request, leaders
 from atomcast.replica import Replica
 
@@ -41,6 +41,8 @@ class Fleet:
         self._starts = np.concatenate(([0], np.cumsum(counts)[:-1])).astype(np.int64)
         in_order = bool(np.all(owner[1:] >= owner[:-1]))
         self._by_owner = None if in_order else np.argsort(owner, kind="stable")
+        # A column may stand for a family of so many atoms, of which it puts forward the best.
+        self._stride = atoms.stride if isinstance(atoms, AtomFamilies) else 1
         self._known = np.zeros(len(ids), dtype=bool)
         self._log = 0
         self._known_at: list[int] = []
@@ -52,11 +54,12 @@ class Fleet:
         scores = self.atoms.scores(replica)
         merit = replica.domain.merit(scores)
         best = self._best(merit)
+        ids = self._ids_put_forward(replica)
         rows = self._candidates(merit, best, request)
-        rows = rows[leaders(merit[rows], self.ids[rows], self.owner[rows], request.count)]
+        rows = rows[leaders(merit[rows], ids[rows], self.owner[rows], request.count)]
         return Proposals(
             node=self.owner[rows],
-            id=self.ids[rows],
+            id=ids[rows],
             score=scores[rows],
             merit=merit[rows],
             best=best,
@@ -65,19 +68,30 @@ class Fleet:
 
     def atom(self, id: int) -> Atom:
         """The atom with this global id, as its owner would send it."""
-        return self.atoms.atom(int(np.searchsorted(self.ids, id)), id)
+        return self.atoms.atom(self._column(id), id)
 
     def holds(self, id: int) -> bool:
         """Whether a node of this fleet holds the atom with this global id."""
-        j = int(np.searchsorted(self.ids, id))
-        return j < len(self.ids) and int(self.ids[j]) == id
+        j = self._column(id)
+        return j < len(self.ids) and int(self.ids[j]) == id // self._stride
+
+    def _column(self, id: int) -> int:
+        return int(np.searchsorted(self.ids, id // self._stride))
+
+    def _ids_put_forward(self, replica: Replica) -> Ids:
+        """The atom that each column stands for in this round."""
+        if not isinstance(self.atoms, AtomFamilies):
+            return self.ids
+        ids = self.ids * self._stride + self.atoms.members()
+        self._known = np.isin(ids, replica.active.ids)
+        return ids
 
     def _catch_up(self, replica: Replica) -> None:
         """Mark the atoms that were broadcast since the last round as known."""
         for position in range(self._log, len(replica.active)):
             id = replica.active.ids[position]
             if self.holds(id):
-                local = int(np.searchsorted(self.ids, id))
+                local = self._column(id)
                 self._known[local] = True
                 self._local.append(local)
                 self._known_at.append(position)
