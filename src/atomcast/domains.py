@@ -33,6 +33,11 @@ class Domain(Protocol):
         """Whether the origin belongs to the set: the run then starts there."""
         ...
 
+    @property
+    def polytope(self) -> bool:
+        """Whether the vertices are finitely many, each a multiple of a single atom."""
+        ...
+
     def merit(self, scores: Floats) -> Floats:
         """How much each atom promises: minus its linear cost as a vertex, divided by `scale`."""
         ...
@@ -52,6 +57,7 @@ class L1Ball:
 
     beta: float
     has_origin: ClassVar[bool] = True
+    polytope: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_positive("beta", self.beta, "the radius of the l1 ball")
@@ -79,6 +85,7 @@ class Simplex:
     """Nonnegative weights that sum to one."""
 
     has_origin: ClassVar[bool] = False
+    polytope: ClassVar[bool] = True
     scale: ClassVar[float] = 1.0
 
     def merit(self, scores: Floats) -> Floats:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from atomcast.active_set import ActiveSet
 from atomcast.atoms.atom import Atom
-from atomcast.domains import Domain
+from atomcast.domains import Domain, duality_gap
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -123,12 +123,12 @@ class Newton:
             scores = active.scores()
             merit = self.domain.known_merit(active.ids, scores)
             level = -float(active.weights @ scores) / self.domain.scale
-            gap = self.domain.scale * (max(float(merit.max(initial=0.0)), 0.0) - level)
-            if not self.domain.has_origin:
-                gap = self.domain.scale * (float(merit.max()) - level)
+            gap = duality_gap(
+                self.domain, -self.domain.scale * level, float(np.max(merit, initial=-np.inf))
+            )
             if gap <= tolerance or stalled == 3:
                 return
-            chosen = np.flatnonzero((active.weights != 0.0) | (merit > level))
+            chosen = self._chosen(active, merit > level)
             before, best = active.value(), int(np.argmax(merit))
             self._step(active, chosen, scores, gap)
             if active.value() >= before:
@@ -137,6 +137,14 @@ class Newton:
                 active.search(toward - active.weights, 1.0)
             # Where rounding is all that is left to gain, a few more steps polish, then stop.
             stalled = stalled + 1 if active.value() >= before else 0
+
+    def _chosen(self, active: ActiveSet, violating: NDArray[np.bool_]) -> Positions:
+        """The weights that the model is about: those in use, and those that should be."""
+        chosen = (active.weights != 0.0) | violating
+        if not self.domain.polytope:  # a group takes part as a whole
+            ids = np.array(active.ids)
+            chosen = np.isin(ids, ids[chosen])
+        return np.flatnonzero(chosen)
 
     def _step(self, active: ActiveSet, chosen: Positions, scores: Floats, gap: float) -> None:
         """Go to the minimiser of the model, or as far towards it as the objective falls."""

@@ -32,6 +32,12 @@ class Replica:
     """
 
     def __init__(self, problem: Problem, step: Step, tol: float) -> None:
+        if step.needs_polytope and not problem.domain.polytope:
+            raise ValueError(
+                f"step={step.name!r} needs a domain with finitely many vertices, which "
+                f"{type(problem.domain).__name__} is not: use "
+                '"corrective", "line-search" or "classic"'
+            )
         self.problem = problem
         self.domain = problem.domain
         self.step = step

@@ -82,9 +82,9 @@ class Solver:
         session: Session | None = None
         try:
             for problem in problems:
+                replica = self._replica(problem, replica)
                 if session is None:
                     session = as_cluster(cluster).open(problem, shards).__enter__()
-                replica = self._replica(problem, replica)
                 yield self._run(replica, session)
         finally:
             if session is not None:

@@ -20,8 +20,8 @@ class Step(Protocol):
     """A rule for new weights. It owns its workspace, and never communicates."""
 
     name: ClassVar[str]
-    #: True if the rule keeps a Gram matrix, and so needs an objective with constant curvature.
-    needs_quadratic: ClassVar[bool]
+    #: True if the rule keeps an account of vertices, and so needs a domain with finitely many.
+    needs_polytope: ClassVar[bool]
 
     def request(self, replica: Replica) -> Request:
         """What the nodes are asked to propose in this round."""
@@ -39,7 +39,7 @@ class Step(Protocol):
 class SingleAtomStep:
     """What the rules that take one atom a round have in common."""
 
-    needs_quadratic: ClassVar[bool] = False
+    needs_polytope: ClassVar[bool] = False
     #: Algorithm 3 sends partial sums S_i; rules that know the whole active set need none.
     partial_sums: ClassVar[bool] = False
 

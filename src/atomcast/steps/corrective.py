@@ -35,7 +35,7 @@ class Corrective:
     """
 
     name: ClassVar[str] = "corrective"
-    needs_quadratic: ClassVar[bool] = False
+    needs_polytope: ClassVar[bool] = False
 
     def __init__(self, atoms_per_round: int | Literal["auto"] = "auto") -> None:
         self.atoms_per_round = atoms_per_round

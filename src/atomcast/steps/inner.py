@@ -6,6 +6,8 @@ from typing import TYPE_CHECKING
 
 from atomcast.corral import Corral
 from atomcast.gram import Gram
+from atomcast.group_solver import GroupSolver
+from atomcast.groups import GroupBall
 from atomcast.newton import Inner, Newton
 
 if TYPE_CHECKING:
@@ -15,6 +17,10 @@ if TYPE_CHECKING:
 def inner_solver(replica: Replica) -> Inner:
     """Exact for quadratic objectives; a sequence of quadratic models for the others."""
     domain = replica.domain
-    if replica.active.quadratic:
+
+    def exact() -> Inner:
+        if isinstance(domain, GroupBall):
+            return GroupSolver(domain, Gram())
         return Corral(domain, Gram())
-    return Newton(domain, lambda: Corral(domain, Gram()))
+
+    return exact() if replica.active.quadratic else Newton(domain, exact)
