@@ -10,6 +10,8 @@ __version__ = version("atomcast")
 
 # Names are imported when they are used: `import atomcast` stays light.
 _HOMES = {
+    "GroupLasso": "atomcast.estimators.group_lasso",
+    "GroupLogisticRegression": "atomcast.estimators.group_lasso",
     "L1AdaBoost": "atomcast.estimators.boosting",
     "Lasso": "atomcast.estimators.lasso",
     "LassoCV": "atomcast.estimators.lasso_cv",
@@ -25,6 +27,8 @@ _HOMES = {
 }
 
 __all__ = [
+    "GroupLasso",
+    "GroupLogisticRegression",
     "L1AdaBoost",
     "Lasso",
     "LassoCV",
@@ -45,6 +49,7 @@ if TYPE_CHECKING:
     from atomcast.cluster.local import LocalCluster
     from atomcast.data.shards import Shards
     from atomcast.estimators.boosting import L1AdaBoost
+    from atomcast.estimators.group_lasso import GroupLasso, GroupLogisticRegression
     from atomcast.estimators.lasso import Lasso
     from atomcast.estimators.lasso_cv import LassoCV
     from atomcast.estimators.lasso_path import lasso_path
