@@ -35,6 +35,7 @@ class MulticlassActiveSet(ActiveSet):
     def __init__(self, objective: Multinomial) -> None:
         super().__init__()
         self.objective = objective
+        self.lower_bound = objective.lower_bound
         self.classes = objective.classes
         self.columns: Columns | None = None
         self.image: Floats = np.zeros((objective.d, self.classes))

@@ -72,8 +72,12 @@ class Fleet:
 
     def holds(self, id: int) -> bool:
         """Whether a node of this fleet holds the atom with this global id."""
-        j = self._column(id)
-        return j < len(self.ids) and int(self.ids[j]) == id // self._stride
+        return bool(self._held(np.array([id]))[0])
+
+    def _held(self, ids: Ids) -> NDArray[np.bool_]:
+        columns = ids // self._stride
+        places = np.minimum(np.searchsorted(self.ids, columns), len(self.ids) - 1)
+        return self.ids[places] == columns if len(self.ids) else np.zeros(len(ids), dtype=bool)
 
     def _column(self, id: int) -> int:
         return int(np.searchsorted(self.ids, id // self._stride))
@@ -88,13 +92,12 @@ class Fleet:
 
     def _catch_up(self, replica: Replica) -> None:
         """Mark the atoms that were broadcast since the last round as known."""
-        for position in range(self._log, len(replica.active)):
-            id = replica.active.ids[position]
-            if self.holds(id):
-                local = self._column(id)
-                self._known[local] = True
-                self._local.append(local)
-                self._known_at.append(position)
+        new = np.array(replica.active.ids[self._log :], dtype=np.int64)
+        held = np.flatnonzero(self._held(new))
+        local = np.searchsorted(self.ids, new[held] // self._stride)
+        self._known[local] = True
+        self._local.extend(local.tolist())
+        self._known_at.extend((self._log + held).tolist())
         self._log = len(replica.active)
 
     def _best(self, merit: Floats) -> Floats:

@@ -88,7 +88,12 @@ class LocalSession:
     def _one_fleet(self, problem: Problem, shards: Shards) -> list[Fleet]:
         """All nodes over the user's own matrix, which is neither copied nor cut."""
         whole = Shards.split(shards.matrix, nodes=1, by="contiguous", names=shards.names)
-        shard = _checked(problem, whole.shard(0, problem.axis))
+        try:
+            shard = _checked(problem, whole.shard(0, problem.axis))
+        except ValueError:
+            for i in range(self.nodes):  # say which of the shards is to blame
+                _checked(problem, shards.shard(i, problem.axis))
+            raise
         owner = shards.assignment(problem.axis)
         return [Fleet(problem.make_atoms(shard), shard.ids, owner, self.nodes)]
 
@@ -116,8 +121,8 @@ class LocalSession:
                 continue
             atom = next(fleet for fleet in self._fleets if fleet.holds(id)).atom(id)
             if self.nodes > 1:
-                # What arrives is bit for bit what was sent, so that decoding it can be spared.
-                size = len(wire.encode(atom))
+                # What arrives is bit for bit what was sent, so that its length is all we need.
+                size = wire.encoded_size(atom)
                 self._network.broadcast(owner, atom.count, size, self.ledger)
                 self.ledger.disclose(owner, id, atom.name, atom.count)
             if id not in replica.active:

@@ -39,6 +39,8 @@ class Objective(Protocol):
     d: int
     #: True if the Hessian is the same everywhere, so that a Gram matrix can be kept.
     quadratic: bool
+    #: A number that g never falls below (-inf if none is known).
+    lower_bound: float
 
     def value(self, z: Floats) -> float:
         """The value g(z)."""

@@ -28,6 +28,7 @@ class LogMeanExp:
     """
 
     quadratic = False
+    lower_bound = -np.inf
 
     def __init__(
         self, y: ArrayLike, temperature: float, sample_weight: ArrayLike | None = None

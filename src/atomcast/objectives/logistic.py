@@ -27,6 +27,7 @@ class Logistic:
     """
 
     quadratic = False
+    lower_bound = 0.0
 
     def __init__(
         self, y: ArrayLike, fit_intercept: bool = False, sample_weight: ArrayLike | None = None

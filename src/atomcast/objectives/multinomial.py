@@ -62,6 +62,7 @@ class Multinomial:
     """
 
     quadratic = False
+    lower_bound = 0.0
 
     def __init__(
         self, y: ArrayLike, fit_intercept: bool = False, sample_weight: ArrayLike | None = None

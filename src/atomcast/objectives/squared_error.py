@@ -23,6 +23,7 @@ class SquaredError:
     """
 
     quadratic = True
+    lower_bound = 0.0
 
     def __init__(self, y: ArrayLike, fit_intercept: bool = False) -> None:
         self.y = np.ascontiguousarray(y, dtype=np.float64)

@@ -6,16 +6,16 @@ from typing import TYPE_CHECKING, ClassVar, Literal
 
 from atomcast.domains import duality_gap
 from atomcast.protocol import Agreement, Request
-from atomcast.steps.inner import inner_solver
+from atomcast.steps.inner import MANY_WEIGHTS, inner_solver
 
 if TYPE_CHECKING:
     from atomcast.newton import Inner
     from atomcast.replica import Replica
 
-#: Where the batch size is chosen automatically, it is this share of the atoms known so far,
-GROWTH = 0.2
-#: and lies between these bounds.
-SMALLEST_BATCH, LARGEST_BATCH = 10, 100
+#: Where the batch size is chosen automatically, the active set at most doubles while batches are
+#: below the first size, then grows by a fifth a round; batches above the second size grow it by a
+#: tenth at most.
+SMALL_BATCH, LARGE_BATCH = 10, 100
 #: Where one round had violators to spare, those of the next that violate less than this share of
 #: what its last winner did need not be proposed: they would hardly win.
 KEPT = 1 / 3
@@ -36,6 +36,7 @@ class Corrective:
 
     name: ClassVar[str] = "corrective"
     needs_polytope: ClassVar[bool] = False
+    patience: ClassVar[float] = 2
 
     def __init__(self, atoms_per_round: int | Literal["auto"] = "auto") -> None:
         self.atoms_per_round = atoms_per_round
@@ -44,7 +45,8 @@ class Corrective:
 
     def _batch(self, known: int) -> int:
         if self.atoms_per_round == "auto":
-            return min(max(int(GROWTH * known), SMALLEST_BATCH), LARGEST_BATCH)
+            growth = min(known // 5, max(known // 10, LARGE_BATCH))
+            return max(growth, min(known + 1, SMALL_BATCH))
         return int(self.atoms_per_round)
 
     def request(self, replica: Replica) -> Request:
@@ -70,21 +72,22 @@ class Corrective:
         if full and replica.feasible:
             merit = replica.domain.merit(agreement.score[-1:])
             self._last_violation = max(float(merit[0]) - _multiplier(replica), 0.0)
+        if not len(replica.active):
+            return  # the gap is above the tolerance by rounding alone: no atom violates anything
         if self.inner is None:
             self.inner = inner_solver(replica)
-        self.inner.minimise(replica.active, _tolerance(replica, agreement))
+        self.inner.minimise(replica.active, self._tolerance(replica, agreement))
+
+    def _tolerance(self, replica: Replica, agreement: Agreement) -> float:
+        """How exact the weights must be: far from the optimum, no better than is of use."""
+        if not replica.active.quadratic:
+            gap = duality_gap(replica.domain, replica.active.inner(), agreement.best)
+            return max(0.1 * replica.target, 0.05 * gap if replica.feasible else 0.0)
+        if len(replica.active) <= MANY_WEIGHTS:
+            return 1e-3 * replica.target
+        return max(1e-3 * replica.target, 0.02 * replica.domain.scale * self._last_violation)
 
 
 def _multiplier(replica: Replica) -> float:
     """The merit that every atom of the solution has at the optimum over the known atoms."""
     return -replica.active.inner() / replica.domain.scale
-
-
-def _tolerance(replica: Replica, agreement: Agreement) -> float:
-    """How exact the weights must be: where each Newton step counts, no better than is of use."""
-    if replica.active.quadratic:
-        return 1e-3 * replica.target
-    if not replica.feasible:
-        return 0.1 * replica.target
-    gap = duality_gap(replica.domain, replica.active.inner(), agreement.best)
-    return max(0.1 * replica.target, 0.05 * gap)

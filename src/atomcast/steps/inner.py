@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from atomcast.active_set import ActiveSet
 from atomcast.corral import Corral
+from atomcast.domains import Domain
+from atomcast.face_descent import FaceDescent
 from atomcast.gram import Gram
 from atomcast.group_solver import GroupSolver
 from atomcast.groups import GroupBall
@@ -12,6 +15,22 @@ from atomcast.newton import Inner, Newton
 
 if TYPE_CHECKING:
     from atomcast.replica import Replica
+
+#: Up to so many known weights, a dense inverse of their Gram matrix is the fastest way.
+MANY_WEIGHTS = 1_000
+
+
+class Quadratic:
+    """Minimises a quadratic over the hull of the known vertices, by the method for their number."""
+
+    def __init__(self, domain: Domain) -> None:
+        self.corral = Corral(domain, Gram())
+        self.descent = FaceDescent(domain)
+
+    def minimise(self, active: ActiveSet, tolerance: float) -> None:
+        """Set the best weights, to within a gap of `tolerance` over the known atoms."""
+        solver = self.corral if len(active) <= MANY_WEIGHTS else self.descent
+        solver.minimise(active, tolerance)
 
 
 def inner_solver(replica: Replica) -> Inner:
@@ -21,6 +40,6 @@ def inner_solver(replica: Replica) -> Inner:
     def exact() -> Inner:
         if isinstance(domain, GroupBall):
             return GroupSolver(domain, Gram())
-        return Corral(domain, Gram())
+        return Quadratic(domain)
 
     return exact() if replica.active.quadratic else Newton(domain, exact)
