@@ -167,7 +167,8 @@ def _intercept_inverse(curvature: SoftmaxCurvature) -> Floats:
     # Each row sums to zero: the diagonal follows from the rest, which loses no digits.
     np.fill_diagonal(hessian, 0.0)
     np.fill_diagonal(hessian, -hessian.sum(axis=1))
-    level = max(float(np.trace(hessian)), 1e-300) / len(hessian) ** 2
+    least = 1e-30 * float(curvature.sample_weight.sum())
+    level = max(float(np.trace(hessian)), least) / len(hessian) ** 2
     # Where the pieces are flat, what is left of the Hessian may be too small to invert.
     ridge = 1e-14 * level * len(hessian)
     inverse = np.linalg.inv(hessian + level + ridge * np.eye(len(hessian)))
