@@ -9,9 +9,17 @@ from sklearn.metrics import log_loss
 from sklearn.preprocessing import scale
 
 import realdata
-from atomcast import LocalCluster, Shards, Solver, SparseLogisticRegression
-from atomcast import SparseLogisticRegressionCV as CV
+from atomcast import (
+    LocalCluster,
+    Shards,
+    Solver,
+    SparseLogisticRegression,
+    SparseLogisticRegressionCV,
+)
 from atomcast.data import load_dorothea
+
+# Steps that are slow by nature are cut short here, on purpose.
+pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
 
 STEPS = ("classic", "line-search", "away", "pairwise", "blended-pairwise", "corrective")
 
@@ -140,7 +148,7 @@ def test_features_of_no_use(cancer):
 
 def test_cross_validation_along_a_path(cancer):
     X, y = cancer
-    model = CV(n_betas=6, cv=3, cluster=3).fit(X, y)
+    model = SparseLogisticRegressionCV(n_betas=6, cv=3, cluster=3).fit(X, y)
     assert model.loss_path_.shape == (6, 3)
     assert model.beta_ == model.betas_[np.argmin(model.loss_path_.mean(axis=1))]
     sent = [entry.atom for entry in model.result_.ledger.disclosures]
@@ -148,14 +156,16 @@ def test_cross_validation_along_a_path(cancer):
     alone = SparseLogisticRegression(model.beta_).fit(X, y)
     assert model.result_.objective == pytest.approx(alone.result_.objective, rel=1e-3)
     assert model.score(X, y) > 0.95
-    given = CV(betas=[3.0, 0.5], cv=3).fit(X, y)
+    given = SparseLogisticRegressionCV(betas=[3.0, 0.5], cv=3).fit(X, y)
     assert given.betas_.tolist() == [0.5, 3.0]
 
 
 def test_the_losses_of_the_path_are_those_of_single_fits(iris):
     X, y = iris
     folds = [(np.arange(0, 150, 2), np.arange(1, 150, 2))]
-    model = CV(betas=[1.0, 4.0], cv=folds, solver=Solver(tol=1e-7)).fit(X, y)
+    model = SparseLogisticRegressionCV(betas=[1.0, 4.0], cv=folds, solver=Solver(tol=1e-7)).fit(
+        X, y
+    )
     train, test = folds[0]
     for beta, loss in zip([1.0, 4.0], model.loss_path_[:, 0], strict=True):
         alone = SparseLogisticRegression(beta, solver=Solver(tol=1e-7)).fit(X[train], y[train])
@@ -170,8 +180,12 @@ def test_the_losses_of_the_path_are_those_of_single_fits(iris):
         (SparseLogisticRegression(), "NaN", "NaN"),
         (SparseLogisticRegression(), "regression", "Unknown label type"),
         (SparseLogisticRegression(solver="newton"), None, "step must be one of"),
-        (CV(betas=[1.0, -1.0]), None, "betas must be a finite number > 0"),
-        (CV(betas=[1.0], cv=[(np.arange(10), np.arange(5))]), "sorted", "without training"),
+        (SparseLogisticRegressionCV(betas=[1.0, -1.0]), None, "betas must be a finite number > 0"),
+        (
+            SparseLogisticRegressionCV(betas=[1.0], cv=[(np.arange(10), np.arange(5))]),
+            "sorted",
+            "without training",
+        ),
     ],
 )
 def test_bad_input(model, change, message, cancer):

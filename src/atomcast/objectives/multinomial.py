@@ -109,15 +109,18 @@ class Multinomial:
     def _newton(self, z: Floats, b: Floats, steps: int) -> tuple[Floats, bool]:
         """Newton's method with shortened steps; also says whether it got to the minimum."""
         total = float(self._counts.sum())
-        value, steepness = self._value(z, b), np.inf
+        value, steepness, near = self._value(z, b), np.inf, False
+        last = b
         for _ in range(steps):
             curvature = self._curvature(z, b)
             slope = self.sample_weight @ curvature.probabilities - self._counts
             before, steepness = steepness, float(np.abs(slope).max())
-            # So near the minimum, values no longer tell better from worse, but slopes do.
-            near = steepness <= 1e-7 * total
-            if steepness <= 1e-15 * total or (near and steepness >= 0.5 * before):
+            if near and steepness >= 0.5 * before:  # only rounding is left
+                return (b if steepness < before else last), True
+            if steepness <= 1e-15 * total:
                 return b, True
+            # So near the minimum, values no longer tell better from worse, but slopes do.
+            near, last = steepness <= 1e-7 * total, b
             step = _intercept_inverse(curvature) @ slope
             promise, size = float(step @ slope), 1.0
             reached = self._value(z, b - step)
