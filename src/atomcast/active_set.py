@@ -150,6 +150,7 @@ class ExplicitActiveSet(ActiveSet):
         self.columns: Columns | None = None
         self.image: Floats = np.zeros(objective.d)
         self._gradient: tuple[Floats, Floats] | None = None
+        self._value: tuple[Floats, float] | None = None
 
     def negligible(self) -> float:
         """What the objective says, if it can cross zero; else a tiny share of its value at zero."""
@@ -169,8 +170,10 @@ class ExplicitActiveSet(ActiveSet):
         return np.zeros(self.objective.d) if self.columns is None else self.columns.combine(weights)
 
     def value(self) -> float:
-        """The objective at the current image."""
-        return self.objective.value(self.image)
+        """The objective at the current image, computed once per image."""
+        if self._value is None or self._value[0] is not self.image:
+            self._value = self.image, self.objective.value(self.image)
+        return self._value[1]
 
     def inner(self) -> float:
         """The product of image and gradient, which equals <alpha, grad f(alpha)>."""

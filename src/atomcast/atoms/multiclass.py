@@ -40,6 +40,7 @@ class MulticlassActiveSet(ActiveSet):
         self.columns: Columns | None = None
         self.image: Floats = np.zeros((objective.d, self.classes))
         self._gradient: tuple[Floats, Floats] | None = None
+        self._value: tuple[Floats, float] | None = None
 
     @property
     def gradient(self) -> Floats:
@@ -82,8 +83,10 @@ class MulticlassActiveSet(ActiveSet):
         )
 
     def value(self) -> float:
-        """The objective at the current image."""
-        return self.objective.value(self.image)
+        """The objective at the current image, computed once per image."""
+        if self._value is None or self._value[0] is not self.image:
+            self._value = self.image, self.objective.value(self.image)
+        return self._value[1]
 
     def inner(self) -> float:
         """The product of image and gradient."""
