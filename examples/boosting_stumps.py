@@ -37,8 +37,9 @@ def main() -> None:
         )
     ledger = result.ledger
     print(
-        f"{ledger.atoms_sent} stumps sent in {result.rounds} rounds: {ledger.bytes:,} bytes in "
-        f"all, where one column of {len(train)} numbers to 5 nodes would take {5 * 8 * len(train):,}"
+        f"{ledger.atoms_sent} stumps sent in {result.rounds} rounds: {ledger.bytes:,} bytes; "
+        f"all {train.shape[1]} columns, sent to five nodes as they are, would take "
+        f"{5 * 8 * train.size:,}"
     )
 
 
