@@ -103,11 +103,16 @@ class Newton:
     domain : Domain
     make_inner : callable
         Makes a solver for a quadratic model over the domain.
+    enough : float
+        How far above its lower bound the objective may stay.
     """
 
-    def __init__(self, domain: Domain, make_inner: Callable[[], Inner]) -> None:
+    def __init__(
+        self, domain: Domain, make_inner: Callable[[], Inner], enough: float = 0.0
+    ) -> None:
         self.domain = domain
         self.make_inner = make_inner
+        self.enough = enough
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Put the best weights over all known atoms into the active set.
@@ -126,7 +131,8 @@ class Newton:
             gap = duality_gap(
                 self.domain, -self.domain.scale * level, float(np.max(merit, initial=-np.inf))
             )
-            if gap <= tolerance or stalled == 3:
+            above = active.value() - active.lower_bound
+            if gap <= tolerance or above <= self.enough or stalled == 3:
                 return
             chosen = self._chosen(active, merit > level)
             before, best = active.value(), int(np.argmax(merit))
@@ -150,7 +156,7 @@ class Newton:
         """Go to the minimiser of the model, or as far towards it as the objective falls."""
         hessian = active.hessian(chosen)
         lengths = np.diag(hessian)
-        least = max(float(lengths.mean()), gap / self.domain.scale**2)
+        least = gap / self.domain.scale**2  # where a move by a whole vertex would gain the gap
         hessian[np.diag_indices_from(hessian)] += RIDGE * np.maximum(lengths, least)
         ids = [active.ids[k] for k in chosen]
         model = QuadraticModel(ids, active.weights[chosen], scores[chosen], hessian)

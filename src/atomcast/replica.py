@@ -71,6 +71,11 @@ class Replica:
         """The winners that the step will really use; the others are not broadcast."""
         return self.step.wanted(self, agreement)
 
+    @property
+    def smallest_target(self) -> float:
+        """What `target` never falls below."""
+        return self.tol * self._smallest
+
     def certified(self, duality_gap: float) -> float:
         """The best bound on the distance to the optimum that is known here.
 

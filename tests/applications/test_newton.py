@@ -27,12 +27,12 @@ def awkward(seed, d, n):
     return X, rng
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=30, deadline=None)
 @given(
     st.integers(0, 10**6),
     st.integers(6, 30),
     st.integers(2, 25),
-    st.sampled_from([0.01, 1.0, 20.0, 1e3]),
+    st.sampled_from([0.01, 1.0, 20.0, 100.0]),
     st.sampled_from([2, 3]),
     st.booleans(),
 )

@@ -42,6 +42,10 @@ class MulticlassActiveSet(ActiveSet):
         self._gradient: tuple[Floats, Floats] | None = None
         self._value: tuple[Floats, float] | None = None
 
+    def negligible(self) -> float:
+        """What the objective says."""
+        return self.objective.negligible
+
     @property
     def gradient(self) -> Floats:
         """The gradient at the current image, shape (d, T), computed once per image."""

@@ -42,4 +42,6 @@ def inner_solver(replica: Replica) -> Inner:
             return GroupSolver(domain, Gram())
         return Quadratic(domain)
 
-    return exact() if replica.active.quadratic else Newton(domain, exact)
+    if replica.active.quadratic:
+        return exact()
+    return Newton(domain, exact, replica.smallest_target)
