@@ -83,9 +83,9 @@ class Solver:
         session: Session | None = None
         try:
             for problem in problems:
+                replica = self._replica(problem, replica)
                 if session is None:
                     session = as_cluster(cluster).open(problem, shards).__enter__()
-                replica = self._replica(problem, replica)
                 yield self._run(replica, session)
         finally:
             if session is not None:
@@ -196,7 +196,8 @@ class Best:
             status=status,
             atom_ids=self.ids,
             atom_weights=self.weights,
-            n=session.n,
+            n=state.replica.active.total(session.n),
+            atom_extras=state.replica.active.extras_of(self.ids),
             image=self.image,
             trace=tracer.trace,
             ledger=session.ledger,

@@ -210,7 +210,8 @@ class LocalSession:
 
 def _checked(problem: Problem, shard: Shard) -> Shard:
     """The shard, if its values are finite and its atoms have the length the objective needs."""
-    check_finite(shard, problem.axis)
+    if not problem.missing:
+        check_finite(shard, problem.axis)
     length = shard.matrix.shape[1 - problem.axis]
     if problem.d is not None and length != problem.d:
         raise ValueError(
