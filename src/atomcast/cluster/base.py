@@ -1,10 +1,10 @@
-"""The contract of a cluster: where the nodes run, and the three verbs the loop knows."""
+"""The contract of a cluster: where the nodes run, and the verbs the loop knows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self
 
 from atomcast.atoms.atom import Atom
 from atomcast.data.shards import Shards
@@ -26,11 +26,18 @@ class Session(Protocol):
         How many atoms they hold together.
     ledger : Ledger
         The account of what they have said.
+    speaks : bool
+        Whether this process tells the user how the run goes; one process of a cluster does.
     """
 
     nodes: int
     n: int
     ledger: Ledger
+    speaks: bool
+
+    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
+        """Make the nodes ready for a run from this state, and check that all mean the same run."""
+        ...
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Let every node score its atoms and propose; return what they agree on."""

@@ -55,6 +55,11 @@ class FileShards(Shards):
     def nodes(self) -> int:
         return len(self._paths)
 
+    def only(self, i: int) -> FileShards:
+        """Return the file of one node alone, so that no other file need be within reach."""
+        self._check_node(i)
+        return FileShards([self._paths[i]], row_ids=self._row_ids, n_features=self._n_features)
+
     def column_names(self, axis: int = 1) -> tuple[str, ...] | None:
         check_axis(axis)
         names = [info.names for info in self._infos]
@@ -81,7 +86,7 @@ class FileShards(Shards):
         part = read_part(self._paths[i], row_ids=self._row_ids, n_features=self._n_features)
         if part.matrix.shape[axis] != stop - start:
             raise ValueError(
-                f"{self._source(i)} now holds {part.matrix.shape[axis]} atoms, but {stop - start} "
+                f"{self.source(i)} now holds {part.matrix.shape[axis]} atoms, but {stop - start} "
                 "when these Shards first looked: do not change files during a run, or make new "
                 "Shards"
             )
@@ -89,14 +94,14 @@ class FileShards(Shards):
             matrix=ready(oriented(part.matrix, axis)),
             ids=np.arange(start, stop, dtype=np.int64),
             names=part.names if axis == 1 else None,
-            source=self._source(i),
+            source=self.source(i),
             row_digest=None if part.row_ids is None else row_digest(part.row_ids),
             origin=start,
         )
 
     def validate(self, axis: int = 1) -> None:
         check_axis(axis)
-        sources = [self._source(i) for i in range(self.nodes)]
+        sources = [self.source(i) for i in range(self.nodes)]
         check_same_length([_shape(info)[1 - axis] for info in self._infos], sources, axis=axis)
         self._check_names(axis, sources)
         if axis == 1:
@@ -143,7 +148,8 @@ class FileShards(Shards):
         check_axis(axis)
         return contiguous_bounds([_shape(info)[axis] for info in self._infos])
 
-    def _source(self, i: int) -> str:
+    def source(self, i: int) -> str:
+        """Return how messages call the shard of node `i`."""
         return f"shard {i} ({self._paths[i].name})"
 
 
