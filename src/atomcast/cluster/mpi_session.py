@@ -62,6 +62,8 @@ class MPISession:
         self._last: tuple[Replica, Agreement] | None = None
         self._wish = 0
         self._stop = 0
+        self._proposals: Proposals | None = None
+        self._messages: Sequence[bytes | memoryview] = ()
 
     @property
     def ledger(self) -> Ledger:
@@ -110,8 +112,8 @@ class MPISession:
             self._tell(error)
             raise
         self._due = "nothing"
-        proposals = self._exchange(replica, own)
-        agreement = self._account.agree(replica, proposals, request.count)
+        self._proposals = self._exchange(replica, own)
+        agreement = self._account.agree(replica, self._proposals, request.count)
         self._last = replica, agreement
         self._due = "atoms"
         return agreement
@@ -130,15 +132,13 @@ class MPISession:
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Let the owners broadcast the winners that are not known yet."""
         new = new_winners(replica, agreement)
-        if self.nodes == 1:
-            return [self._fleet.atom(id) for _, id in new]
         self._due = "nothing"
-        atoms: list[Atom] = []
-        if new:
-            mine = [wire.encode(self._fleet.atom(id)) for owner, id in new if owner == self.rank]
-            owners = [owner for owner, _ in new]
-            messages = self._broadcaster.messages(owners, mine)
-            atoms = [self._account.receive(o, m) for o, m in zip(owners, messages, strict=True)]
+        mine = [wire.encode(self._fleet.atom(id)) for owner, id in new if owner == self.rank]
+        owners = [owner for owner, _ in new]
+        alone = self.nodes == 1 or not new
+        self._messages = mine if alone else self._broadcaster.messages(owners, mine)
+        received = zip(owners, self._messages, strict=True)
+        atoms = [self._account.receive(owner, message) for owner, message in received]
         self._due = "proposals"
         return atoms
 
@@ -191,7 +191,7 @@ class MPISession:
         failures = [json.loads(text) for text in gather_bytes(self._comm, said)]
         if own is None:
             rank, (kind, message) = next((i, f) for i, f in enumerate(failures) if f is not None)
-            raise RankError(f"rank {rank} failed: {kind}: {message}")
+            raise agreed(RankError(f"rank {rank} failed: {kind}: {message}"))
 
 
 @contextmanager

@@ -60,6 +60,11 @@ class FileShards(Shards):
         self._check_node(i)
         return FileShards([self._paths[i]], row_ids=self._row_ids, n_features=self._n_features)
 
+    def arguments(self) -> dict[str, Any]:
+        """Return what `Shards.files` must be given to make these shards again, as plain data."""
+        paths = [str(path) for path in self._paths]
+        return {"paths": paths, "row_ids": self._row_ids, "n_features": self._n_features}
+
     def column_names(self, axis: int = 1) -> tuple[str, ...] | None:
         check_axis(axis)
         names = [info.names for info in self._infos]
