@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
 from atomcast.active_set import ActiveSet
 
@@ -79,7 +78,7 @@ class Inverse:
             schur, projected = schur[np.ix_(kept, kept)], projected[:, kept]
         if not len(kept):
             return kept
-        corner_inverse = linalg.inv(schur, check_finite=False)
+        corner_inverse = np.linalg.inv(schur)
         corner_inverse = 0.5 * (corner_inverse + corner_inverse.T)
         side = projected @ corner_inverse
         self._resize(old + len(kept))
@@ -102,7 +101,7 @@ class Inverse:
                 order[swap] = order[swap[::-1]]
         side = self._buffer[:last, last : self.size]
         corner = self._buffer[last : self.size, last : self.size]
-        self._buffer[:last, :last] -= (side @ linalg.inv(corner, check_finite=False)) @ side.T
+        self._buffer[:last, :last] -= (side @ np.linalg.inv(corner)) @ side.T
         self.size = last
         return order[:last]
 

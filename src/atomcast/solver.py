@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast._checks import check_choice, check_count, check_positive
+from atomcast.atoms.atom import Atom
 from atomcast.callbacks import Callback, Progress, State, Tracer
 from atomcast.cluster.base import Session
 from atomcast.cluster.local import as_cluster
@@ -115,13 +116,14 @@ class Solver:
         best = Best()
         start = time.perf_counter()
         status: Status | None = None
+        idle = 0
+        atoms: Sequence[Atom] = ()
         try:
             while True:
                 agreement = session.propose(replica, replica.request())
                 inner = replica.active.inner() if agreement.inner is None else agreement.inner
-                gap = duality_gap(replica.domain, inner, agreement.best)
-                gap = gap if replica.feasible else math.inf
-                best.consider(replica, gap)
+                gap = replica.certified(duality_gap(replica.domain, inner, agreement.best))
+                idle = 0 if best.consider(replica, gap) or atoms else idle + 1
                 state = State(
                     round=replica.round,
                     seconds=time.perf_counter() - start,
@@ -133,10 +135,13 @@ class Solver:
                     ledger=session.ledger,
                 )
                 status = session.vote(self._status(state, watchers))
+                if status is None and idle >= replica.step.patience:
+                    status = "stopped"  # nothing left to gain but rounding
                 if status is not None:
                     break
                 wanted = replica.wanted(agreement)
-                replica.advance(wanted, session.cast(replica, wanted))
+                atoms = session.cast(replica, wanted)
+                replica.advance(wanted, atoms)
         finally:
             if progress is not None:
                 progress.close()
@@ -166,14 +171,16 @@ class Best:
         self.image: NDArray[np.float64] | None = None
         self.empty = True
 
-    def consider(self, replica: Replica, gap: float) -> None:
-        """Keep the current weights if no earlier ones have a smaller gap."""
+    def consider(self, replica: Replica, gap: float) -> bool:
+        """Keep the current weights if no earlier ones have as small a gap; True if it shrank."""
+        shrank = self.empty or gap < self.gap
         if self.empty or gap <= self.gap:
             self.empty = False
             self.gap, self.objective = gap, replica.active.value()
             self.relative_gap = gap / replica.unit
             self.image = replica.active.image
             self.ids, self.weights = replica.active.support()
+        return shrank
 
     def result(self, status: Status, state: State, session: Session, tracer: Tracer) -> Result:
         """The result of a run that ended with `status`."""

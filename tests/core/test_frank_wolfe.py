@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+
 from problems import BETA, DOMAINS, dense_problem, frank_wolfe, iterates, make_domain
 
 

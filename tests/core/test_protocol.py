@@ -64,7 +64,7 @@ def proposals(merit, id, node, count, nodes, partial=None):
 @settings(max_examples=200, deadline=None)
 @given(tables(), st.integers(1, 12), st.integers(0, 2**32))
 def test_the_agreement_does_not_depend_on_the_partition(table, count, seed):
-    levels, merit, id, _ = table
+    levels, _, id, _ = table
     p = len(id)
     expected = id[plain_order(levels, id, range(p))[:count]]
     rng = np.random.default_rng(seed)

@@ -121,8 +121,8 @@ class LocalSession:
                 continue
             atom = next(fleet for fleet in self._fleets if fleet.holds(id)).atom(id)
             if self.nodes > 1:
-                # What arrives is bit for bit what was sent, so that decoding it can be spared.
-                size = len(wire.encode(atom))
+                # What arrives is bit for bit what was sent, so that its length is all we need.
+                size = wire.encoded_size(atom)
                 self._network.broadcast(owner, atom.count, size, self.ledger)
                 self.ledger.disclose(owner, id, atom.name, atom.count)
             if id not in replica.active:

@@ -35,6 +35,7 @@ class Corrective:
 
     name: ClassVar[str] = "corrective"
     needs_quadratic: ClassVar[bool] = True
+    patience: ClassVar[float] = 2
 
     def __init__(self, atoms_per_round: int | Literal["auto"] = "auto") -> None:
         self.atoms_per_round = atoms_per_round
@@ -70,6 +71,8 @@ class Corrective:
         if full and replica.feasible:
             merit = replica.domain.merit(agreement.score[-1:])
             self._last_violation = max(float(merit[0]) - _multiplier(replica), 0.0)
+        if not len(replica.active):
+            return  # the gap is above the tolerance by rounding alone: no atom violates anything
         if self.corral is None:
             self.corral = Corral(replica.domain, self.gram)
         self.corral.minimise(replica.active, 1e-3 * replica.target)
