@@ -90,7 +90,11 @@ class LocalSession:
     def _one_fleet(self, problem: Problem, shards: Shards) -> list[Fleet]:
         """All nodes over the user's own matrix, which is neither copied nor cut."""
         whole = Shards.split(shards.matrix, nodes=1, by="contiguous", names=shards.names)
-        shard = _checked(problem, whole.shard(0, problem.axis))
+        try:
+            shard = _checked(problem, whole.shard(0, problem.axis))
+        except ValueError:
+            self._fleet_each(problem, shards)  # fails too, but says which node has the bad shard
+            raise
         owner = shards.assignment(problem.axis)
         return [Fleet(problem.make_atoms(shard), shard.ids, owner, self.nodes)]
 

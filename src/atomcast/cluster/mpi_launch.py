@@ -21,7 +21,7 @@ from atomcast.atoms.atom import Atom
 from atomcast.cluster.account import Account, new_winners
 from atomcast.cluster.agreeing import check_digests, state_digest
 from atomcast.cluster.channel import Channel, Listener
-from atomcast.cluster.mpi_errors import RankError
+from atomcast.cluster.mpi_errors import RankError, error_in_flight
 from atomcast.cluster.plain import pack
 from atomcast.cluster.stored_shards import store
 from atomcast.cluster.validation import raise_described
@@ -92,7 +92,7 @@ class LaunchedSession:
             )
         self.nodes = cluster.nodes
         self._account = Account(self.nodes)
-        self._idle = True
+        self._outer = sys.exc_info()[1]
         self._limits = threadpool_limits(limits=cluster.threads)
         self._folder = Path(tempfile.mkdtemp(prefix="atomcast-", dir=cluster.folder))
         self._ranks: Ranks | None = None
@@ -100,9 +100,8 @@ class LaunchedSession:
             self._hand_over(problem, shards)
             self._ranks = Ranks(cluster, self._folder)
             self.n = int(self._told()["n"])
-        except BaseException:
-            self._idle = False
-            self.__exit__(None, None, None)
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
             raise
 
     def _hand_over(self, problem: Problem, shards: Shards) -> None:
@@ -140,7 +139,6 @@ class LaunchedSession:
             "weights": replica.active.weights.copy(),
             "settings": dict(settings),
         }
-        self._idle = False
         self._ranks.send(pack(start))
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
@@ -161,7 +159,6 @@ class LaunchedSession:
     def vote(self, status: Status | None) -> Status | None:
         """Decide for the ranks."""
         assert self._ranks is not None
-        self._idle = status is not None
         self._ranks.send(pack(status is None))
         return status
 
@@ -174,9 +171,10 @@ class LaunchedSession:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
+        error = error or error_in_flight(self._outer)
         try:
             if self._ranks is not None:
-                self._ranks.end(orderly=self._idle)
+                self._ranks.end(orderly=error is None)
         finally:
             shutil.rmtree(self._folder, ignore_errors=True)
             self._limits.restore_original_limits()

@@ -20,7 +20,7 @@ from atomcast.cluster.account import Account, new_winners
 from atomcast.cluster.agreeing import check_digests, check_same_facts, facts, state_digest
 from atomcast.cluster.fleet import Fleet
 from atomcast.cluster.mpi_buffers import Broadcaster, gather_bytes, gather_json
-from atomcast.cluster.mpi_errors import RankError, abort, agreed
+from atomcast.cluster.mpi_errors import RankError, abort, agreed, error_in_flight
 from atomcast.cluster.mpi_shards import place
 from atomcast.cluster.mpi_table import FAILED, Table
 from atomcast.cluster.validation import (
@@ -49,6 +49,7 @@ class MPISession:
 
     def __init__(self, comm: Any, problem: Problem, shards: Shards) -> None:
         self._comm = comm
+        self._outer = sys.exc_info()[1]
         self.rank, self.nodes = comm.Get_rank(), comm.Get_size()
         self.speaks = self.rank == 0
         self._account = Account(self.nodes)
@@ -165,9 +166,9 @@ class MPISession:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        error = error or sys.exc_info()[1]
-        if self.nodes > 1 and self._due != "nothing":
-            self._tell(error or RuntimeError("the run was abandoned"))
+        error = error or error_in_flight(self._outer)
+        if error is not None and self.nodes > 1 and self._due != "nothing":
+            self._tell(error)
 
     # -- failures ---------------------------------------------------------------------------
 
