@@ -14,6 +14,8 @@ _HOMES = {
     "LassoCV": "atomcast.estimators.lasso_cv",
     "lasso_path": "atomcast.estimators.lasso_path",
     "LocalCluster": "atomcast.cluster.local",
+    "MPICluster": "atomcast.cluster.mpi",
+    "RayCluster": "atomcast.cluster.ray",
     "Shards": "atomcast.data.shards",
     "Solver": "atomcast.solver",
     "TimeLimit": "atomcast.callbacks",
@@ -25,6 +27,8 @@ __all__ = [
     "Lasso",
     "LassoCV",
     "LocalCluster",
+    "MPICluster",
+    "RayCluster",
     "Shards",
     "Solver",
     "TimeLimit",
@@ -37,6 +41,8 @@ __all__ = [
 if TYPE_CHECKING:
     from atomcast.callbacks import TimeLimit
     from atomcast.cluster.local import LocalCluster
+    from atomcast.cluster.mpi import MPICluster
+    from atomcast.cluster.ray import RayCluster
     from atomcast.data.shards import Shards
     from atomcast.estimators.lasso import Lasso
     from atomcast.estimators.lasso_cv import LassoCV
