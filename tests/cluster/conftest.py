@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-
 import pytest
 
 #: As root, and with more ranks than cores: for tests only, a library must not decide that.
@@ -25,9 +23,9 @@ MPI_ENVIRONMENT = {
 def contract_folder(tmp_path_factory):
     """Where the cases of the contract write their files."""
     folder = tmp_path_factory.mktemp("contract")
-    os.environ["ATOMCAST_CONTRACT_FOLDER"] = str(folder)
-    yield folder
-    del os.environ["ATOMCAST_CONTRACT_FOLDER"]
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("ATOMCAST_CONTRACT_FOLDER", str(folder))
+        yield folder
 
 
 @pytest.fixture

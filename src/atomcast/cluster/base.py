@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Protocol, Self
@@ -72,3 +73,13 @@ class Cluster(Protocol):
     def open(self, problem: Problem, shards: Shards) -> Session:
         """Load the shards, check them, and make the nodes ready."""
         ...
+
+
+def error_in_flight(outer: BaseException | None) -> BaseException | None:
+    """The error that is leaving a run, if one is.
+
+    `outer` was being handled when the run began, and a generator that is closed after a result
+    was taken from it ends without an error.
+    """
+    error = sys.exc_info()[1]
+    return None if error is outer or isinstance(error, GeneratorExit) else error

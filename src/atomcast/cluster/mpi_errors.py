@@ -20,16 +20,6 @@ def agreed(error: Error) -> Error:
     return error
 
 
-def error_in_flight(outer: BaseException | None) -> BaseException | None:
-    """The error that is leaving a run, if one is.
-
-    `outer` was being handled when the run began, and a generator that is closed after a result
-    was taken from it ends without an error.
-    """
-    error = sys.exc_info()[1]
-    return None if error is outer or isinstance(error, GeneratorExit) else error
-
-
 def import_mpi() -> Any:
     """The module mpi4py.MPI, or an error that says what to install."""
     try:

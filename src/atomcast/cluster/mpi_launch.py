@@ -20,8 +20,9 @@ from atomcast._checks import check_count
 from atomcast.atoms.atom import Atom
 from atomcast.cluster.account import Account, new_winners
 from atomcast.cluster.agreeing import check_digests, state_digest
+from atomcast.cluster.base import error_in_flight
 from atomcast.cluster.channel import Channel, Listener
-from atomcast.cluster.mpi_errors import RankError, error_in_flight
+from atomcast.cluster.mpi_errors import RankError
 from atomcast.cluster.plain import pack
 from atomcast.cluster.stored_shards import store
 from atomcast.cluster.validation import raise_described

@@ -18,9 +18,10 @@ import numpy as np
 from atomcast.atoms.atom import Atom
 from atomcast.cluster.account import Account, new_winners
 from atomcast.cluster.agreeing import check_digests, check_same_facts, facts, state_digest
+from atomcast.cluster.base import error_in_flight
 from atomcast.cluster.fleet import Fleet
 from atomcast.cluster.mpi_buffers import Broadcaster, gather_bytes, gather_json
-from atomcast.cluster.mpi_errors import RankError, abort, agreed, error_in_flight
+from atomcast.cluster.mpi_errors import RankError, abort, agreed
 from atomcast.cluster.mpi_shards import place
 from atomcast.cluster.mpi_table import FAILED, Table
 from atomcast.cluster.validation import (

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import math
 import os
 import socket
+import sys
 from collections.abc import Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Self
 
 from atomcast._checks import check_count, check_positive
 from atomcast.data.shards import Shards
@@ -23,6 +26,7 @@ class RayCluster:
 
     If Ray runs in this program already, it is used. Otherwise it is started when a fit begins, on
     this machine or at `address`, and stays until the program ends (or calls `ray.shutdown()`).
+    The actors wait for the next fit until `close()`, or until this object is no longer used.
 
     Parameters
     ----------
@@ -63,6 +67,8 @@ class RayCluster:
         patience: float = 60.0,
     ) -> None:
         self.nodes = check_count("nodes", nodes, "how many nodes the cluster has")
+        self._idle: list[Any] = []
+        self._job: str | None = None
         self.address = address
         self.cpus = float(cpus)
         self.resources = resources
@@ -104,6 +110,44 @@ class RayCluster:
         except ray.exceptions.RayTaskError as error:
             raise error.cause from None
 
+    def take_actors(self) -> list[Any]:
+        """Actors that no session uses: those of the last one if they are all there, or new ones."""
+        import ray
+
+        from atomcast.cluster.ray_node import RayNode
+
+        job = ray.get_runtime_context().get_job_id()
+        actors, self._idle = self._idle, []
+        if self._job != job:  # the actors were of a Ray that has been shut down
+            actors = []
+        if actors and not _all_answer(ray, actors):
+            self.return_actors(actors, fit=False)
+            actors = []
+        self._job = job
+        return actors or [
+            ray.remote(RayNode).options(**self.options(i)).remote(i, self.nodes, self.threads)
+            for i in range(self.nodes)
+        ]
+
+    def return_actors(self, actors: list[Any], *, fit: bool) -> None:
+        """Take actors back, to be used again if they are fit."""
+        import ray
+
+        if fit and not self._idle:
+            self._idle = actors
+            return
+        if not ray.is_initialized():
+            return
+        for actor in actors:
+            with contextlib.suppress(ray.exceptions.RayError):
+                ray.kill(actor, no_restart=True)
+
+    def close(self) -> None:
+        """Let go of the actors, which otherwise wait for the next fit."""
+        actors, self._idle = self._idle, []
+        if actors:
+            self.return_actors(actors, fit=False)
+
     def open(self, problem: Problem, shards: Shards) -> RaySession:
         """Start the actors, which load their shards and check them."""
         self.connect()
@@ -113,6 +157,10 @@ class RayCluster:
 
     def connect(self) -> Any:
         """The module ray, with a cluster behind it."""
+        address = self.address or os.environ.get("RAY_ADDRESS") or "local"
+        if address == "local" and "ray" not in sys.modules:
+            # Without a cluster to be part of, Ray binds to the loopback address alone.
+            os.environ.setdefault("RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER", "0")
         try:
             import ray
         except ImportError as error:
@@ -121,13 +169,10 @@ class RayCluster:
             ) from error
         if ray.is_initialized():
             return ray
-        address = self.address or os.environ.get("RAY_ADDRESS") or "local"
         quiet = {"log_to_driver": False, "logging_level": "ERROR"}
         if address == "local":
-            # Only programs on this machine can reach what is bound to its loopback address.
-            cores = max(os.cpu_count() or 1, int(-(-self.nodes * self.cpus // 1)))
-            here = {"include_dashboard": False, "_node_ip_address": "127.0.0.1"}
-            ray.init(address="local", num_cpus=cores, **here, **quiet)
+            cores = max(os.cpu_count() or 1, math.ceil(self.nodes * self.cpus))
+            ray.init(address="local", num_cpus=cores, include_dashboard=False, **quiet)
             return ray
         _check_answers(address)
         try:
@@ -136,8 +181,23 @@ class RayCluster:
             raise ConnectionError(_no_answer(address, error)) from error
         return ray
 
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self  # so that the copies that scikit-learn makes share the actors
+
+    def __getstate__(self) -> dict[str, Any]:
+        return {**self.__dict__, "_idle": []}
+
     def __repr__(self) -> str:
         return f"RayCluster(nodes={self.nodes}, address={self.address!r})"
+
+
+def _all_answer(ray: Any, actors: Sequence[Any]) -> bool:
+    """Whether actors that have been idle are still there."""
+    try:
+        ray.get([actor.ready.remote() for actor in actors], timeout=ANSWER)
+    except ray.exceptions.RayError:
+        return False
+    return True
 
 
 def _describe(shards: Any) -> Any:

@@ -55,6 +55,10 @@ class RayNode:
         self._at: tuple[int, int] | None = None
         self._replica: Replica | None = None
 
+    def ready(self) -> bool:
+        """Whether this node is there."""
+        return True
+
     def load(self, problem: Problem, source: Shard | Shards, total: int | None) -> ShardReport:
         """Load the shard and check it; says how that went.
 
@@ -67,6 +71,7 @@ class RayNode:
             How many atoms there are in all, if a shard is given.
         """
         node, axis = self._node, problem.axis
+        self._fleet, self._at, self._replica = None, None, None
         if isinstance(source, Shards):
             shards = source
             shard, report = inspect(

@@ -7,7 +7,7 @@ fetch them from where they are.
 
 from __future__ import annotations
 
-import contextlib
+import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
@@ -20,6 +20,7 @@ from threadpoolctl import threadpool_limits
 from atomcast.atoms.atom import Atom
 from atomcast.cluster.account import Account, new_winners
 from atomcast.cluster.agreeing import check_digests, state_digest
+from atomcast.cluster.base import error_in_flight
 from atomcast.cluster.ray_node import RayNode, as_news, from_rows, in_order
 from atomcast.cluster.validation import check_reports
 from atomcast.data.alignment import check_unique
@@ -53,6 +54,7 @@ class RaySession:
                 f"{cluster.nodes} nodes; use RayCluster(nodes={shards.nodes})"
             )
         self.nodes = cluster.nodes
+        self._outer = sys.exc_info()[1]
         self._cluster = cluster
         self._account = Account(self.nodes)
         self._limits = threadpool_limits(limits=cluster.threads)
@@ -62,10 +64,10 @@ class RaySession:
         try:
             names = shards.column_names(problem.axis) if problem.axis == 1 else None
             check_unique(names or (), what="the column name")
-            self._start_actors(problem, shards)
+            self._prepare(problem, shards)
             self.n = self._checked(problem.axis)
-        except BaseException:
-            self.__exit__(None, None, None)
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
             raise
 
     @property
@@ -75,8 +77,8 @@ class RaySession:
 
     # -- starting ---------------------------------------------------------------------------
 
-    def _start_actors(self, problem: Problem, shards: Shards) -> None:
-        """One actor a node. It is given its shard, or reads its own file where it runs."""
+    def _prepare(self, problem: Problem, shards: Shards) -> None:
+        """Give Ray what the nodes will load: shards, or where each finds its own file."""
         self._problem = ray.put(problem)
         own_files = shards.kind == "files"
         self._sources = (
@@ -85,9 +87,7 @@ class RaySession:
             else [ray.put(shards.shard(i, problem.axis)) for i in range(self.nodes)]
         )
         self._total = None if own_files else shards.count(problem.axis)
-        for i in range(self.nodes):
-            actor = ray.remote(RayNode).options(**self._cluster.options(i))
-            self._actors.append(actor.remote(i, self.nodes, self._cluster.threads))
+        self._actors = self._cluster.take_actors()
 
     def _load(self, i: int) -> Any:
         # Not arguments of the actor itself: Ray could not restart it if one of them were lost.
@@ -100,13 +100,17 @@ class RaySession:
             asked, num_returns=len(asked), timeout=self._cluster.patience, fetch_local=False
         )
         if missing:
+            waiting = [i for i, ref in enumerate(asked) if ref in missing]
             raise NodeError(
-                f"node {asked.index(missing[0])} and {len(missing) - 1} others found no place "
-                f"within {self._cluster.patience:g} s: a node asks for "
-                f"{self._cluster.options(asked.index(missing[0]))}, and the cluster has "
-                f"{ray.available_resources()}; ask for less, or add machines"
+                f"node {', '.join(map(str, waiting))} found no place within "
+                f"{self._cluster.patience:g} s: node {waiting[-1]} asks for "
+                f"{self._cluster.options(waiting[-1])}, and the cluster has "
+                f"{ray.available_resources()} to offer; ask for less, or add machines"
             )
-        reports = ray.get(asked)
+        try:
+            reports = ray.get(asked)
+        except RayActorError as error:
+            raise NodeError(f"a node was lost while it loaded its shard: {error}") from error
         check_reports(reports, axis)
         return int(reports[0].total)
 
@@ -164,9 +168,10 @@ class RaySession:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        for actor in self._actors:
-            with contextlib.suppress(RayError):
-                ray.kill(actor, no_restart=True)
+        error = error or error_in_flight(self._outer)
+        # After bad data the nodes are as good as ever; after anything else they may be busy.
+        fit = error is None or isinstance(error, ValueError)
+        self._cluster.return_actors(self._actors, fit=fit)
         self._actors, self._log, self._sources = [], [], []
         self._limits.restore_original_limits()
 
