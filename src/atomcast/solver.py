@@ -72,7 +72,9 @@ class Solver:
     def settings(self) -> dict[str, Any]:
         """What all processes must have in common: everything but callbacks and output."""
         own = ("callbacks", "verbose")
-        return {part.name: getattr(self, part.name) for part in fields(self) if part.name not in own}
+        return {
+            part.name: getattr(self, part.name) for part in fields(self) if part.name not in own
+        }
 
     def solve(self, problem: Problem, shards: Shards, cluster: Any = None) -> Result:
         """Solve one problem on a cluster (None: one node; an int: so many local nodes)."""

@@ -13,13 +13,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from problems import STEPS, make_domain, mixture, regression, sparse_regression
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso as PenalisedLasso
 
 from atomcast import Lasso, LassoCV, LocalCluster, Shards, Solver, TimeLimit, lasso_path
 from atomcast.objectives import SquaredError
 from atomcast.problem import explicit_problem
+from problems import STEPS, make_domain, mixture, regression, sparse_regression
 
 CASES = {}
 

@@ -11,13 +11,13 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from cluster.contract import assert_same_fit, assert_same_result, fitted, parts_of, simulated
-from problems import regression, sparse_regression
 from sklearn.base import clone
 
 from atomcast import Lasso, Shards, TimeLimit
 from atomcast.cluster.agreeing import DriftError
 from atomcast.cluster.mpi_errors import RankError
+from cluster.contract import assert_same_fit, assert_same_result, fitted, parts_of, simulated
+from problems import regression, sparse_regression
 
 CASES = {}
 

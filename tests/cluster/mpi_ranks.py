@@ -9,14 +9,15 @@ from __future__ import annotations
 import os
 import sys
 import traceback
+from functools import partial
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from cluster import contract, mpi_cases
 from mpi4py import MPI
 
 from atomcast.cluster.mpi import MPICluster
+from cluster import contract, mpi_cases
 
 SIZES = (1, 2, 4)
 
@@ -28,12 +29,11 @@ def run(folder):
         comm = world.Split(0 if member else MPI.UNDEFINED)
         if not member:
             continue
-        cluster = MPICluster(comm)
         for name, case in contract.CASES.items():
-            report(folder, comm, name, lambda case=case: case(lambda _: cluster, comm.Get_size()))
+            report(folder, comm, name, partial(case, lambda _, comm=comm: MPICluster(comm), nodes))
         if nodes > 1:
             for name, case in mpi_cases.CASES.items():
-                report(folder, comm, name, lambda case=case: case(cluster))
+                report(folder, comm, name, partial(case, MPICluster(comm)))
 
 
 def report(folder, comm, name, run_case):

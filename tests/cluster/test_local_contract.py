@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import pytest
-from cluster.contract import CASES
 
 from atomcast import LocalCluster
+from cluster.contract import CASES
 
 
 @pytest.mark.parametrize("nodes", [1, 2, 4])

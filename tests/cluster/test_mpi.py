@@ -10,6 +10,7 @@ import time
 from pathlib import Path
 
 import pytest
+
 from cluster import contract, mpi_cases
 from cluster.conftest import MPI_ENVIRONMENT
 from cluster.mpi_ranks import SIZES

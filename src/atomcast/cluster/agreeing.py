@@ -23,11 +23,11 @@ class DriftError(RuntimeError):
 def state_digest(replica: Replica) -> int:
     """A hash of everything that must be equal, bit for bit, on all nodes; it fits an int64."""
     active = replica.active
-    hasher = xxhash.xxh3_64(active.weights)
+    hasher = xxhash.xxh3_64(active.weights.data)
     if active.image is not None:
-        hasher.update(active.image)
+        hasher.update(active.image.data)
     known = len(active)
-    hasher.update(np.array([replica.round, known, active.ids[-1] if known else -1]))
+    hasher.update(b"%d %d %d" % (replica.round, known, active.ids[-1] if known else -1))
     return hasher.intdigest() >> 1
 
 

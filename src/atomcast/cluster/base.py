@@ -33,8 +33,12 @@ class Session(Protocol):
 
     nodes: int
     n: int
-    ledger: Ledger
     speaks: bool
+
+    @property
+    def ledger(self) -> Ledger:
+        """The account of what the nodes have said."""
+        ...
 
     def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
         """Make the nodes ready for a run from this state, and check that all mean the same run."""

@@ -95,7 +95,7 @@ class Broadcaster:
 
 
 def _pieces(content: NDArray[np.uint8], lengths: Sequence[int]) -> list[memoryview]:
-    view, start, pieces = memoryview(content), 0, []
+    view, start, pieces = content.data, 0, []
     for length in lengths:
         pieces.append(view[start : start + length])
         start += length

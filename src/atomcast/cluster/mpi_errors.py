@@ -54,9 +54,7 @@ def end_all_on_error() -> None:
     _installed = True
     before = sys.excepthook
 
-    def hook(
-        kind: type[BaseException], error: BaseException, trace: TracebackType | None
-    ) -> None:
+    def hook(kind: type[BaseException], error: BaseException, trace: TracebackType | None) -> None:
         if not getattr(error, "raised_by_all", False):
             before(kind, error, trace)
             abort(None)

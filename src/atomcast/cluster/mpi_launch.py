@@ -295,5 +295,3 @@ def _environment(cluster: LaunchedCluster) -> dict[str, str]:
     environment.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
     environment.setdefault("OMPI_MCA_threads_pthreads_yield_strategy", "nanosleep")
     return environment
-
-

@@ -65,7 +65,7 @@ class MPISession:
         self._wish = 0
         self._stop = 0
         self._proposals: Proposals | None = None
-        self._messages: Sequence[bytes | memoryview] = ()
+        self._messages: Sequence[Any] = ()
 
     @property
     def ledger(self) -> Ledger:
@@ -73,7 +73,7 @@ class MPISession:
         return self._account.ledger
 
     def _loaded(self, problem: Problem, shards: Shards) -> Shard:
-        """This rank's shard, if the shards of all ranks are sound and fit together."""
+        """The shard of this rank, if the shards of all ranks are sound and fit together."""
         axis = problem.axis
         if shards.nodes != self.nodes:
             raise ValueError(
@@ -188,7 +188,7 @@ class MPISession:
         self._raise_failure(error)
 
     def _raise_failure(self, own: BaseException | None) -> None:
-        """Learn who failed and why; raise that, unless it was this rank, which has its own error."""
+        """Learn who failed and why, and raise that; the rank that failed has its own error."""
         said = json.dumps(None if own is None else described(own)).encode()
         failures = [json.loads(text) for text in gather_bytes(self._comm, said)]
         if own is None:
@@ -202,4 +202,5 @@ def _told_by_all() -> Iterator[None]:
     try:
         yield
     except Exception as error:
-        raise agreed(error)
+        agreed(error)
+        raise

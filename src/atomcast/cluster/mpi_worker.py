@@ -73,7 +73,7 @@ def next_replica(comm: Any, channel: Channel | None, previous: Replica | None) -
         return None
     content = np.frombuffer(message or bytearray(int(length[0])), dtype=np.uint8)
     comm.Bcast(content, 0)
-    start = unpack(memoryview(content))
+    start = unpack(content.data)
     replica = Replica(start["problem"], start["step"], start["tol"])
     if previous is not None:
         replica.active = previous.active

@@ -110,7 +110,9 @@ class _Writer:
     def _object(self, thing: Any, path: str) -> dict[str, Any]:
         if isinstance(thing, np.ndarray):
             if thing.dtype.kind not in _NUMBERS + "SU":
-                raise TypeError(f"{path} is an array of type {thing.dtype}, which is not plain data")
+                raise TypeError(
+                    f"{path} is an array of type {thing.dtype}, which is not plain data"
+                )
             self.arrays.append(thing)
             return {"@": "array", "index": len(self.arrays) - 1}
         if sparse.issparse(thing):
@@ -120,7 +122,9 @@ class _Writer:
             return {"@": "sparse", **kind, "shape": matrix.shape, "parts": self.tree(kept, path)}
         if isinstance(thing, np.random.Generator):
             return {"@": "generator", "state": self.tree(thing.bit_generator.state, path)}
-        state = {name: self.tree(part, f"{path}.{name}") for name, part in attributes(thing).items()}
+        state = {
+            name: self.tree(part, f"{path}.{name}") for name, part in attributes(thing).items()
+        }
         return {"@": "object", "class": self._name(type(thing), path), "state": state}
 
     @staticmethod

@@ -76,9 +76,9 @@ class RayCluster:
         self.threads = check_count("threads", threads, "threads of each node")
         self.patience = check_positive("patience", patience, "seconds to wait for a lost node")
         for name, given in (("resources", resources), ("node_ids", node_ids)):
-            listed = given is not None and not isinstance(given, Mapping)
-            if listed and len(given) != self.nodes:
-                raise ValueError(f"{name} has {len(given)} entries, but there are {nodes} nodes")
+            if given is None or isinstance(given, Mapping) or len(given) == self.nodes:
+                continue
+            raise ValueError(f"{name} has {len(given)} entries, but there are {nodes} nodes")
 
     def options(self, node: int) -> dict[str, Any]:
         """What Ray is asked for one node."""
@@ -88,16 +88,18 @@ class RayCluster:
         asked: dict[str, Any] = {"num_cpus": self.cpus, "max_restarts": -1, "max_task_retries": 0}
         if resources:
             asked["resources"] = dict(resources)
-        if self.node_ids is not None and self.node_ids[node] is not None:
+        home = None if self.node_ids is None else self.node_ids[node]
+        if home is not None:
             from ray.util.scheduling_strategies import NodeAffinitySchedulingStrategy
 
-            place = NodeAffinitySchedulingStrategy(self.node_ids[node], soft=True)
-            asked["scheduling_strategy"] = place
+            asked["scheduling_strategy"] = NodeAffinitySchedulingStrategy(home, soft=True)
         return asked
 
     def place(self, shards: Shards) -> Shards:
         """Let the nodes say what is in files that only they can read."""
-        if shards.kind != "files" or not hasattr(shards, "within_reach") or shards.within_reach():
+        from atomcast.data._files import FileShards
+
+        if not isinstance(shards, FileShards) or shards.within_reach():
             return shards
         ray = self.connect()
         describe = ray.remote(_describe)
@@ -169,7 +171,7 @@ class RayCluster:
             ) from error
         if ray.is_initialized():
             return ray
-        quiet = {"log_to_driver": False, "logging_level": "ERROR"}
+        quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
         if address == "local":
             cores = max(os.cpu_count() or 1, math.ceil(self.nodes * self.cpus))
             ray.init(address="local", num_cpus=cores, include_dashboard=False, **quiet)
@@ -211,7 +213,9 @@ def _check_answers(address: str) -> None:
         return
     host, _, port = address.removeprefix("ray://").rpartition(":")
     if not host or not port.isdigit():
-        raise ValueError(f'address must be "host:port", "ray://host:port" or "auto", got {address!r}')
+        raise ValueError(
+            f'address must be "host:port", "ray://host:port" or "auto", got {address!r}'
+        )
     try:
         socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER).close()
     except OSError as error:

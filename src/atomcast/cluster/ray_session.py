@@ -21,7 +21,7 @@ from atomcast.atoms.atom import Atom
 from atomcast.cluster.account import Account, new_winners
 from atomcast.cluster.agreeing import check_digests, state_digest
 from atomcast.cluster.base import error_in_flight
-from atomcast.cluster.ray_node import RayNode, as_news, from_rows, in_order
+from atomcast.cluster.ray_node import as_news, from_rows, in_order
 from atomcast.cluster.validation import check_reports
 from atomcast.data.alignment import check_unique
 from atomcast.data.shards import Shards
@@ -156,7 +156,7 @@ class RaySession:
         return [self._account.receive(o, m) for o, m in zip(owners, messages, strict=True)]
 
     def vote(self, status: Status | None) -> Status | None:
-        """This process decides."""
+        """Decide: the loop runs here alone."""
         return status
 
     def __enter__(self) -> Self:

@@ -113,5 +113,3 @@ class StoredShards(Shards):
 def _load(path: Path) -> NDArray[Any]:
     small = path.stat().st_size < MAP_FROM
     return np.load(path, mmap_mode=None if small else "r", allow_pickle=False)
-
-
