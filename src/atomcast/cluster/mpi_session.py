@@ -134,11 +134,12 @@ class MPISession:
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Let the owners broadcast the winners that are not known yet."""
         new = new_winners(replica, agreement)
+        if self.nodes == 1:
+            return [self._fleet.atom(id) for _, id in new]
         self._due = "nothing"
         mine = [wire.encode(self._fleet.atom(id)) for owner, id in new if owner == self.rank]
         owners = [owner for owner, _ in new]
-        alone = self.nodes == 1 or not new
-        self._messages = mine if alone else self._broadcaster.messages(owners, mine)
+        self._messages = self._broadcaster.messages(owners, mine) if new else ()
         received = zip(owners, self._messages, strict=True)
         atoms = [self._account.receive(owner, message) for owner, message in received]
         self._due = "proposals"

@@ -22,6 +22,7 @@ from atomcast.cluster.plain import unpack
 from atomcast.cluster.stored_shards import StoredShards
 from atomcast.cluster.validation import described
 from atomcast.data.shards import Shards
+from atomcast.network import wire
 from atomcast.problem import Problem
 from atomcast.protocol import Agreement, Request
 from atomcast.replica import Replica
@@ -49,8 +50,9 @@ class RelayedSession(MPISession):
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Broadcast the new winners, to the program as well."""
         atoms = super().cast(replica, agreement)
-        if self._channel is not None and self._messages:
-            content = [np.frombuffer(message, dtype=np.uint8) for message in self._messages]
+        if self._channel is not None and atoms:
+            messages = self._messages if self.nodes > 1 else [wire.encode(atom) for atom in atoms]
+            content = [np.frombuffer(message, dtype=np.uint8) for message in messages]
             self._channel.send({"atoms": content})
         return atoms
 
