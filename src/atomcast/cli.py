@@ -61,16 +61,20 @@ def _options(
     pass
 
 
-if (Path(__file__).parent / "experiments" / "commands.py").exists():
+def reproduce(context: typer.Context) -> None:
+    """Reproduce a figure or a claim of the paper (reproduce --help lists them)."""
+    experiments = importlib.import_module("atomcast.experiments.commands").app
+    experiments(args=context.args, prog_name="atomcast reproduce")
 
-    @app.command(
-        add_help_option=False,
-        context_settings={"allow_extra_args": True, "ignore_unknown_options": True},
-    )
-    def reproduce(context: typer.Context) -> None:
-        """Reproduce a figure or a claim of the paper (reproduce --help lists them)."""
-        experiments = importlib.import_module("atomcast.experiments.commands").app
-        experiments(args=context.args, prog_name="atomcast reproduce")
+
+def add_experiments(to: typer.Typer) -> None:
+    """Hand everything after `reproduce` on to the experiments, which are imported only then."""
+    unread = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+    to.command(context_settings=unread)(reproduce)
+
+
+if (Path(__file__).parent / "experiments" / "commands.py").exists():
+    add_experiments(app)
 
 
 def main() -> None:

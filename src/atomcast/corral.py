@@ -18,7 +18,8 @@ from numpy.typing import NDArray
 
 from atomcast.active_set import ActiveSet
 from atomcast.domains import Domain
-from atomcast.gram import Gram, Inverse
+from atomcast.gram import Gram, Inverse, inverse_of
+from atomcast.protocol import ranking
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -68,8 +69,7 @@ class Corral:
             if stalled or uneven > max(tolerance, ROUNDED * promise):
                 # Rounding piles up in an updated inverse, and vertices that join together may get
                 # in each other's way: with a fresh inverse, the steepest one alone helps.
-                first = np.argsort(joining_slopes)[:1]
-                joining, sign, joining_slopes = joining[first], sign[first], joining_slopes[first]
+                joining, sign, joining_slopes = joining[:1], sign[:1], joining_slopes[:1]
                 self._refresh(longest=stalled == 2)
                 slopes = self._slopes(scores)
             promise = max(uneven, float(np.max(level - joining_slopes, initial=0.0)))
@@ -190,12 +190,12 @@ class Corral:
         slopes = -self.domain.scale * self.domain.merit(scores)
         slopes[self.position[self.position >= 0]] = np.inf
         joining = np.flatnonzero(slopes < level)
-        joining = joining[np.argsort(slopes[joining], kind="stable")]
         sign, steepness = self.domain.signs(scores[joining]), slopes[joining]
         if self.domain.has_origin and level > 0.0 and ORIGIN not in self.position:
             joining = np.append(joining, ORIGIN)
             sign, steepness = np.append(sign, 1.0), np.append(steepness, 0.0)
-        return joining.astype(np.int64), sign, steepness
+        order = ranking(-steepness, joining)  # of equal atoms the one known first, as everywhere
+        return joining[order], sign[order], steepness[order]
 
     # -- minimisation over the corral -------------------------------------------------------
 
@@ -238,7 +238,11 @@ class Corral:
         if not len(out):
             return solved
         side = self.inverse.matrix[:, out]
-        return solved - side @ np.linalg.solve(side[out], solved[out])
+        try:
+            held = np.linalg.solve(side[out], solved[out])
+        except np.linalg.LinAlgError:
+            held = inverse_of(side[out]) @ solved[out]
+        return solved - side @ held
 
     def _weights(self, count: int) -> Floats:
         weights = np.zeros(count)

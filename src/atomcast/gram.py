@@ -78,7 +78,7 @@ class Inverse:
             schur, projected = schur[np.ix_(kept, kept)], projected[:, kept]
         if not len(kept):
             return kept
-        corner_inverse = np.linalg.inv(schur)
+        corner_inverse = inverse_of(schur)
         corner_inverse = 0.5 * (corner_inverse + corner_inverse.T)
         side = projected @ corner_inverse
         self._resize(old + len(kept))
@@ -101,9 +101,20 @@ class Inverse:
                 order[swap] = order[swap[::-1]]
         side = self._buffer[:last, last : self.size]
         corner = self._buffer[last : self.size, last : self.size]
-        self._buffer[:last, :last] -= (side @ np.linalg.inv(corner)) @ side.T
+        self._buffer[:last, :last] -= (side @ inverse_of(corner)) @ side.T
         self.size = last
         return order[:last]
+
+
+def inverse_of(matrix: Floats) -> Floats:
+    """The inverse of a positive definite matrix, whose rows may differ widely in scale."""
+    scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(matrix)), 1e-300))
+    scaled = matrix * scale[:, None] * scale
+    try:
+        inverse = np.linalg.inv(scaled)
+    except np.linalg.LinAlgError:  # rounding made it singular; its user notices and starts afresh
+        inverse = np.linalg.pinv(scaled, hermitian=True)
+    return inverse * scale[:, None] * scale
 
 
 def independent_rows(schur: Floats, lengths: Floats) -> Positions:

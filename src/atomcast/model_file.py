@@ -8,6 +8,8 @@ from __future__ import annotations
 
 import importlib
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any, cast
 
@@ -153,10 +155,10 @@ def load_model(path: str | os.PathLike[str]) -> Any:
 def estimator_from(file: ModelFile, path: str) -> Any:
     """The estimator that a model file describes; `path` is for messages."""
     header = file.header
-    entry = _entry(header.get("estimator"))
-    try:
+    with making_sense(path):
+        estimator_class = _named(_entry(header.get("estimator")).estimator)
         values = {k: decoded(v) for k, v in header["parameters"].items() if is_saved(v)}
-        estimator = _named(entry.estimator)(**values)
+        estimator = estimator_class(**values)
         estimator.n_features_in_ = int(header["n_features_in"])
         names = feature_names(file)
         if names is not None:
@@ -165,12 +167,19 @@ def estimator_from(file: ModelFile, path: str) -> Any:
         estimator.certificate_ = certificate_in(file)
         estimator.dual_gap_ = estimator.certificate_.gap
         estimator.n_iter_ = estimator.certificate_.rounds
+    return estimator
+
+
+@contextmanager
+def making_sense(path: str) -> Iterator[None]:
+    """Turn whatever goes wrong with content that nobody would write into one ValueError."""
+    try:
+        yield
     except (
         *(ValueError, KeyError, TypeError, AttributeError),
         *(IndexError, OverflowError, MemoryError),
     ) as error:
         raise ValueError(f"{path} does not describe a usable model: {error}") from error
-    return estimator
 
 
 def _model_arrays(file: ModelFile) -> Arrays:

@@ -115,7 +115,7 @@ class Solver:
         tracer = Tracer()
         progress = Progress() if self.verbose and session.speaks else None
         watchers: list[Callback] = [tracer, *self.callbacks, *([progress] if progress else [])]
-        best = Best()
+        best = Best(self.tol)
         start = time.perf_counter()
         status: Status | None = None
         idle = 0
@@ -155,18 +155,23 @@ class Solver:
         if state.relative_gap <= self.tol:
             return "optimal"
         for verdict in verdicts:
-            if verdict is False:
-                return "stopped"
             if isinstance(verdict, str):
                 return verdict
+            if verdict is not None and not verdict:  # also NumPy's False
+                return "stopped"
         return "max_rounds" if state.round >= self.max_rounds else None
 
 
 class Best:
-    """The weights with the smallest gap so far: the ones that are certified best."""
+    """The weights with the smallest gap so far: the ones that are certified best.
 
-    def __init__(self) -> None:
-        self.gap = math.inf
+    Weights whose relative gap is within the tolerance end the run, and are the ones to return:
+    others with a smaller gap may have so small an objective that theirs is not.
+    """
+
+    def __init__(self, tol: float) -> None:
+        self.tol = tol
+        self.gap = self.lowest = math.inf
         self.objective = self.relative_gap = math.nan
         self.ids: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.weights: NDArray[np.float64] = np.zeros(0)
@@ -174,15 +179,21 @@ class Best:
         self.empty = True
 
     def consider(self, replica: Replica, gap: float) -> bool:
-        """Keep the current weights if no earlier ones have as small a gap; True if it shrank."""
-        shrank = self.empty or gap < self.gap
-        if self.empty or gap <= self.gap:
+        """Keep the current weights if no earlier ones have as small a gap.
+
+        Returns whether there was progress: the gap shrank, or the objective fell, for with most
+        steps the gap may rise for a long time while the objective falls.
+        """
+        value, relative_gap = replica.active.value(), gap / replica.unit
+        progress = self.empty or gap < self.gap or value < self.lowest
+        self.lowest = min(self.lowest, value)
+        if self.empty or gap <= self.gap or relative_gap <= self.tol:
             self.empty = False
-            self.gap, self.objective = gap, replica.active.value()
-            self.relative_gap = gap / replica.unit
+            self.gap, self.relative_gap = gap, relative_gap
+            self.objective = value if replica.feasible else math.nan
             self.image = replica.active.image
             self.ids, self.weights = replica.active.support()
-        return shrank
+        return progress
 
     def result(self, status: Status, state: State, session: Session, tracer: Tracer) -> Result:
         """The result of a run that ended with `status`."""

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from atomcast.active_set import ExplicitActiveSet
 from atomcast.atoms.atom import Atom
-from atomcast.gram import Gram, Inverse, independent_rows
+from atomcast.gram import Gram, Inverse, independent_rows, inverse_of
 from atomcast.objectives import SquaredError
 
 
@@ -89,6 +89,21 @@ def test_within_a_batch_the_first_of_equals_is_kept():
     gram = vectors @ vectors.T
     assert independent_rows(gram, np.diag(gram)).tolist() == [0, 2, 4]
     assert Inverse().append(np.zeros((0, 5)), gram).tolist() == [0, 2, 4]
+
+
+@pytest.mark.parametrize("span", [0, 5, 12])
+def test_the_inverse_of_rows_of_very_different_scale(span):
+    rng = np.random.default_rng(span)
+    A = rng.standard_normal((8, 20))
+    scale = 10.0 ** rng.uniform(-span, span, 8)
+    expected = np.linalg.inv(A @ A.T)
+    given = (A @ A.T) * scale[:, None] * scale
+    np.testing.assert_allclose(inverse_of(given) * scale[:, None] * scale, expected, rtol=1e-9)
+
+
+def test_a_block_that_is_singular_is_no_reason_to_crash():
+    for block in (np.ones((3, 3)), np.zeros((2, 2)), np.diag([1.0, 0.0]), -np.eye(2)):
+        assert np.all(np.isfinite(inverse_of(block)))
 
 
 def test_zero_rows_are_dependent():

@@ -5,6 +5,7 @@ import sys
 
 import numpy as np
 import pytest
+
 from atomcast.report.plots import column, plot_convergence, plot_trace
 from atomcast.trace import Row, Trace
 
@@ -70,7 +71,7 @@ def test_convergence_draws_the_best_gap_so_far(tmp_path):
     np.testing.assert_array_equal(points(left, "a")[0][1], [1.0, 1.0, 0.5, 1e-3])
     np.testing.assert_array_equal(points(right, "b")[0][0], [1000, 2000])
     assert (left.get_xlabel(), right.get_xlabel()) == ("round", "values sent")
-    assert [text.get_text() for text in left.get_legend().get_texts()] == ["a", "b"]
+    assert [text.get_text() for text in figure.legends[0].get_texts()] == ["a", "b"]
     assert (tmp_path / "p.png").read_bytes().startswith(b"\x89PNG")
 
 

@@ -315,5 +315,5 @@ CHANGES = {
 @pytest.mark.parametrize("change", CHANGES)
 def test_content_that_makes_no_sense_is_refused_despite_its_checksum(path, change):
     rewritten(path, CHANGES[change])
-    with pytest.raises(ValueError, match=r"usable model|no way to save or load"):
+    with pytest.raises(ValueError, match="does not describe a usable model"):
         load_model(path)

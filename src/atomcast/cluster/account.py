@@ -6,6 +6,8 @@ by the same rules as in a simulation, so that figures can be compared between cl
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 
 from atomcast.atoms.atom import Atom
@@ -14,6 +16,8 @@ from atomcast.network.ledger import COORDINATOR, Ledger
 from atomcast.network.star import Star
 from atomcast.protocol import Agreement, Proposals
 from atomcast.replica import Replica
+
+Message = bytes | bytearray | memoryview
 
 #: Bytes that go with every proposal beside the numbers: how many follow, the digest, the vote.
 CONTROL_BYTES = 24
@@ -36,13 +40,15 @@ class Account:
             self.ledger.record("control", self._all, self._hub, self._none, self._control)
         return self._star.agree(proposals, count, self.ledger)
 
-    def receive(self, owner: int, message: bytes | bytearray | memoryview) -> Atom:
-        """The atom that its owner broadcast in these bytes."""
-        atom = wire.decode(message)
-        if self.nodes > 1:
+    def receive(self, owners: Sequence[int], messages: Sequence[Message]) -> list[Atom]:
+        """The atoms that their owners broadcast in these bytes, entered in the ledger."""
+        atoms = [wire.decode(message) for message in messages]
+        if self.nodes == 1:  # nobody else heard it
+            return atoms
+        for owner, atom, message in zip(owners, atoms, messages, strict=True):
             self._star.broadcast(owner, atom.count, len(message), self.ledger)
             self.ledger.disclose(owner, atom.id, atom.name, atom.count)
-        return atom
+        return atoms
 
 
 def new_winners(replica: Replica, agreement: Agreement) -> list[tuple[int, int]]:

@@ -93,7 +93,8 @@ class LocalSession:
         try:
             shard = _checked(problem, whole.shard(0, problem.axis))
         except ValueError:
-            self._fleet_each(problem, shards)  # fails too, but says which node has the bad shard
+            for i in range(self.nodes):  # say which of the shards is to blame
+                _checked(problem, shards.shard(i, problem.axis))
             raise
         owner = shards.assignment(problem.axis)
         return [Fleet(problem.make_atoms(shard), shard.ids, owner, self.nodes)]

@@ -153,9 +153,8 @@ class LaunchedSession:
         new = new_winners(replica, agreement)
         if not new:
             return []
-        messages = self._told()["atoms"]
-        pairs = zip(new, messages, strict=True)
-        return [self._account.receive(owner, message.data) for (owner, _), message in pairs]
+        messages = [content.data for content in self._told()["atoms"]]
+        return self._account.receive([owner for owner, _ in new], messages)
 
     def vote(self, status: Status | None) -> Status | None:
         """Decide for the ranks."""

@@ -140,8 +140,7 @@ class MPISession:
         mine = [wire.encode(self._fleet.atom(id)) for owner, id in new if owner == self.rank]
         owners = [owner for owner, _ in new]
         self._messages = self._broadcaster.messages(owners, mine) if new else ()
-        received = zip(owners, self._messages, strict=True)
-        atoms = [self._account.receive(owner, message) for owner, message in received]
+        atoms = self._account.receive(owners, self._messages)
         self._due = "proposals"
         return atoms
 

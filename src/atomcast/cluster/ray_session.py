@@ -153,7 +153,7 @@ class RaySession:
         news = as_news(agreement, owners)
         self._news = (news, *refs)
         self._log[-1][1].append((news, messages))
-        return [self._account.receive(o, m) for o, m in zip(owners, messages, strict=True)]
+        return self._account.receive(owners, messages)
 
     def vote(self, status: Status | None) -> Status | None:
         """Decide: the loop runs here alone."""
@@ -209,6 +209,7 @@ class RaySession:
     def _after_restoring(self, i: int, call: Callable[[Any], Any]) -> Any:
         """The answer of a node that was lost, once it is back and knows all that it missed."""
         log, patience = ray.put(self._log), self._cluster.patience
+        self._news = (None,)  # the log tells it all, and objects of a lost machine may be gone
         deadline = time.monotonic() + patience
         while True:
             left = max(deadline - time.monotonic(), PAUSE)

@@ -81,7 +81,7 @@ def load_data() -> Data:
     return Data(X, diabetes.target, [str(names[j]).replace(" ", "*") for j in new])
 
 
-def _timed_fit(data: Data, nodes: int, step: str, **limits: int) -> tuple[Lasso, float]:
+def _timed_fit(data: Data, nodes: int, step: str, **limits: Any) -> tuple[Lasso, float]:
     """Fit with a step; the classic one sends an atom each time it wins, as Algorithm 3 has it."""
     import warnings
 

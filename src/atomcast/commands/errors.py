@@ -20,6 +20,8 @@ def clear_errors(debug: bool) -> Iterator[None]:
         warnings.showwarning = _say_warning
         try:
             yield
+        except BrokenPipeError:
+            raise  # whoever read our output has had enough, which is no mistake
         except (ValueError, OSError, ImportError, MemoryError) as error:
             if debug:
                 raise

@@ -67,7 +67,7 @@ def read_target(target: str, numeric: bool) -> NDArray[Any]:
     y = read_vector(target)
     if y.dtype.kind in "US" and numeric:
         row = next(i for i, text in enumerate(y.tolist()) if not _is_number(text))
-        raise ValueError(f"--target {target}: row {row} is {y[row]!r}, but numbers are needed")
+        raise ValueError(f"--target {target}: row {row} is {str(y[row])!r}, but numbers are needed")
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         row = int(np.flatnonzero(~np.isfinite(y))[0])
         raise ValueError(f"--target {target}: row {row} is {y[row]}; fill or drop such rows")

@@ -27,13 +27,13 @@ def inspect(
 ) -> None:
     """Show a saved model: its fit, its atoms, and who disclosed what."""
     with clear_errors(debug):
-        from atomcast.model_file import estimator_from
+        from atomcast.model_file import making_sense
         from atomcast.report.tables import print_json
         from atomcast.saving.container import read_model_file
 
         file = read_model_file(model)
-        estimator_from(file, str(model))  # whatever is wrong with the content is found here
-        content = described(file)
+        with making_sense(str(model)):
+            content = described(file)
         if as_json:
             print_json(content)
         else:
@@ -52,7 +52,9 @@ def described(file: ModelFile) -> dict[str, Any]:
     certificate = certificate_in(file)
     names = feature_names(file)
     ids, weights = atoms_in(file)
-    size = np.abs(weights).reshape(len(weights), -1).max(axis=1, initial=0.0)
+    size = np.abs(weights)
+    if size.ndim > 1:
+        size = size.max(axis=1)
     order = np.lexsort((ids, -size))
     known = {d.atom: d.name for d in certificate.disclosures}
     atoms = [
@@ -89,7 +91,6 @@ def _print(content: dict[str, Any], limit: int | None) -> None:
         ("atom", "name", "weight"),
         [(str(a["atom"]), a["name"], _short(a["weight"])) for a in content["atoms"]],
         limit,
-        text_columns=(1,),
     )
     if not content["disclosures"]:
         print("No atom left its node.")
@@ -116,18 +117,16 @@ def _parameter_rows(parameters: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _print_disclosures(disclosures: list[dict[str, Any]], limit: int | None) -> None:
     """Who disclosed how much, and what: nothing else than these atoms left a node."""
-    from atomcast.report.tables import print_table
-
     nodes = sorted({d["node"] for d in disclosures})
     sent = {node: [d for d in disclosures if d["node"] == node] for node in nodes}
-    print_table(
+    _print_some(
         "Atoms that left their node",
         ("node", "atoms", "values"),
         [
             (str(node), f"{len(those):,}", f"{sum(d['values'] for d in those):,}")
             for node, those in sent.items()
         ],
-        text_columns=(),
+        limit,
     )
     _print_some(
         "Disclosures",
@@ -137,23 +136,25 @@ def _print_disclosures(disclosures: list[dict[str, Any]], limit: int | None) -> 
             for d in disclosures
         ],
         limit,
-        text_columns=(3,),
     )
 
 
 def _print_some(
-    title: str,
-    header: tuple[str, ...],
-    rows: list[tuple[str, ...]],
-    limit: int | None,
-    text_columns: tuple[int, ...],
+    title: str, header: tuple[str, ...], rows: list[tuple[str, ...]], limit: int | None
 ) -> None:
+    """A table of numbers and names, cut at `limit`; a column of names that are all empty goes."""
     from atomcast.report.tables import print_table
 
     if limit is not None and len(rows) > limit:
         title += f" (the first {limit} of {len(rows):,}; --all shows all)"
         rows = rows[:limit]
-    print_table(title, header, rows, text_columns=text_columns)
+    kept = [j for j, name in enumerate(header) if name != "name" or any(row[j] for row in rows)]
+    print_table(
+        title,
+        [header[j] for j in kept],
+        [[row[j] for j in kept] for row in rows],
+        text_columns=[place for place, j in enumerate(kept) if header[j] == "name"],
+    )
 
 
 def _short(value: Any) -> str:

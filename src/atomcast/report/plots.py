@@ -124,9 +124,15 @@ def plot_convergence(
             _draw_run(ax, column(trace, x), column(trace, "relative_gap"), label, color, tol)
         _finish_panel(ax, x, tol)
     panels[0].set_ylabel(LABELS["relative_gap"])
-    panels[0].legend(frameon=False, loc="best")
-    if title:
-        figure.suptitle(title, fontsize=11)
+    # The title goes with the legend, because matplotlib would draw the one over the other.
+    figure.legend(
+        *panels[0].get_legend_handles_labels(),
+        title=title,
+        title_fontsize=11,
+        frameon=False,
+        loc="outside upper center",
+        ncols=min(len(traces), 4),
+    )
     if path is not None:
         figure.savefig(path, dpi=150)
     return figure
@@ -162,11 +168,10 @@ def _finish_panel(ax: Axes, x: str, tol: float | None) -> None:
     ax.axhline(tol, color="0.4", linewidth=0.9, linestyle="--")
     ax.annotate(
         f"tolerance {tol:g}",
-        (0.99, tol),
+        (0.01, tol),
         xycoords=("axes fraction", "data"),
         xytext=(0, 3),
         textcoords="offset points",
-        ha="right",
         fontsize=8,
         color="0.35",
     )

@@ -22,7 +22,7 @@ class Step(Protocol):
     name: ClassVar[str]
     #: True if the rule keeps a Gram matrix, and so needs an objective with constant curvature.
     needs_quadratic: ClassVar[bool]
-    #: After so many rounds with neither a new atom nor a smaller gap, only rounding is left.
+    #: After so many rounds with no new atom and no progress, only rounding is left.
     patience: ClassVar[float]
 
     def request(self, replica: Replica) -> Request:

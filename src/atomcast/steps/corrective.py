@@ -5,16 +5,19 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from atomcast.corral import Corral
+from atomcast.face_descent import FaceDescent
 from atomcast.gram import Gram
 from atomcast.protocol import Agreement, Request
 
 if TYPE_CHECKING:
     from atomcast.replica import Replica
 
-#: Where the batch size is chosen automatically, it is this share of the atoms known so far,
-GROWTH = 0.2
-#: and lies between these bounds.
-SMALLEST_BATCH, LARGEST_BATCH = 10, 100
+#: Where the batch size is chosen automatically, the active set at most doubles while batches are
+#: below the first size, then grows by a fifth a round; batches above the second size grow it by a
+#: tenth at most.
+SMALL_BATCH, LARGE_BATCH = 10, 100
+#: Up to so many known atoms, a dense inverse of their Gram matrix is the fastest way.
+MANY_ATOMS = 1_000
 #: Where one round had violators to spare, those of the next that violate less than this share of
 #: what its last winner did need not be proposed: they would hardly win.
 KEPT = 1 / 3
@@ -42,10 +45,12 @@ class Corrective:
         self._last_violation = 0.0
         self.gram = Gram()
         self.corral: Corral | None = None
+        self.descent: FaceDescent | None = None
 
     def _batch(self, known: int) -> int:
         if self.atoms_per_round == "auto":
-            return min(max(int(GROWTH * known), SMALLEST_BATCH), LARGEST_BATCH)
+            growth = min(known // 5, max(known // 10, LARGE_BATCH))
+            return max(growth, min(known + 1, SMALL_BATCH))
         return int(self.atoms_per_round)
 
     def request(self, replica: Replica) -> Request:
@@ -73,9 +78,17 @@ class Corrective:
             self._last_violation = max(float(merit[0]) - _multiplier(replica), 0.0)
         if not len(replica.active):
             return  # the gap is above the tolerance by rounding alone: no atom violates anything
-        if self.corral is None:
-            self.corral = Corral(replica.domain, self.gram)
-        self.corral.minimise(replica.active, 1e-3 * replica.target)
+        tolerance = 1e-3 * replica.target
+        if len(replica.active) <= MANY_ATOMS:
+            if self.corral is None:
+                self.corral = Corral(replica.domain, self.gram)
+            self.corral.minimise(replica.active, tolerance)
+        else:
+            if self.descent is None:
+                self.descent = FaceDescent(replica.domain)
+            # Far from the optimum, more than this would be wasted on the next batch.
+            enough = 0.02 * replica.domain.scale * self._last_violation
+            self.descent.minimise(replica.active, max(tolerance, enough))
 
 
 def _multiplier(replica: Replica) -> float:
