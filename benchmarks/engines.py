@@ -23,10 +23,9 @@ import sysconfig
 import time
 from pathlib import Path
 
-for name in ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS"):
-    os.environ[name] = "1"
+os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
 
-import numpy as np  # noqa: E402
+import numpy as np
 
 SIZES, LENGTHS = (1, 2, 4, 8), (1_000, 10_000)
 MPI_ENVIRONMENT = {
@@ -257,7 +256,9 @@ def main():
 def show(engine, nodes, d, found):
     cells = [f"{found[k]:>10.0f}" if k in found else f"{'-':>10}" for k in ("bare", "exchange")]
     ratio = f"{found['session'] / found['bare']:>8.2f}" if "bare" in found else f"{'-':>8}"
-    print(f"{engine:<7}{nodes:>3}{d:>8}{''.join(cells)}{found['session']:>10.0f}{ratio}", flush=True)
+    print(
+        f"{engine:<7}{nodes:>3}{d:>8}{''.join(cells)}{found['session']:>10.0f}{ratio}", flush=True
+    )
 
 
 if __name__ == "__main__":

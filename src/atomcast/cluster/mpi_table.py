@@ -17,6 +17,9 @@ LARGEST_WIDTH = 16
 FAILED = -1
 
 
+Columns = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
+
+
 class Table:
     """The buffers of a rank, used again every round.
 
@@ -29,7 +32,7 @@ class Table:
     def __init__(self, comm: Any) -> None:
         self._comm = comm
         self._rank, self._nodes = comm.Get_rank(), comm.Get_size()
-        self._ranks = np.arange(self._nodes)
+        self._ranks, self._ones = np.arange(self._nodes), [1] * self._nodes
         self.votes: list[int] = []
         self.digests: list[int] = []
         self.width = 1
@@ -56,17 +59,25 @@ class Table:
             self._comm.Allgather(self._row, self._rows)
         self.votes = self._rows_ints[:, VOTE].tolist()
         self.digests = self._rows_ints[:, DIGEST].tolist()
-        counts = self._rows_ints[:, COUNT]
+        counts = self._rows_ints[:, COUNT].tolist()
         with_partial = own is not None and own.partial is not None
-        ids, scores, merits = self._proposed(own, counts)
+        node, (ids, scores, merits) = self._ranks, self._one_each()
+        if self._width > 1 or counts != self._ones:
+            node = np.repeat(self._ranks, counts)
+            ids, scores, merits = self._proposed(own, np.array(counts))
         return Proposals(
-            node=np.repeat(self._ranks, counts),
+            node=node,
             id=ids,
             score=scores,
             merit=merits,
             best=self._rows[:, BEST].copy(),
             partial=self._rows[:, PARTIAL].copy() if with_partial else None,
         )
+
+    def _one_each(self) -> Columns:
+        """The usual case, which must be quick: every rank proposes one atom."""
+        rows = self._rows
+        return self._rows_ints[:, HEAD].copy(), rows[:, HEAD + 1].copy(), rows[:, HEAD + 2].copy()
 
     def _fill(self, own: Proposals | None, digest: int, vote: int) -> None:
         row, ints, width = self._row, self._row_ints, self._width
@@ -81,9 +92,7 @@ class Table:
             row[HEAD + width : HEAD + width + count] = own.score
             row[HEAD + 2 * width : HEAD + 2 * width + count] = own.merit
 
-    def _proposed(
-        self, own: Proposals | None, counts: NDArray[np.int64]
-    ) -> tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]:
+    def _proposed(self, own: Proposals | None, counts: NDArray[np.int64]) -> Columns:
         """The ids, scores and merits of all ranks, sorted by rank."""
         width = self._width
         if FAILED in self.votes:
