@@ -2,14 +2,15 @@
 
     python benchmarks/engines.py                 all engines, N = 1, 2, 4, 8, d = 1,000 and 10,000
     python benchmarks/engines.py --only mpi      one of them (local, mpi, ray)
+    python benchmarks/engines.py --own           what of a round of MPI is atomcast's own work
     python benchmarks/engines.py --speedup       dense Lasso, 2,000 x 200,000, on 1 and 2 ranks
 
 A round here is: propose, agree, vote, broadcast one new atom of d float64; scoring and stepping
-are taken out (Ray's nodes still score their eight atoms). "bare" is the same messages in a loop written directly
-for the engine: Allgather of a row and Bcast of d numbers for MPI; a call to every actor that
-brings the last atom, and a call for the next one, for Ray. "exchange" is what atomcast does to
-carry finished messages, "session" adds the wire format and the ledger. Microseconds, median of
-batches.
+are taken out (Ray's nodes still score their eight atoms). "bare" is the same messages in a loop
+written directly for the engine: Allgather of a row and Bcast of d numbers for MPI; a call to every
+actor that brings the last atom, and a call for the next one, for Ray. "exchange" is what atomcast
+does to carry finished messages, "session" adds the wire format and the ledger; "ratio" is session
+to bare. Microseconds, median of batches that take turns.
 """
 
 from __future__ import annotations
@@ -21,6 +22,7 @@ import subprocess
 import sys
 import sysconfig
 import time
+import timeit
 from pathlib import Path
 
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
@@ -153,6 +155,61 @@ def mpirun(ranks, *arguments):
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
+class Echo:
+    """A communicator whose other ranks answer at once, with what this rank says."""
+
+    def __init__(self, size):
+        self._size = size
+
+    def Get_rank(self):
+        return 0
+
+    def Get_size(self):
+        return self._size
+
+    def Allgather(self, sent, received):
+        received.reshape(self._size, -1)[:] = sent
+
+    def Allgatherv(self, sent, received):
+        received[0].reshape(self._size, -1)[:] = sent
+
+    def Allreduce(self, sent, received):
+        received[:] = 1
+
+    def Bcast(self, block, owner):
+        pass
+
+
+def own_work(d):
+    """What atomcast itself does in a round of MPI, without any waiting: where the rest goes."""
+    from atomcast.cluster.agreeing import state_digest
+    from atomcast.cluster.mpi_session import MPISession
+    from atomcast.network import wire
+    from atomcast.protocol import agree
+
+    problem, shards, replica = tiny_problem(d, 2)
+    session = MPISession(Echo(2), problem, shards)
+    session.begin(replica, {})
+    session._fleet = Scored(session._fleet, replica)
+    own = session._fleet.propose(replica, None)
+    proposals = session._table.gathered(own, 0, 0)
+    atom = session._fleet.atom(int(agree(proposals, 1).id[0]))
+    message, whole_round = wire.encode(atom), session_rounds(session, replica)
+    parts = {
+        "all": lambda: whole_round(1),
+        "row": lambda: session._table.gathered(own, 0, 0),
+        "digest": lambda: state_digest(replica),
+        "agreement": lambda: agree(proposals, 1),
+        "agreement and ledger": lambda: session._account.agree(replica, proposals, 1),
+        "encode": lambda: wire.encode(atom),
+        "block": lambda: session._broadcaster.messages([0], [message]),
+        "decode": lambda: wire.decode(message),
+        "decode and ledger": lambda: session._account.receive([0], [message]),
+    }
+    found = {name: min(timeit.repeat(f, number=100, repeat=30)) * 1e4 for name, f in parts.items()}
+    print(f"d = {d}: " + ", ".join(f"{name} {value:.0f}" for name, value in found.items()))
+
+
 # -- Ray --------------------------------------------------------------------------------------
 
 
@@ -230,6 +287,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--only", choices=("local", "mpi", "ray"))
     parser.add_argument("--speedup", action="store_true")
+    parser.add_argument("--own", action="store_true")
     parser.add_argument("--mpi-rank", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--speedup-rank", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
@@ -239,6 +297,11 @@ def main():
         return speedup_rank()
     if chosen.speedup:
         return speedup()
+    if chosen.own:
+        print("own work of a rank in a round, N = 2, microseconds, least of 30 batches")
+        for d in LENGTHS:
+            own_work(d)
+        return None
     print(f"{'engine':<7}{'N':>3}{'d':>8}{'bare':>10}{'exchange':>10}{'session':>10}{'ratio':>8}")
     for nodes in SIZES:
         if chosen.only in (None, "local"):

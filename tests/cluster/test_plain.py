@@ -127,7 +127,7 @@ def test_an_array_of_objects_is_refused():
 )
 def test_a_message_can_name_nothing_else(name):
     text = json.dumps({"tree": {"@": "name", "name": name}, "arrays": []}).encode()
-    with pytest.raises(TypeError, match="not a part of|neither a class nor a function"):
+    with pytest.raises(TypeError, match=r"not a part of|neither a class nor a function"):
         unpack(len(text).to_bytes(8, "little") + text)
 
 
