@@ -180,7 +180,11 @@ class RayCluster:
         try:
             ray.init(address=address, **quiet)
         except (ConnectionError, RuntimeError, ValueError) as error:
-            raise ConnectionError(_no_answer(address, error)) from error
+            raise ConnectionError(
+                f"the Ray cluster at address={address!r} could not be joined ({error}): does it "
+                "run the same version of Ray and Python, and if it asks for a token, are "
+                "RAY_AUTH_MODE=token and RAY_AUTH_TOKEN (or RAY_AUTH_TOKEN_PATH) set here?"
+            ) from error
         return ray
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
