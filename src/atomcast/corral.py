@@ -77,6 +77,9 @@ class Corral:
                 kept = self._append(joining, sign, np.zeros(len(joining)))
                 slopes = np.concatenate([slopes, joining_slopes[kept]])
             self._descend(slopes)
+            if not len(self.share):  # the inverse was none at all
+                active.set_weights(best_weights)
+                self.restart(active)
             self._publish(active)
             # Where rounding is all that is left to gain, a few Newton steps polish, then stop.
             value = active.value()
@@ -228,7 +231,9 @@ class Corral:
             leaving = np.flatnonzero(limits <= step)
             self.share[leaving] = 0.0
             out = np.concatenate([out, leaving])
-        empty = np.flatnonzero(self.share <= 0.0)
+        empty = np.flatnonzero(~(self.share > 0.0))
+        if len(empty) == len(self.share):
+            return self._clear()
         if len(empty):
             self._remove(empty)
         self.share /= self.share.sum()

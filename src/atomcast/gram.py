@@ -12,6 +12,10 @@ Positions = NDArray[np.int64]
 
 #: A direction that keeps less than this share of its squared length counts as dependent.
 DEPENDENT = 1e-11
+#: One that keeps more than this is independent without a closer look,
+SAFE = 1e-6
+#: and one that keeps less than so many times what rounding makes is not.
+NOISY = 100.0
 
 
 class Gram:
@@ -121,13 +125,17 @@ def independent_rows(schur: Floats, lengths: Floats) -> Positions:
     """Rows of a Schur complement, taken greedily in order, that are safely independent."""
     try:
         factor = np.linalg.cholesky(schur)
-        if np.all(np.diag(factor) ** 2 > DEPENDENT * lengths):
+        if np.all(np.diag(factor) ** 2 > SAFE * lengths):
             return np.arange(len(schur))
     except np.linalg.LinAlgError:
         pass
     rest, kept = schur.copy(), []
+    # What rounding may have done to each row's rest: small pivots before it make that large.
+    noise = np.sqrt(np.finfo(float).eps * np.abs(lengths))
     for j in range(len(schur)):
-        if rest[j, j] > DEPENDENT * lengths[j]:
+        if rest[j, j] > max(DEPENDENT * lengths[j], NOISY * noise[j] ** 2):
             kept.append(j)
-            rest -= np.outer(rest[:, j], rest[j]) / rest[j, j]
+            ratio = rest[:, j] / rest[j, j]
+            noise += np.abs(ratio) * noise[j]
+            rest -= np.outer(ratio, rest[j])
     return np.array(kept, dtype=np.int64)

@@ -74,6 +74,16 @@ def test_random_problems_of_any_shape(seed, d, n, domain, beta, fit_intercept):
     check_optimal(X, y, make_domain(domain, beta), fit_intercept=fit_intercept)
 
 
+@pytest.mark.parametrize(
+    ("seed", "d", "n", "domain", "beta"),
+    [(199136, 15, 23, "l1", 0.01), (0, 6, 20, "simplex", 1.0)],
+)
+def test_batches_that_fill_the_space(seed, d, n, domain, beta):
+    """The last of a batch may depend on the others by less than rounding shows."""
+    X, y = regression(seed, d, n) if domain == "l1" else mixture(seed, d, n)
+    check_optimal(X, y, make_domain(domain, beta))
+
+
 @settings(max_examples=80, deadline=None)
 @given(
     seed=st.integers(0, 10**6),

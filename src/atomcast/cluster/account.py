@@ -30,6 +30,7 @@ class Account:
         self.nodes = nodes
         self.ledger = Ledger(nodes)
         self._star = Star(nodes)
+        self._star.prepare(self.ledger)
         self._all, self._hub = np.arange(nodes), np.full(nodes, COORDINATOR)
         self._none, self._control = np.array([0]), np.array([CONTROL_BYTES])
 
@@ -45,8 +46,10 @@ class Account:
         atoms = [wire.decode(message) for message in messages]
         if self.nodes == 1:  # nobody else heard it
             return atoms
-        for owner, atom, message in zip(owners, atoms, messages, strict=True):
-            self._star.broadcast(owner, atom.count, len(message), self.ledger)
+        if atoms:
+            counts, sizes = [atom.count for atom in atoms], [len(message) for message in messages]
+            self._star.broadcast(owners, counts, sizes, self.ledger)
+        for owner, atom in zip(owners, atoms, strict=True):
             self.ledger.disclose(owner, atom.id, atom.name, atom.count)
         return atoms
 

@@ -91,13 +91,13 @@ class Fleet:
             if len(self._holders) == 1:
                 best[self._holders[0]] = merit.max()
             else:
-                sorted_merit = merit if self._by_owner is None else merit[self._by_owner]
+                sorted_merit = merit if self._by_owner is None else merit.take(self._by_owner)
                 best[self._holders] = np.maximum.reduceat(sorted_merit, self._starts)
         return best
 
     def _candidates(self, merit: Floats, best: Floats, request: Request) -> NDArray[np.int64]:
         """Rows that may be proposed: the best of each node, or all violators."""
-        if request.known_too and request.count == 1:
+        if request.count == 1 and (request.known_too or not self._log):
             # Scores that tie with a node's best stay in, for the rule that the smallest id wins.
             floor = best - 2 * TIE * np.abs(best)
             level: Floats | float = (

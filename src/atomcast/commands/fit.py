@@ -43,6 +43,24 @@ Nodes = Annotated[
     int | None,
     typer.Option(help="How many nodes; by default one for each file.", show_default=False),
 ]
+Network = Annotated[
+    str,
+    typer.Option(
+        "--topology",
+        metavar="NETWORK",
+        help="How local nodes are connected: star, tree, complete, or a file with a graph "
+        "(GraphML, or an edge list).",
+    ),
+]
+Broadcast = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOW",
+        help="How things get to everybody. Star and tree: improved or plain; graph: "
+        "spanning-tree or flooding. The first of each is the default.",
+        show_default=False,
+    ),
+]
 Engine = Annotated[str, typer.Option(help=f"Where the nodes run: {', '.join(ENGINES)}.")]
 StepName = Annotated[
     str, typer.Option("--step", metavar="STEP", help=f"One of {', '.join(STEP_NAMES)}.")
@@ -80,6 +98,15 @@ TraceFile = Annotated[
     Path | None,
     typer.Option("--trace", metavar="FILE", help="Save a row a round (.csv).", show_default=False),
 ]
+Plot = Annotated[
+    Path | None,
+    typer.Option(
+        "--plot",
+        metavar="FILE",
+        help="Draw the network with the traffic on its edges (.png, .svg or .pdf).",
+        show_default=False,
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Talk = Annotated[
     bool | None,
@@ -99,6 +126,8 @@ def run_fit(
     target: Target,
     nodes: Nodes = None,
     engine: Engine = "local",
+    topology: Network = "star",
+    broadcast: Broadcast = None,
     step: StepName = "corrective",
     tol: Tolerance = 1e-4,
     max_rounds: MaxRounds = 10_000,
@@ -107,6 +136,7 @@ def run_fit(
     columns: Columns = None,
     out: Out = None,
     trace: TraceFile = None,
+    plot: Plot = None,
     as_json: AsJson = False,
     talk: Talk = None,
     debug: Debug = False,
@@ -119,13 +149,15 @@ def run_fit(
 
         check_output("--out", out)
         check_output("--trace", trace)
+        check_output("--plot", plot, (".png", ".svg", ".pdf"))
         engine = check_choice("--engine", engine, tuple(ENGINES))
         estimator = make()
         solver = _solver(step, tol, max_rounds, time_limit, talk)
         y = read_target(target, recipe.numeric_target)
         shards = read_features(parts, nodes, target, row_ids=row_ids, n_features=columns)
         check_rows(shards, y, target, recipe.axis)
-        estimator.set_params(cluster=ENGINES[engine](shards.nodes), solver=solver)
+        cluster = _cluster(engine, shards.nodes, topology, broadcast)
+        estimator.set_params(cluster=cluster, solver=solver)
         start = time.perf_counter()
         estimator.fit(shards, y)
         seconds = time.perf_counter() - start
@@ -133,8 +165,22 @@ def run_fit(
             save_model(estimator, out)
         if trace is not None:
             estimator.result_.trace.to_csv(trace)
+        if plot is not None:
+            estimator.result_.ledger.plot_network().figure.savefig(plot, dpi=150)
         if talk is not False:
-            _report(estimator, len(y), seconds, {"model": out, "trace": trace}, as_json)
+            files = {"model": out, "trace": trace, "plot": plot}
+            _report(estimator, len(y), seconds, files, as_json)
+
+
+def _cluster(engine: str, nodes: int, topology: str, broadcast: str | None) -> Any:
+    """The cluster of an engine; only local nodes can be connected as the user likes."""
+    if topology == "star" and broadcast is None:
+        return ENGINES[engine](nodes)
+    if engine != "local":
+        raise ValueError(f"--topology and --broadcast are for --engine local, not {engine}")
+    from atomcast import LocalCluster
+
+    return LocalCluster(nodes, topology, broadcast=broadcast)
 
 
 def _solver(

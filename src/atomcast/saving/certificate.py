@@ -65,7 +65,7 @@ def certificate_of(estimator: Any) -> Certificate:
         bytes=ledger.bytes,
         messages=ledger.messages,
         atoms_sent=ledger.atoms_sent,
-        by_kind={kind: count for kind, count in ledger.by_kind().items() if count.messages},
+        by_kind={kind: count for kind, count in ledger.by_kind().items() if count.bytes},
         disclosures=tuple(ledger.disclosures),
     )
 
