@@ -17,6 +17,8 @@ _HOMES = {
     "LassoCV": "atomcast.estimators.lasso_cv",
     "lasso_path": "atomcast.estimators.lasso_path",
     "LocalCluster": "atomcast.cluster.local",
+    "MPICluster": "atomcast.cluster.mpi",
+    "RayCluster": "atomcast.cluster.ray",
     "Shards": "atomcast.data.shards",
     "Solver": "atomcast.solver",
     "SparseLogisticRegression": "atomcast.estimators.logistic",
@@ -33,6 +35,8 @@ __all__ = [
     "Lasso",
     "LassoCV",
     "LocalCluster",
+    "MPICluster",
+    "RayCluster",
     "Shards",
     "Solver",
     "SparseLogisticRegression",
@@ -47,6 +51,8 @@ __all__ = [
 if TYPE_CHECKING:
     from atomcast.callbacks import TimeLimit
     from atomcast.cluster.local import LocalCluster
+    from atomcast.cluster.mpi import MPICluster
+    from atomcast.cluster.ray import RayCluster
     from atomcast.data.shards import Shards
     from atomcast.estimators.boosting import L1AdaBoost
     from atomcast.estimators.group_lasso import GroupLasso, GroupLogisticRegression

@@ -27,6 +27,8 @@ def features_and_target(
         cluster = as_cluster(cluster)
         names = getattr(estimator, "feature_names_in_", None)
         return Shards.split(X, cluster.nodes, names=names), y.astype(np.float64), cluster
+    if hasattr(cluster, "place"):  # processes that hold a part each learn of the others'
+        X = cluster.place(X)
     if y is None:
         raise ValueError("y is missing: the target must be known to every node")
     y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
