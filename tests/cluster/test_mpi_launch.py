@@ -201,8 +201,21 @@ def test_the_command_line_starts_ranks(tmp_path):
     np.save(tmp_path / "y.npy", y)
     paths = [str(path) for path in parts_of(X, 2)]
     done = subprocess.run(
-        [sys.executable, "-m", "atomcast.cli", "fit", "lasso", *paths, "--beta", "2", "--json"]
-        + ["--target", str(tmp_path / "y.npy"), "--engine", "mpi"],
+        [
+            sys.executable,
+            "-m",
+            "atomcast.cli",
+            "fit",
+            "lasso",
+            *paths,
+            "--beta",
+            "2",
+            "--json",
+            "--target",
+            str(tmp_path / "y.npy"),
+            "--engine",
+            "mpi",
+        ],
         **{"env": {**os.environ, "PYTHONPATH": str(SOURCE)}, "timeout": 60, "check": True},
         **{"capture_output": True, "text": True},
     )
