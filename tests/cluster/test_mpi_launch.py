@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -193,3 +194,35 @@ def test_a_problem_with_a_part_that_ranks_do_not_know():
     problem = explicit_problem(MyError(y), L1Ball(1.0))
     with pytest.raises(TypeError, match=r"MyError, which the ranks .* cannot load"):
         Solver().solve(problem, Shards.split(X, 2), MPICluster.launch(2))
+
+
+def test_the_command_line_starts_ranks(tmp_path):
+    X, y = regression(seed=10, d=30, n=20)
+    np.save(tmp_path / "y.npy", y)
+    paths = [str(path) for path in parts_of(X, 2)]
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "atomcast.cli",
+            "fit",
+            "lasso",
+            *paths,
+            "--beta",
+            "2",
+            "--json",
+            "--target",
+            str(tmp_path / "y.npy"),
+            "--engine",
+            "mpi",
+        ],
+        **{"env": {**os.environ, "PYTHONPATH": str(SOURCE)}, "timeout": 60, "check": True},
+        **{"capture_output": True, "text": True},
+    )
+    told = json.loads(done.stdout)
+    expected = fitted(Shards.files(paths), y, simulated(2)).result_
+    assert (told["nodes"], told["rounds"], told["values"]) == (
+        *(2, expected.rounds),
+        expected.ledger.values,
+    )
+    np.testing.assert_allclose(told["objective"], expected.objective, rtol=1e-9)
