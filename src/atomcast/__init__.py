@@ -10,6 +10,9 @@ __version__ = version("atomcast")
 
 # Names are imported when they are used: `import atomcast` stays light.
 _HOMES = {
+    "KernelSVC": "atomcast.estimators.kernel_svc",
+    "MCenters": "atomcast.selection",
+    "RandomSubset": "atomcast.selection",
     "Lasso": "atomcast.estimators.lasso",
     "LassoCV": "atomcast.estimators.lasso_cv",
     "lasso_path": "atomcast.estimators.lasso_path",
@@ -22,9 +25,12 @@ _HOMES = {
 }
 
 __all__ = [
+    "KernelSVC",
     "Lasso",
     "LassoCV",
     "LocalCluster",
+    "MCenters",
+    "RandomSubset",
     "Shards",
     "Solver",
     "TimeLimit",
@@ -38,10 +44,12 @@ if TYPE_CHECKING:
     from atomcast.callbacks import TimeLimit
     from atomcast.cluster.local import LocalCluster
     from atomcast.data.shards import Shards
+    from atomcast.estimators.kernel_svc import KernelSVC
     from atomcast.estimators.lasso import Lasso
     from atomcast.estimators.lasso_cv import LassoCV
     from atomcast.estimators.lasso_path import lasso_path
     from atomcast.model_file import load_model, save_model
+    from atomcast.selection import MCenters, RandomSubset
     from atomcast.solver import Solver
 
 

@@ -15,6 +15,19 @@ from atomcast.objectives import Objective
 
 
 @dataclass(frozen=True)
+class Batches:
+    """A rule for the number of new atoms in a round: a share of those known, within bounds."""
+
+    share: float = 0.1
+    smallest: int = 10
+    largest: int = 100
+
+    def size(self, known: int) -> int:
+        """How many atoms may join if so many are known."""
+        return min(max(int(self.share * known), self.smallest), self.largest)
+
+
+@dataclass(frozen=True)
 class Problem:
     """Everything that the nodes must agree on before the first round.
 
@@ -30,6 +43,10 @@ class Problem:
         The length that atoms must have; None where they need not fit a target.
     axis : {0, 1}
         Whether the atoms are the rows (0) or the columns (1) of the data.
+    batches : Batches
+        How many atoms may join in a round of the corrective step, if that is left to us.
+    sample : int
+        So many atoms, drawn at random, are broadcast before the first step; 0: none.
     """
 
     domain: Domain
@@ -37,6 +54,8 @@ class Problem:
     make_atoms: Callable[[Shard], Atoms]
     d: int | None = None
     axis: int = 1
+    batches: Batches = Batches()
+    sample: int = 0
 
 
 def explicit_problem(objective: Objective, domain: Domain) -> Problem:

@@ -27,3 +27,7 @@ class Atoms(Protocol):
     def atom(self, j: int, id: int) -> Atom:
         """The j-th atom as it travels, under its global id."""
         ...
+
+    def take(self, rows: NDArray[np.int64]) -> Atoms:
+        """Some of the atoms, by position, for selections that leave the others out."""
+        ...

@@ -4,17 +4,12 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, ClassVar, Literal
 
-from atomcast.corral import Corral
-from atomcast.gram import Gram
+from atomcast.domains import duality_gap
+from atomcast.inner import InnerSolvers
 from atomcast.protocol import Agreement, Request
 
 if TYPE_CHECKING:
     from atomcast.replica import Replica
-
-#: Where the batch size is chosen automatically, it is this share of the atoms known so far,
-GROWTH = 0.1
-#: and lies between these bounds.
-SMALLEST_BATCH, LARGEST_BATCH = 10, 100
 
 
 class Corrective:
@@ -35,17 +30,16 @@ class Corrective:
 
     def __init__(self, atoms_per_round: int | Literal["auto"] = "auto") -> None:
         self.atoms_per_round = atoms_per_round
-        self.gram = Gram()
-        self.corral: Corral | None = None
+        self.inner: InnerSolvers | None = None
 
-    def _batch(self, known: int) -> int:
+    def _batch(self, replica: Replica) -> int:
         if self.atoms_per_round == "auto":
-            return min(max(int(GROWTH * known), SMALLEST_BATCH), LARGEST_BATCH)
+            return replica.problem.batches.size(len(replica.active))
         return int(self.atoms_per_round)
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
-        count = self._batch(len(replica.active))
+        count = self._batch(replica)
         if not replica.feasible:
             return Request(count=count, known_too=False)
         # Below this merit an atom's share of the gap is within the tolerance: it is not needed.
@@ -58,6 +52,7 @@ class Corrective:
 
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """Minimise over the hull of all known atoms."""
-        if self.corral is None:
-            self.corral = Corral(replica.domain, self.gram)
-        self.corral.minimise(replica.active, 1e-3 * replica.target)
+        if self.inner is None:
+            self.inner = InnerSolvers(replica.domain)
+        gap = duality_gap(replica.domain, replica.active.inner(), agreement.best)
+        self.inner.minimise(replica.active, replica.target, gap)

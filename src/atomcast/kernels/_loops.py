@@ -1,0 +1,147 @@
+"""The numba loops behind kernel sums. Imported only where the data is large enough to pay.
+
+Indices are unsigned: with signed ones the compiler also prepares for negative indices, and does
+not vectorise. The exponential has a loop of its own over a block that stays in cache, because in
+the loop over features it would stop vectorisation.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+import numpy as np
+from numba import njit, types, uint64
+from numba.extending import intrinsic
+
+BLOCK = 256
+#: Reordering of sums is all that is needed to vectorise them; NaNs keep their meaning.
+REORDER = {"reassoc", "contract", "nsz"}
+
+
+@intrinsic
+def popcount(typing_context: Any, word: Any) -> Any:
+    """The number of ones among the bits of a word."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.ctpop(args[0])
+
+    return types.uint64(types.uint64), codegen
+
+
+@njit(cache=True, nogil=True, fastmath=REORDER)
+def add_rbf(
+    X: Any, Z: Any, gamma: Any, codes: Any, factors: Any, scale: Any, total: Any
+) -> None:  # pragma: no cover - compiled
+    """total_i = scale total_i + sum_j factors[j, code_i] (exp(-gamma ||x_i - z_j||^2) + 1)."""
+    n, d, m = uint64(X.shape[0]), uint64(X.shape[1]), uint64(Z.shape[0])
+    values = np.empty(BLOCK)
+    block = uint64(BLOCK)
+    for b in range(uint64((n + block - uint64(1)) // block)):
+        start = uint64(b * block)
+        size = min(block, n - start)
+        for j in range(m):
+            z = Z[j]
+            for i in range(size):
+                x = X[start + i]
+                s = X.dtype.type(0)
+                for f in range(d):
+                    difference = x[f] - z[f]
+                    s += difference * difference
+                values[i] = s
+            for i in range(size):
+                values[i] = math.exp(-gamma * values[i]) + 1.0
+            keep = scale if j == 0 else 1.0
+            for i in range(size):
+                k = start + i
+                total[k] = keep * total[k] + factors[j, codes[k]] * values[i]
+
+
+@njit(cache=True, nogil=True)
+def add_scattered(
+    indptr: Any, indices: Any, data: Any, features: Any, values: Any, products: Any
+) -> None:  # pragma: no cover - compiled
+    """Add <x_i, z> to every product, from the columns (CSC) of the features that z has."""
+    for k in range(uint64(len(features))):
+        feature = features[k]
+        value = values[k]
+        for e in range(uint64(indptr[feature]), uint64(indptr[feature + 1])):
+            products[indices[e]] += value * data[e]
+
+
+@njit(cache=True, nogil=True)
+def add_exp(
+    products: Any, norms: Any, norm: Any, gamma: Any, codes: Any, factors: Any, scale: Any, total: Any
+) -> None:  # pragma: no cover - compiled
+    """total_i = scale total_i + factors[code_i] (exp(-gamma distance_i^2) + 1), clears products."""
+    for i in range(uint64(len(total))):
+        square = max(norms[i] + norm - 2.0 * products[i], 0.0)
+        products[i] = 0.0
+        total[i] = scale * total[i] + factors[codes[i]] * (math.exp(-gamma * square) + 1.0)
+
+
+@njit(cache=True, nogil=True)
+def add_bits(
+    rows: Any, bits: Any, codes: Any, known: Any, known_codes: Any, weights: Any, table: Any,
+    other: Any, total: Any,
+) -> None:  # pragma: no cover - compiled
+    """total[row] += sum_j <label, label_j> w_j table[bits in which row and point j differ]."""
+    m, words = uint64(known.shape[0]), uint64(known.shape[1])
+    for r in range(uint64(len(rows))):
+        i = rows[r]
+        everything = 0.0
+        own = 0.0
+        code = codes[i]
+        if words == 2:
+            low, high = bits[i, 0], bits[i, 1]
+            for j in range(m):
+                differing = popcount(low ^ known[j, 0]) + popcount(high ^ known[j, 1])
+                term = weights[j] * table[differing]
+                everything += term
+                own += term * (known_codes[j] == code)
+        else:
+            for j in range(m):
+                differing = uint64(0)
+                for word in range(words):
+                    differing += popcount(bits[i, word] ^ known[j, word])
+                term = weights[j] * table[differing]
+                everything += term
+                own += term * (known_codes[j] == code)
+        total[i] += (1.0 - other) * own + other * everything
+
+
+@njit(cache=True, nogil=True)
+def add_bit_column(
+    bits: Any, codes: Any, point: Any, factors: Any, scale: Any, total: Any
+) -> None:  # pragma: no cover - compiled
+    """total_i = scale total_i + factors[code_i, bits in which row i and the point differ]."""
+    words = uint64(len(point))
+    if words == 2:
+        low, high = point[0], point[1]
+        for i in range(uint64(len(total))):
+            differing = popcount(bits[i, 0] ^ low) + popcount(bits[i, 1] ^ high)
+            total[i] = scale * total[i] + factors[codes[i], differing]
+    else:
+        for i in range(uint64(len(total))):
+            differing = uint64(0)
+            for word in range(words):
+                differing += popcount(bits[i, word] ^ point[word])
+            total[i] = scale * total[i] + factors[codes[i], differing]
+
+
+@njit(cache=True, nogil=True)
+def bit_block(bits: Any, known: Any, table: Any, out: Any) -> None:  # pragma: no cover - compiled
+    """out[i, j] = table[bits in which i and j differ]."""
+    m, words = uint64(known.shape[0]), uint64(known.shape[1])
+    for i in range(uint64(bits.shape[0])):
+        if words == 2:
+            low, high = bits[i, 0], bits[i, 1]
+            for j in range(m):
+                differing = popcount(low ^ known[j, 0]) + popcount(high ^ known[j, 1])
+                out[i, j] = table[differing]
+        else:
+            for j in range(m):
+                differing = uint64(0)
+                for word in range(words):
+                    differing += popcount(bits[i, word] ^ known[j, word])
+                out[i, j] = table[differing]
