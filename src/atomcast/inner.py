@@ -42,10 +42,10 @@ class InnerSolvers:
         """
         many = len(active) > CORRAL_UP_TO and isinstance(self._domain, Simplex)
         if many and isinstance(active, KernelActiveSet):
-            from atomcast.kernels.decomposition import Decomposition
+            from atomcast.kernels.projected_newton import ProjectedNewton
 
-            if not isinstance(self._solver, Decomposition):
-                self._solver = Decomposition()
+            if not isinstance(self._solver, ProjectedNewton):
+                self._solver = ProjectedNewton()
             # More digits than the next round can use would only cost time.
             self._solver.minimise(active, max(0.3 * target, 0.05 * gap))
             return

@@ -129,6 +129,52 @@ def add_bit_column(
             total[i] = scale * total[i] + factors[codes[i], differing]
 
 
+@njit(cache=True, nogil=True, fastmath=REORDER)
+def add_symmetric(
+    block: Any, first: Any, vector: Any, total: Any
+) -> None:  # pragma: no cover - compiled
+    """Add the product of a vector with rows of a symmetric matrix, and with their mirror.
+
+    The block holds rows `first` and on, up to the end of the square on the diagonal, which holds
+    its own mirror. Sums are in double precision.
+    """
+    across = uint64(first)
+    for r in range(uint64(block.shape[0])):
+        row = block[r]
+        factor = vector[across + r]
+        s = 0.0
+        for j in range(across):
+            value = np.float64(row[j])
+            s += value * vector[j]
+            total[j] += factor * value
+        for j in range(across, uint64(block.shape[1])):
+            s += np.float64(row[j]) * vector[j]
+        total[across + r] += s
+
+
+@njit(cache=True, nogil=True, fastmath=REORDER)
+def row_products(block: Any, vector: Any, out: Any) -> None:  # pragma: no cover - compiled
+    """The product of the first rows of a block with a vector, in double precision."""
+    for r in range(uint64(len(out))):
+        row = block[r]
+        s = 0.0
+        for j in range(uint64(len(vector))):
+            s += np.float64(row[j]) * vector[j]
+        out[r] = s
+
+
+@njit(cache=True, nogil=True)
+def apply_labels(
+    rows: Any, left: Any, right: Any, other: Any
+) -> None:  # pragma: no cover - compiled
+    """Turn k into <label, label> (k + 1), in place."""
+    for i in range(uint64(rows.shape[0])):
+        code = left[i]
+        for j in range(uint64(rows.shape[1])):
+            product = 1.0 if right[j] == code else other
+            rows[i, j] = product * (rows[i, j] + 1.0)
+
+
 @njit(cache=True, nogil=True)
 def bit_block(bits: Any, known: Any, table: Any, out: Any) -> None:  # pragma: no cover - compiled
     """out[i, j] = table[bits in which i and j differ]."""

@@ -97,19 +97,15 @@ class KernelActiveSet(ActiveSet):
         self._gram.extend(self.points, self.labels)
         if old == 0:
             self._check_kernel()
-        used = np.flatnonzero(self.weights)
-        if len(used):
-            for start in range(old, new, 512):
-                part = np.arange(start, min(start + 512, new))
-                rows = self._gram.rows(part)[:, used]
-                self._products[part] = rows.astype(np.float64, copy=False) @ self.weights[used]
+        if np.any(self.weights):
+            self._products[old:new] = self._gram.row_products(old, self.weights)
 
     def _check_kernel(self) -> None:
         """Look at the first points closely if the kernel is the user's own."""
         if not isinstance(self.kernel, Custom):
             return
         first = np.arange(min(len(self), 256))
-        matrix = np.asarray(self.gram.rows(first), dtype=np.float64)[:, first]
+        matrix = self.gram.rows(first)[:, first]
         size = float(np.abs(matrix).max())
         if np.abs(matrix - matrix.T).max() > 1e-8 * size:
             raise not_positive("k(x, z) differs from k(z, x)")
@@ -172,7 +168,7 @@ class KernelActiveSet(ActiveSet):
     def products(self, start: int, stop: int) -> Floats:
         """Columns start to stop of the Hessian 2 K~."""
         rows = self.gram.rows(np.arange(start, stop))
-        return 2.0 * rows.T.astype(np.float64)
+        return 2.0 * rows.T
 
     def content(self, ids: NDArray[np.int64]) -> SupportVectors | None:
         """The points with these global ids, and the kernel."""

@@ -237,7 +237,7 @@ class Custom:
     def _called_with_sparse(self, X: Points, Z: Points) -> Any:
         try:
             return self.function(X, Z)
-        except (TypeError, ValueError) as error:
+        except (IndexError, TypeError, ValueError) as error:
             raise ValueError(
                 f"kernel={self.function!r} does not take sparse points ({error}): pass dense data "
                 '(X.toarray()), or a kernel that does, such as kernel="rbf"'
