@@ -47,7 +47,7 @@ class InnerSolvers:
             if not isinstance(self._solver, ProjectedNewton):
                 self._solver = ProjectedNewton()
             # More digits than the next round can use would only cost time.
-            self._solver.minimise(active, max(0.3 * target, 0.05 * gap))
+            self._solver.minimise(active, max(0.3 * target, 0.2 * gap))
             return
         if self._solver is None:
             self._solver = Corral(self._domain, Gram())

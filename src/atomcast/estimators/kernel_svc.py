@@ -57,7 +57,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         A callable takes arrays of shape (n, d) and (m, d) and returns one of shape (n, m).
     gamma : {"mean-distance", "scale"} or float, default="mean-distance"
         "mean-distance" is 1 / the mean squared distance between examples, "scale" is
-        1 / (d * variance); both are estimated from the first 256 examples broadcast, drawn at
+        1 / (d * variance); both are estimated from the first 128 examples broadcast, drawn at
         random, so that every node has the same.
     degree : int, default=3
         Of the polynomial kernel.
@@ -147,7 +147,8 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         shards, y, cluster = self._inputs(X, y)
         labels = self._encode(y, classes, shards)
         code = LabelCode(len(self.classes_), self.C * self._class_weights(y, shards))
-        problem = kernel_problem(spec, code, labels, solver, self.cache_bytes)
+        known = {} if shards.kind == "mine" else {"n": shards.count(axis=0)}
+        problem = kernel_problem(spec, code, labels, solver, self.cache_bytes, **known)
         self._keep(solver.solve(problem, shards, cluster), code)
         warn_unless_converged(self.result_, solver)
         if self.probability:

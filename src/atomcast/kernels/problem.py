@@ -16,17 +16,40 @@ from atomcast.problem import Batches, Problem
 from atomcast.solver import Solver
 
 #: Points from which gamma is estimated, and with which the corrective step starts.
-SAMPLE = 256
-#: Half of all examples may end up in the solution, so that batches grow fast.
-BATCHES = Batches(share=0.5, smallest=64, largest=2048)
+SAMPLE = 128
 #: Gaps down to this can be certified with kernel values kept in single precision.
 SINGLE_PRECISION_TOL = 1e-3
 
 
+def batches(n: int, code: LabelCode) -> Batches:
+    """How many of n examples may join in a round of the corrective step.
+
+    Where errors are cheap (a small C), nearly every violator stays a support vector, so that
+    batches may grow fast; where they are not, the worst violators of today are often none
+    tomorrow. Bounds in proportion to n keep the number of rounds the same for all sizes.
+    """
+    share = min(max(1.0 / float(code.costs.mean()), 0.06), 1.0)
+    return Batches(share, smallest=max(n // 64, 16), largest=min(max(n // 16, 64), 2048))
+
+
 def kernel_problem(
-    spec: KernelSpec, code: LabelCode, labels: LocalLabels, solver: Solver, cache_bytes: int
+    spec: KernelSpec,
+    code: LabelCode,
+    labels: LocalLabels,
+    solver: Solver,
+    cache_bytes: int,
+    n: int = 4096,
 ) -> Problem:
-    """Minimise alpha' K~ alpha over the simplex, where the rows of the data are the points."""
+    """Minimise alpha' K~ alpha over the simplex, where the rows of the data are the points.
+
+    Parameters
+    ----------
+    spec, code, labels : the kernel, the classes, and the class of each point
+    solver : Solver
+    cache_bytes : int
+    n : int
+        How many points there are in all, as far as everybody knows.
+    """
     dtype: Any = np.float32 if solver.tol >= SINGLE_PRECISION_TOL else np.float64
     batch = solver.step == "corrective" or spec.needs_sample
     return Problem(
@@ -34,6 +57,6 @@ def kernel_problem(
         partial(KernelActiveSet, spec, code, cache_bytes, dtype),
         partial(kernel_atoms, labels=labels, code=code, cache_bytes=cache_bytes, dtype=dtype),
         axis=0,
-        batches=BATCHES,
+        batches=batches(n, code),
         sample=SAMPLE if batch else 1,
     )

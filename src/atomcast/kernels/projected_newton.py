@@ -9,6 +9,8 @@ known, together with 1/C makes a preconditioner: a kernel matrix is nearly of lo
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
@@ -22,8 +24,10 @@ Single = NDArray[np.float32]
 
 #: Rank of the preconditioner.
 RANK = 512
+#: How often points may be bound within a step, and what share of it may simply be cut off.
+PIVOTS, NEGLIGIBLE = 8, 0.01
 #: A Newton equation is solved to this residual, relatively, or for so many steps.
-RESIDUAL, MOST_STEPS = 0.01, 60
+RESIDUAL, MOST_STEPS = 0.03, 40
 
 
 class ProjectedNewton:
@@ -59,78 +63,120 @@ class ProjectedNewton:
     def _step(self, gram: AugmentedKernel, beta: Floats, products: Floats) -> tuple[Floats, Floats]:
         """One Newton step on the free points, projected, with an exact line search."""
         slope = products - 1.0
-        # A point is bound if a step along its own coordinate would take all its weight.
-        bound = beta * gram.diagonal <= slope
-        emptied = np.where(bound, -beta, 0.0)
-        right = -(slope + gram.times(emptied)) if np.any(emptied) else -slope
-        direction = emptied + self._newton(gram, np.where(bound, 0.0, right), ~bound)
-        change = np.maximum(beta + direction, 0.0) - beta
+        change, image = self._direction(gram, beta, slope)
         if not change @ slope < 0:  # projecting can spoil descent: a gradient step never does
             change = np.maximum(beta - slope / gram.diagonal, 0.0) - beta
-        image = gram.times(change)
-        self.products += 2
+            image = self._times(gram, change)
         downhill, bend = -float(change @ slope), float(change @ image)
         # A full step that descends is taken as it is: it leaves weights at exactly zero.
         length = 1.0 if bend <= 1.8 * downhill else downhill / bend
         return np.maximum(beta + length * change, 0.0), products + length * image
 
-    def _newton(self, gram: AugmentedKernel, right: Floats, free: NDArray[np.bool_]) -> Floats:
-        """Solve the Newton equation on the free points by preconditioned conjugate gradients."""
+    def _direction(
+        self, gram: AugmentedKernel, beta: Floats, slope: Floats
+    ) -> tuple[Floats, Floats]:
+        """The Newton step on the free points, and its product with the matrix.
+
+        Points that it would take below zero are bound there and the equation is solved again:
+        only to cut them off would upset the balance of the classes.
+        """
+        free = (beta > 0) | (slope < 0)
+        change = image = np.zeros(len(beta))
+        for _ in range(PIVOTS):
+            change, image = self._newton(gram, slope, change, image, free)
+            below = beta + change < 0
+            short = float(np.sum(-(beta + change)[below]))
+            if short == 0.0:
+                break
+            bound = np.where(below, -beta, change)
+            image = image + self._times(gram, bound - change)
+            change = bound
+            if short <= NEGLIGIBLE * float(np.abs(change).sum()):
+                break
+            free &= ~below
+        return change, image
+
+    def _times(self, gram: AugmentedKernel, vector: Floats) -> Floats:
+        self.products += 1
+        return gram.times(vector)
+
+    def _newton(
+        self,
+        gram: AugmentedKernel,
+        slope: Floats,
+        change: Floats,
+        image: Floats,
+        free: NDArray[np.bool_],
+    ) -> tuple[Floats, Floats]:
+        """Improve a step on the free points by preconditioned conjugate gradients."""
         precondition = self._low_rank.preconditioner(gram, free)
-        solution, residual = np.zeros(len(right)), right.copy()
-        target = RESIDUAL * float(np.linalg.norm(right))
+        residual = np.where(free, -(slope + image), 0.0)
+        target = RESIDUAL * float(np.linalg.norm(np.where(free, slope, 0.0)))
         towards = precondition(residual)
         direction, strength = towards, float(residual @ towards)
         for _ in range(MOST_STEPS):
-            self.products += 1
-            image = np.where(free, gram.times(direction), 0.0)
-            length = strength / float(direction @ image)
-            solution += length * direction
-            residual -= length * image
-            if float(np.linalg.norm(residual)) <= target:
+            if float(np.linalg.norm(residual)) <= target or not strength > 0:
                 break
+            product = self._times(gram, direction)
+            length = strength / float(direction @ product)
+            change = change + length * direction
+            image = image + length * product
+            residual = residual - np.where(free, length * product, 0.0)
             towards = precondition(residual)
             strength, before = float(residual @ towards), strength
             direction = towards + strength / before * direction
-        return solution
+        return change, image
 
 
 class LowRank:
     """A low-rank approximation G G' of K~ without 1/C, by the Nystroem method; grows with it."""
 
     def __init__(self) -> None:
-        self._landmarks: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self._factor: Single = np.zeros((0, 0), dtype=np.float32)
+        self._inverse: Single = np.zeros(0, dtype=np.float32)
+        self._free: NDArray[np.bool_] = np.zeros(0, dtype=bool)
+        self._inner: Floats = np.zeros((0, 0))
 
     def _update(self, gram: AugmentedKernel) -> None:
+        """Approximate the matrix of all points known now."""
         if len(self._factor) == gram.count:
             return
-        rank = min(RANK, gram.count // 4)
+        rank = max(min(RANK, gram.count // 4), 1)
         marks = np.linspace(0, gram.count - 1, rank).astype(np.int64)
         rows = gram.rows(marks)
-        ridge = gram.ridge
-        rows[np.arange(rank), marks] -= ridge[marks]
+        rows[np.arange(rank), marks] -= gram.ridge[marks]
         corner = rows[:, marks]
         corner[np.diag_indices(rank)] += 1e-6 * float(np.trace(corner)) / rank
-        factor = linalg.cholesky(corner, lower=True, check_finite=False)
-        self._factor = linalg.solve_triangular(factor, rows, lower=True, check_finite=False).T
-        self._factor = np.ascontiguousarray(self._factor, dtype=np.float32)
+        lower = linalg.cholesky(corner, lower=True, check_finite=False)
+        factor = linalg.solve_triangular(lower, rows, lower=True, check_finite=False).T
+        self._factor = np.ascontiguousarray(factor, dtype=np.float32)
+        lengths = np.einsum("ij,ij->i", self._factor, self._factor)
+        rest = np.maximum(gram.diagonal - lengths, gram.ridge)
+        self._inverse = (1.0 / rest).astype(np.float32)
+        self._free = np.zeros(gram.count, dtype=bool)
+        self._inner = np.eye(rank)
 
-    def preconditioner(self, gram: AugmentedKernel, free: NDArray[np.bool_]):  # type: ignore[no-untyped-def]
+    def _let(self, free: NDArray[np.bool_]) -> None:
+        """Follow changes of the free points, at the cost of those that changed."""
+        for sign, rows in ((1.0, free & ~self._free), (-1.0, self._free & ~free)):
+            if rows.any():
+                part = self._factor[rows]
+                self._inner += sign * ((part * self._inverse[rows, None]).T @ part)
+        self._free = free.copy()
+
+    def preconditioner(
+        self, gram: AugmentedKernel, free: NDArray[np.bool_]
+    ) -> Callable[[Floats], Floats]:
         """The inverse of G G' + (1/C and what G leaves out), on the free points."""
         self._update(gram)
-        factor = self._factor
-        lengths = np.einsum("ij,ij->i", factor, factor)
-        rest = np.maximum(gram.diagonal - lengths, gram.ridge)
-        inverse = np.where(free, 1.0 / rest, 0.0).astype(np.float32)
-        inner = (factor * inverse[:, None]).T @ factor
-        inner[np.diag_indices(len(inner))] += 1.0
-        solved = linalg.cho_factor(inner, lower=True, check_finite=False)
+        self._let(free)
+        factor, inverse = self._factor, np.where(free, self._inverse, np.float32(0))
+        solved = linalg.cho_factor(self._inner, lower=True, check_finite=False)
 
         def apply(vector: Floats) -> Floats:
             scaled = vector.astype(np.float32) * inverse
             middle = linalg.cho_solve(solved, factor.T @ scaled, check_finite=False)
-            return (scaled - inverse * (factor @ middle)).astype(np.float64)
+            return (scaled - inverse * (factor @ middle.astype(np.float32))).astype(np.float64)
 
         return apply
 
