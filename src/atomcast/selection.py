@@ -150,11 +150,12 @@ SELECTIONS: dict[str, Callable[[], Any]] = {
 EXACT = Exact()
 
 
-def as_selection(selection: Any) -> Selection:
+def as_selection(selection: Any) -> Any:
     """A selection from its name, or as it is."""
     if isinstance(selection, tuple(SELECTIONS.values())):  # type: ignore[arg-type]
         return selection
-    return SELECTIONS[check_choice("selection", selection, tuple(SELECTIONS))]()
+    rule: Any = SELECTIONS[check_choice("selection", selection, tuple(SELECTIONS))]()
+    return rule
 
 
 def check_amount(m: Any, speeds: Any) -> None:

@@ -142,9 +142,7 @@ class Solver:
                 progress.close()
         return best.result(status, state, session, tracer)
 
-    def _certified(
-        self, replica: Replica, session: Session, status: Status
-    ) -> tuple[Best, Status]:
+    def _certified(self, replica: Replica, session: Session, status: Status) -> tuple[Best, Status]:
         """The last weights with their true gap, from one round in which all atoms count."""
         agreement = session.propose(replica, Request(count=1, complete=True))
         gap = duality_gap(replica.domain, replica.active.inner(), agreement.best)

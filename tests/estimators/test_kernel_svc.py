@@ -28,7 +28,9 @@ def examples(classes, n=300, seed=0):
 def augmented(X, y, gamma, C):
     classes = len(np.unique(y))
     signs = np.where(y[:, None] == y, 1.0, -1.0 / (classes - 1))
-    return signs * (rbf_kernel(X, X, gamma) + 1) + np.diag(np.broadcast_to(1 / np.asarray(C), len(y)))
+    return signs * (rbf_kernel(X, X, gamma) + 1) + np.diag(
+        np.broadcast_to(1 / np.asarray(C), len(y))
+    )
 
 
 def optimum_by_nnls(K):
@@ -58,9 +60,7 @@ def test_equals_cvxpy(classes):
     problem = cvxpy.Problem(
         cvxpy.Minimize(cvxpy.sum_squares(np.linalg.cholesky(K).T @ a)), [cvxpy.sum(a) == 1]
     )
-    problem.solve(
-        solver=cvxpy.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-10, tol_feas=1e-10
-    )
+    problem.solve(solver=cvxpy.CLARABEL, tol_gap_abs=1e-12, tol_gap_rel=1e-10, tol_feas=1e-10)
     assert model.result_.objective == pytest.approx(problem.value, rel=1e-6)
 
 
@@ -162,7 +162,9 @@ def test_sparse_dense_and_single_precision_agree():
     np.testing.assert_allclose(
         dense.decision_function(X), compressed.decision_function(sparse.csr_array(X)), atol=1e-6
     )
-    np.testing.assert_allclose(dense.decision_function(X), compressed.decision_function(X), atol=1e-6)
+    np.testing.assert_allclose(
+        dense.decision_function(X), compressed.decision_function(X), atol=1e-6
+    )
     np.testing.assert_allclose(dense.decision_function(X), single.decision_function(X), atol=1e-3)
     # A sparse point costs its nonzeros, a dense one all its values, and either one label.
     costs = {d.atom: d.values for d in compressed.result_.ledger.disclosures}
@@ -180,7 +182,9 @@ def test_shards_of_examples_and_their_files(tmp_path):
     files = Shards.files(paths)
     model = KernelSVC().fit(files, y)
     np.testing.assert_array_equal(model.support_, whole.support_)
-    np.testing.assert_allclose(model.decision_function(files), whole.decision_function(X), rtol=1e-9)
+    np.testing.assert_allclose(
+        model.decision_function(files), whole.decision_function(X), rtol=1e-9
+    )
 
 
 def test_what_does_not_fit_in_the_cache_is_computed_anew():

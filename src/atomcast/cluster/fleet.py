@@ -142,7 +142,8 @@ class Fleet:
             level: Floats | float = (
                 float(floor[self._holders[0]]) if len(self._holders) == 1 else floor[self.owner]
             )
-            return np.flatnonzero((merit >= level) & (merit > request.threshold))
+            rows = np.flatnonzero(merit >= level)
+            return rows[merit[rows] > request.threshold]
         eligible = merit > request.threshold
         if not request.known_too:
             eligible &= ~self._known

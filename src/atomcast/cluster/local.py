@@ -95,10 +95,12 @@ class LocalSession:
     def _fleet_each(self, problem: Problem, shards: Shards) -> list[Fleet]:
         """A fleet of one for each node, with a shard that no other node refers to."""
         fleets = []
+        sizes = np.bincount(shards.assignment(problem.axis), minlength=self.nodes)
         for i in range(self.nodes):
             shard = _checked(problem, shards.shard(i, problem.axis))
             owner = np.full(len(shard.ids), i, dtype=np.int64)
-            fleets.append(Fleet(problem.make_atoms(shard), shard.ids, owner, self.nodes))
+            atoms = problem.make_atoms(shard)
+            fleets.append(Fleet(atoms, shard.ids, owner, self.nodes, sizes))
         return fleets
 
     def propose(self, replica: Replica, request: Request) -> Agreement:

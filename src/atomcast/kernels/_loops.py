@@ -11,7 +11,8 @@ import math
 from typing import Any
 
 import numpy as np
-from numba import njit, types, uint64
+from numba import njit, types
+from numba import uint64 as uint64_type
 from numba.extending import intrinsic
 
 BLOCK = 256
@@ -19,8 +20,7 @@ BLOCK = 256
 REORDER = {"reassoc", "contract", "nsz"}
 
 
-@intrinsic
-def popcount(typing_context: Any, word: Any) -> Any:
+def _popcount(typing_context: Any, word: Any) -> Any:
     """The number of ones among the bits of a word."""
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
@@ -29,13 +29,46 @@ def popcount(typing_context: Any, word: Any) -> Any:
     return types.uint64(types.uint64), codegen
 
 
+popcount: Any = intrinsic(_popcount)
+uint64: Any = uint64_type
+
+
+# The exponential of the C library does not vectorise. This one does: 2^k exp(r) with |r| <= log(2)/2,
+# where adding and subtracting ROUND rounds to the whole number k and leaves it in the low bits.
+ROUND = 1.5 * 2.0**52
+LOG2_HIGH, LOG2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10
+SERIES = tuple(1.0 / math.factorial(k) for k in range(12, -1, -1))
+C12, C11, C10, C9, C8, C7, C6, C5, C4, C3, C2, C1, C0 = SERIES
+
+
+@njit(cache=True, nogil=True)
+def one_plus_exp(
+    factor: Any, values: Any, powers: Any, power_bits: Any
+) -> None:  # pragma: no cover - compiled
+    """Turn values v into 1 + exp(factor v), where factor v <= 0; exact to rounding, and at 0."""
+    for i in range(uint64(len(values))):
+        x = max(factor * values[i], -700.0)
+        shifted = x * 1.4426950408889634 + ROUND
+        k = shifted - ROUND
+        r = (x - k * LOG2_HIGH) - k * LOG2_LOW
+        p = ((((C12 * r + C11) * r + C10) * r + C9) * r + C8) * r + C7
+        p = (((((((p * r + C6) * r + C5) * r + C4) * r + C3) * r + C2) * r + C1) * r) + C0
+        powers[i] = shifted
+        values[i] = p
+    for i in range(uint64(len(values))):
+        power_bits[i] = (power_bits[i] + 1023) << 52
+    for i in range(uint64(len(values))):
+        values[i] = 1.0 + values[i] * powers[i]
+
+
 @njit(cache=True, nogil=True, fastmath=REORDER)
 def add_rbf(
     X: Any, Z: Any, gamma: Any, codes: Any, factors: Any, scale: Any, total: Any
 ) -> None:  # pragma: no cover - compiled
     """total_i = scale total_i + sum_j factors[j, code_i] (exp(-gamma ||x_i - z_j||^2) + 1)."""
     n, d, m = uint64(X.shape[0]), uint64(X.shape[1]), uint64(Z.shape[0])
-    values = np.empty(BLOCK)
+    values, powers = np.zeros(BLOCK), np.zeros(BLOCK)
+    power_bits = powers.view(np.int64)
     block = uint64(BLOCK)
     for b in range(uint64((n + block - uint64(1)) // block)):
         start = uint64(b * block)
@@ -49,8 +82,7 @@ def add_rbf(
                     difference = x[f] - z[f]
                     s += difference * difference
                 values[i] = s
-            for i in range(size):
-                values[i] = math.exp(-gamma * values[i]) + 1.0
+            one_plus_exp(-gamma, values, powers, power_bits)
             keep = scale if j == 0 else 1.0
             for i in range(size):
                 k = start + i
@@ -71,7 +103,14 @@ def add_scattered(
 
 @njit(cache=True, nogil=True)
 def add_exp(
-    products: Any, norms: Any, norm: Any, gamma: Any, codes: Any, factors: Any, scale: Any, total: Any
+    products: Any,
+    norms: Any,
+    norm: Any,
+    gamma: Any,
+    codes: Any,
+    factors: Any,
+    scale: Any,
+    total: Any,
 ) -> None:  # pragma: no cover - compiled
     """total_i = scale total_i + factors[code_i] (exp(-gamma distance_i^2) + 1), clears products."""
     for i in range(uint64(len(total))):
@@ -82,8 +121,15 @@ def add_exp(
 
 @njit(cache=True, nogil=True)
 def add_bits(
-    rows: Any, bits: Any, codes: Any, known: Any, known_codes: Any, weights: Any, table: Any,
-    other: Any, total: Any,
+    rows: Any,
+    bits: Any,
+    codes: Any,
+    known: Any,
+    known_codes: Any,
+    weights: Any,
+    table: Any,
+    other: Any,
+    total: Any,
 ) -> None:  # pragma: no cover - compiled
     """total[row] += sum_j <label, label_j> w_j table[bits in which row and point j differ]."""
     m, words = uint64(known.shape[0]), uint64(known.shape[1])

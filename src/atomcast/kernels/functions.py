@@ -168,8 +168,8 @@ class Dot:
     degree: int = 1
 
     def _of_products(self, products: Any) -> Any:
-        values = self.gamma * products + self.coef0 if (self.gamma, self.coef0) != (1, 0) else (
-            products
+        values = (
+            self.gamma * products + self.coef0 if (self.gamma, self.coef0) != (1, 0) else (products)
         )
         return values if self.degree == 1 else values**self.degree
 

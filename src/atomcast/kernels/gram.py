@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -12,6 +13,7 @@ from atomcast.kernels.functions import RBF, Kernel, Laplacian
 from atomcast.kernels.labels import Codes, LabelCode
 from atomcast.kernels.points import Points, is_binary
 from atomcast.kernels.sums import MOST_BITS, BinarySums, packed
+from atomcast.kernels.threads import run_all
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -163,10 +165,16 @@ class AugmentedKernel:
         assert self._blocks is not None
         padded = np.zeros(HEIGHT * len(self._blocks))
         padded[: self.count] = vector
-        result = np.zeros(len(padded))
-        for b, block in enumerate(self._blocks):
-            add_symmetric(block, HEIGHT * b, padded, result)
-        return result[: self.count]
+        # Sums of four groups, whatever the number of threads, so that all nodes round alike.
+        results = np.zeros((4, len(padded)))
+
+        def add(group: int) -> None:
+            assert self._blocks is not None
+            for b in range(group, len(self._blocks), 4):
+                add_symmetric(self._blocks[b], HEIGHT * b, padded, results[group])
+
+        run_all([partial(add, group) for group in range(4)])
+        return results.sum(axis=0)[: self.count]
 
 
 class BitLog:

@@ -7,6 +7,7 @@ data, where compiling would cost more than it saves.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -16,6 +17,7 @@ from scipy import sparse
 from atomcast.kernels.functions import RBF, Kernel, Laplacian
 from atomcast.kernels.labels import Codes, LabelCode
 from atomcast.kernels.points import Points, dense_rows, is_binary
+from atomcast.kernels.threads import ranges, run_all, thread_count
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -26,6 +28,8 @@ COMPILE_FROM = 1 << 20
 MOST_BITS = 4096
 #: So many columns at a time are better summed one by one in a fused pass than as a block.
 FEW = 8
+#: Points with so many values in all are worth several threads.
+MANY = 1 << 24
 #: So many columns of a block are computed at a time.
 COLUMNS = 512
 
@@ -72,9 +76,7 @@ class KernelSums:
             part = slice(start, start + COLUMNS)
             self.add_block(total, self.block(others[part]), labels[part], weights[part])
 
-    def add_block(
-        self, total: Floats, block: NDArray[Any], labels: Codes, weights: Floats
-    ) -> None:
+    def add_block(self, total: Floats, block: NDArray[Any], labels: Codes, weights: Floats) -> None:
         """The same sum without scaling, from kernel values that were computed before."""
         spread = self.code.spread(labels, weights)
         for rows in _row_ranges(len(total)):  # mixed precision would widen the whole block
@@ -107,7 +109,14 @@ class DenseSums(KernelSums):
 
         factors = weights[:, None] * self.code.table[labels]
         near = np.ascontiguousarray(dense_rows(others), dtype=self.points.dtype)
-        add_rbf(self.points, near, self.kernel.gamma, self.labels, factors, scale, total)
+        gamma, parts = self.kernel.gamma, thread_count() if self.points.size >= MANY else 1
+        run_all([
+            partial(
+                add_rbf, self.points[rows], near, gamma, self.labels[rows], factors, scale,
+                total[rows],
+            )
+            for rows in ranges(len(total), parts)
+        ])  # fmt: skip
 
 
 class SparseSums(KernelSums):
@@ -204,18 +213,23 @@ class BinarySums(KernelSums):
         from atomcast.kernels._loops import add_bits
 
         other = -1.0 / (self.code.classes - 1)
-        add_bits(
-            rows.astype(np.uint64), self._bits, self.labels, packed(others), labels, weights,
-            self._table + 1.0, other, total,
-        )  # fmt: skip
+        known, chosen = packed(others), rows.astype(np.uint64)
+        table = self._table + 1.0
+        run_all([
+            partial(
+                add_bits, chosen[part], self._bits, self.labels, known, labels, weights, table,
+                other, total,
+            )
+            for part in ranges(len(rows), 16)
+        ])  # fmt: skip
 
 
 def kernel_sums(points: Points, kernel: Kernel, code: LabelCode, labels: Codes) -> KernelSums:
     """The fastest way to sum kernel columns over these points."""
     size = points.data.size if sparse.issparse(points) else points.size
-    if size >= COMPILE_FROM // 4 and points.shape[1] <= MOST_BITS:
-        if isinstance(kernel, RBF | Laplacian) and is_binary(points):
-            return BinarySums(points, kernel, code, labels)
+    bits = size >= COMPILE_FROM // 4 and points.shape[1] <= MOST_BITS
+    if bits and isinstance(kernel, RBF | Laplacian) and is_binary(points):
+        return BinarySums(points, kernel, code, labels)
     if size >= COMPILE_FROM and isinstance(kernel, RBF):
         if sparse.issparse(points):
             return SparseSums(points, kernel, code, labels)
