@@ -5,7 +5,6 @@ from __future__ import annotations
 import cvxpy
 import numpy as np
 import pytest
-from realdata import use
 from scipy import sparse
 from scipy.optimize import nnls
 from sklearn.datasets import load_iris, make_blobs, make_classification
@@ -16,6 +15,7 @@ from sklearn.utils.estimator_checks import check_estimator
 
 from atomcast import KernelSVC, LocalCluster, Shards, Solver
 from atomcast.data import load_usps
+from realdata import use
 
 
 def examples(classes, n=300, seed=0):

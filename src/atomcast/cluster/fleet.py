@@ -17,6 +17,9 @@ from atomcast.selection import Chooser, Selection
 
 Floats = NDArray[np.float64]
 
+#: Very many scores are looked through in pieces of this many, which stay in cache.
+CHUNK = 1 << 16
+
 
 class Fleet:
     """One or more nodes, the atoms they hold, and who holds which.
@@ -84,6 +87,9 @@ class Fleet:
     def _propose(self, replica: Replica, request: Request) -> Proposals:
         self._catch_up(replica)
         scores = self.atoms.scores(replica)
+        one = request.count == 1 and request.known_too and request.threshold == -np.inf
+        if one and not request.random and len(self._holders) == 1 and len(scores) > 4 * CHUNK:
+            return self._propose_one_of_many(replica, request, scores)
         merit = replica.domain.merit(scores)
         best = self._best(merit)
         random = request.random or (replica.selection.random and request.count > 1)
@@ -99,6 +105,30 @@ class Fleet:
             score=scores[rows],
             merit=priority[rows],
             best=best,
+            partial=self._partial_sums(scores, replica) if request.partial_sums else None,
+        )
+
+    def _propose_one_of_many(self, replica: Replica, request: Request, scores: Floats) -> Proposals:
+        """The proposal of one node with very many atoms, from a single pass over their scores."""
+        merit, starts = replica.domain.merit, range(0, len(scores), CHUNK)
+        tops = np.array([merit(scores[start : start + CHUNK]).max() for start in starts])
+        best = float(tops.max())
+        floor = best - 2 * TIE * abs(best)
+        near = [
+            start + np.flatnonzero(merit(scores[start : start + CHUNK]) >= floor)
+            for start, top in zip(starts, tops, strict=True)
+            if top >= floor
+        ]
+        rows = np.concatenate(near)
+        rows = rows[leaders(merit(scores[rows]), self.ids[rows], self.owner[rows], 1)]
+        everyone = np.full(self.nodes, -np.inf)
+        everyone[self._holders[0]] = best
+        return Proposals(
+            node=self.owner[rows],
+            id=self.ids[rows],
+            score=scores[rows],
+            merit=merit(scores[rows]),
+            best=everyone,
             partial=self._partial_sums(scores, replica) if request.partial_sums else None,
         )
 

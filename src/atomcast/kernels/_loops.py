@@ -113,10 +113,19 @@ def add_exp(
     total: Any,
 ) -> None:  # pragma: no cover - compiled
     """total_i = scale total_i + factors[code_i] (exp(-gamma distance_i^2) + 1), clears products."""
-    for i in range(uint64(len(total))):
-        square = max(norms[i] + norm - 2.0 * products[i], 0.0)
-        products[i] = 0.0
-        total[i] = scale * total[i] + factors[codes[i]] * (math.exp(-gamma * square) + 1.0)
+    values, powers = np.zeros(BLOCK), np.zeros(BLOCK)
+    power_bits = powers.view(np.int64)
+    n, block = uint64(len(total)), uint64(BLOCK)
+    for b in range(uint64((n + block - uint64(1)) // block)):
+        start = uint64(b * block)
+        size = min(block, n - start)
+        for i in range(size):
+            values[i] = max(norms[start + i] + norm - 2.0 * products[start + i], 0.0)
+            products[start + i] = 0.0
+        one_plus_exp(-gamma, values, powers, power_bits)
+        for i in range(size):
+            k = start + i
+            total[k] = scale * total[k] + factors[codes[k]] * values[i]
 
 
 @njit(cache=True, nogil=True)

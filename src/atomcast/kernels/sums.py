@@ -141,11 +141,12 @@ class SparseSums(KernelSums):
 
         factors = weights[:, None] * self.code.table[labels]
         columns, gamma = self._columns, self.kernel.gamma
+        near = others if sparse.issparse(others) else sparse.csr_array(others)
         for j in range(len(weights)):
-            z = sparse.csr_array(others[j : j + 1])
-            values = z.data.astype(np.float64)
+            part = slice(near.indptr[j], near.indptr[j + 1])
+            features, values = near.indices[part], near.data[part].astype(np.float64)
             add_scattered(
-                columns.indptr, columns.indices, columns.data, z.indices, values, self._products
+                columns.indptr, columns.indices, columns.data, features, values, self._products
             )
             norm = float(values @ values)
             keep = scale if j == 0 else 1.0
@@ -241,12 +242,19 @@ def kernel_sums(points: Points, kernel: Kernel, code: LabelCode, labels: Codes) 
 def packed(points: Points) -> NDArray[np.uint64]:
     """Points of zeros and ones as bits, shape (n, ceil(d / 64))."""
     n, d = points.shape
-    words = -(-d // 64)
-    out = np.zeros((n, 8 * words), dtype=np.uint8)
-    for rows in _row_ranges(n):
-        dense = points[rows].toarray() if sparse.issparse(points) else points[rows]
-        out[rows, : -(-d // 8)] = np.packbits(np.asarray(dense, dtype=bool), axis=1)
-    return out.view(np.uint64)
+    out = np.zeros((n, -(-d // 64)), dtype=np.uint64)
+    if sparse.issparse(points):
+        features = points.indices if points.data.all() else points.indices[points.data != 0]
+        rows = np.repeat(np.arange(n), np.diff(points.indptr))
+        rows = rows if points.data.all() else rows[points.data != 0]
+        bits = np.uint64(1) << (features & 63).astype(np.uint64)
+        np.bitwise_or.at(out, (rows, features >> 6), bits)
+        return out
+    by_bytes = out.view(np.uint8)
+    for part in _row_ranges(n):
+        bits = np.packbits(np.asarray(points[part], dtype=bool), axis=1, bitorder="little")
+        by_bytes[part, : bits.shape[1]] = bits
+    return out
 
 
 def _row_ranges(n: int, height: int = 1 << 13) -> list[slice]:
