@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any
 
 from atomcast.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.atoms.base import Atoms
@@ -47,6 +48,9 @@ class Problem:
         How many atoms may join in a round of the corrective step, if that is left to us.
     sample : int
         So many atoms, drawn at random, are broadcast before the first step; 0: none.
+    adopt : callable, optional
+        Makes the active set of this problem from that of the one before it on a path; by default
+        it is the same.
     """
 
     domain: Domain
@@ -56,6 +60,7 @@ class Problem:
     axis: int = 1
     batches: Batches = Batches()
     sample: int = 0
+    adopt: Callable[[Any], ActiveSet] | None = None
 
 
 def explicit_problem(objective: Objective, domain: Domain) -> Problem:

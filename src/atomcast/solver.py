@@ -101,7 +101,8 @@ class Solver:
         replica = Replica(problem, step, self.tol, as_selection(self.selection))
         if previous is not None and len(previous.active):
             shrink = min(1.0, problem.domain.scale / previous.domain.scale)
-            replica.active = previous.active
+            adopt = problem.adopt
+            replica.active = previous.active if adopt is None else adopt(previous.active)
             replica.active.set_weights(shrink * previous.active.weights)
         return replica
 

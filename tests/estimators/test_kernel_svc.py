@@ -301,6 +301,21 @@ def test_kernels_that_are_none():
     assert same.result_.status == "optimal"
 
 
+def test_one_machine_per_class_equals_separate_machines():
+    X, y = examples(3)
+    model = KernelSVC(gamma=0.05, multi_class="one-vs-rest", cluster=3, solver=Solver(tol=1e-8))
+    model.fit(X, y)
+    for c in range(3):
+        alone = KernelSVC(gamma=0.05, solver=Solver(tol=1e-8)).fit(X, y == c)
+        np.testing.assert_allclose(
+            model.decision_function(X)[:, c], alone.decision_function(X), atol=1e-5
+        )
+        assert model.results_[c].objective == pytest.approx(alone.result_.objective, rel=1e-7)
+    sent = [d.atom for d in model.result_.ledger.disclosures]
+    assert len(sent) == len(set(sent))
+    np.testing.assert_array_equal(model.support_vectors_, X[model.support_])
+
+
 @pytest.mark.slow
 @pytest.mark.data
 def test_usps_is_as_good_as_the_best_svc_of_a_grid(monkeypatch):
@@ -309,6 +324,8 @@ def test_usps_is_as_good_as_the_best_svc_of_a_grid(monkeypatch):
     grid = {"C": [1.0, 10.0], "gamma": [0.005, 0.01, 0.02]}
     search = GridSearchCV(SVC(), grid, cv=3).fit(data.X[:2500], data.y[:2500])
     best = SVC(**search.best_params_).fit(data.X, data.y)
-    ours = KernelSVC(**search.best_params_, cluster=10).fit(data.X, data.y)
+    ours = KernelSVC(
+        **search.best_params_, multi_class="one-vs-rest", cluster=10, solver=Solver(tol=1e-2)
+    ).fit(data.X, data.y)
     reference = best.score(data.X_test, data.y_test)
     assert ours.score(data.X_test, data.y_test) >= reference - 0.005

@@ -16,7 +16,7 @@ from scipy import sparse
 from atomcast.atoms.atom import Atom
 from atomcast.data.shards import Shard
 from atomcast.kernels.active_set import KernelActiveSet, rescaling
-from atomcast.kernels.labels import Codes, LabelCode
+from atomcast.kernels.labels import Codes
 from atomcast.kernels.points import Points
 from atomcast.kernels.sums import COLUMNS, FEW, KernelSums, kernel_sums
 
@@ -36,7 +36,6 @@ class KernelAtoms:
         The class of each example, as a code.
     ids : array of shape (n,)
         Global ids, strictly increasing.
-    code : LabelCode
     cache_bytes : int
         The memory that kernel columns may take.
     dtype : float32 or float64
@@ -48,14 +47,12 @@ class KernelAtoms:
         points: Points,
         labels: Codes,
         ids: NDArray[np.int64],
-        code: LabelCode,
         cache_bytes: int,
         dtype: Any = np.float64,
     ) -> None:
         self.points = points
         self.labels = labels
         self.ids = ids
-        self.code = code
         self.cache_bytes = cache_bytes
         self.dtype = np.dtype(dtype)
         self.n, self.d = points.shape
@@ -63,6 +60,7 @@ class KernelAtoms:
 
     def _forget(self) -> None:
         self._active: KernelActiveSet | None = None
+        self._codes: Codes = self.labels
         self._sums: KernelSums | None = None
         self._total: Floats = np.zeros(self.n)
         self._weights: Floats = np.zeros(0)
@@ -76,9 +74,8 @@ class KernelAtoms:
     def take(self, rows: NDArray[np.int64]) -> KernelAtoms:
         """Some of the examples, as atoms of their own."""
         return KernelAtoms(
-            self.points[rows], self.labels[rows], self.ids[rows], self.code, self.cache_bytes,
-            self.dtype,
-        )  # fmt: skip
+            self.points[rows], self.labels[rows], self.ids[rows], self.cache_bytes, self.dtype
+        )
 
     def atom(self, j: int, id: int) -> Atom:
         """The j-th example with its label."""
@@ -96,11 +93,11 @@ class KernelAtoms:
         Known once gamma is, that is after the first broadcast.
         """
         assert self._active is not None
-        kernel = self._active.kernel
+        kernel, code = self._active.kernel, self._active.code
         if self._diagonal is None:
-            self._diagonal = kernel.diagonal(self.points) + 1.0 + self.code.ridge(self.labels)
+            self._diagonal = kernel.diagonal(self.points) + 1.0 + code.ridge(self._codes)
         column = kernel.block(self.points[rows], self.points[j : j + 1])[:, 0] + 1.0
-        column *= self.code.table[self.labels[rows], self.labels[j]]
+        column *= code.table[self._codes[rows], self._codes[j]]
         square = self._diagonal[rows] + self._diagonal[j] - 2.0 * column
         square[rows == j] = 0.0
         return np.sqrt(np.maximum(square, 0.0))
@@ -111,12 +108,12 @@ class KernelAtoms:
         assert isinstance(active, KernelActiveSet)
         if active is not self._active:
             self._forget()
-            self._active = active
+            self._active, self._codes = active, active.codes(self.labels)
         weights = active.weights
         if not np.any(weights):
             return self._total
         if self._sums is None:
-            self._sums = kernel_sums(self.points, active.kernel, self.code, self.labels)
+            self._sums = kernel_sums(self.points, active.kernel, active.code, self._codes)
         self._catch_up(active)
         before = np.zeros(len(weights))
         before[: len(self._weights)] = self._weights
@@ -151,7 +148,7 @@ class KernelAtoms:
         for position, amount in zip(changed.tolist(), rest.tolist(), strict=True):
             row = int(np.searchsorted(self.ids, active.ids[position]))
             if row < self.n and self.ids[row] == active.ids[position]:
-                ridge = float(self.code.ridge(self.labels[row : row + 1])[0])
+                ridge = float(active.code.ridge(self._codes[row : row + 1])[0])
                 self._total[row] += 2.0 * amount * ridge
 
     def _sum_afresh(self, active: KernelActiveSet) -> None:
@@ -191,12 +188,10 @@ class KernelAtoms:
             self._cached = stop
 
 
-def kernel_atoms(
-    shard: Shard, labels: LocalLabels, code: LabelCode, cache_bytes: int, dtype: Any
-) -> KernelAtoms:
+def kernel_atoms(shard: Shard, labels: LocalLabels, cache_bytes: int, dtype: Any) -> KernelAtoms:
     """The rows of a node's shard as atoms."""
     points = shard.matrix.tocsr() if sparse.issparse(shard.matrix) else shard.matrix
-    return KernelAtoms(points, labels.of(shard), shard.ids, code, cache_bytes, dtype)
+    return KernelAtoms(points, labels.of(shard), shard.ids, cache_bytes, dtype)
 
 
 class LocalLabels:

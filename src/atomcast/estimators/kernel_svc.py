@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -14,7 +15,7 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
-from atomcast._checks import check_count, check_positive
+from atomcast._checks import check_choice, check_count, check_positive
 from atomcast.atoms.kernel import LocalLabels
 from atomcast.cluster.local import LocalCluster, as_cluster
 from atomcast.data.shards import Shards
@@ -22,7 +23,7 @@ from atomcast.estimators.lasso import warn_unless_converged
 from atomcast.kernels.active_set import SupportVectors
 from atomcast.kernels.functions import Gamma, KernelSpec
 from atomcast.kernels.gram import kernel_block
-from atomcast.kernels.labels import Codes, LabelCode
+from atomcast.kernels.labels import Codes, LabelCode, one_against_rest
 from atomcast.kernels.problem import kernel_problem
 from atomcast.result import Result
 from atomcast.solver import Solver, as_solver
@@ -67,6 +68,10 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         Multiplies C for each class.
     probability : bool, default=False
         Whether to calibrate probabilities, by five-fold cross-validation.
+    multi_class : {"direct", "one-vs-rest"}, default="direct"
+        With more than two classes: one machine for all, or one machine a class, which share the
+        examples that were broadcast: more rounds and more support vectors, but often a better
+        accuracy.
     cluster : None, int or cluster, default=None
         Where the examples are: None is one node, an int so many nodes simulated in this process.
     solver : None, str or Solver, default=None
@@ -85,7 +90,10 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     dual_coef_ : array of shape (1, n_SV), or (n_classes, n_SV) if there are more than two classes
     intercept_ : array of shape (1,) or (n_classes,)
     result_ : Result
-        Objective, certified gap, trace, and the ledger of what was sent.
+        Objective, certified gap, trace, and the ledger of what was sent; of the last machine, if
+        there is one for each class.
+    results_ : tuple of Result
+        The results of all machines; more than one if there is one for each class.
     n_iter_ : int
         Rounds taken.
 
@@ -113,6 +121,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         coef0: float = 0.0,
         class_weight: Any = None,
         probability: bool = False,
+        multi_class: str = "direct",
         cluster: Any = None,
         solver: str | Solver | None = None,
         cache_bytes: int = 2**31,
@@ -124,6 +133,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.coef0 = coef0
         self.class_weight = class_weight
         self.probability = probability
+        self.multi_class = multi_class
         self.cluster = cluster
         self.solver = solver
         self.cache_bytes = cache_bytes
@@ -148,9 +158,23 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         labels = self._encode(y, classes, shards)
         code = LabelCode(len(self.classes_), self.C * self._class_weights(y, shards))
         known = {} if shards.kind == "mine" else {"n": shards.count(axis=0)}
-        problem = kernel_problem(spec, code, labels, solver, self.cache_bytes, **known)
-        self._keep(solver.solve(problem, shards, cluster), code)
-        warn_unless_converged(self.result_, solver)
+        make = partial(
+            kernel_problem,
+            spec=spec,
+            labels=labels,
+            solver=solver,
+            cache_bytes=self.cache_bytes,
+            **known,
+        )
+        check_choice("multi_class", self.multi_class, ("direct", "one-vs-rest"))
+        if self.multi_class == "one-vs-rest" and code.classes > 2:
+            rivals = [one_against_rest(code, c) for c in range(code.classes)]
+            problems = [make(code=rival, one_class=c) for c, rival in enumerate(rivals)]
+            self._keep(list(solver.solve_path(problems, shards, cluster)), one_vs_rest=True)
+        else:
+            self._keep([solver.solve(make(code=code), shards, cluster)], one_vs_rest=False)
+        for result in self.results_:
+            warn_unless_converged(result, solver)
         if self.probability:
             self._calibrate(X, y)
         return self
@@ -211,20 +235,35 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         weights = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
         return np.asarray(weights, dtype=np.float64)
 
-    def _keep(self, result: Result, code: LabelCode) -> None:
-        """Take the fitted attributes from a result."""
-        content: SupportVectors = result.content
-        self.result_ = result
-        self.n_iter_ = result.rounds
-        self.support_ = result.atom_ids
-        self.support_vectors_ = content.points
-        self.n_support_ = np.bincount(content.labels, minlength=code.classes)
-        # Divided by the objective, weights on the simplex become those of the unit margin.
-        weights = result.atom_weights / result.objective
-        signed = code.table[:, content.labels] * weights
-        self.dual_coef_ = signed if code.classes > 2 else signed[1:]
+    def _keep(self, results: list[Result], one_vs_rest: bool) -> None:
+        """Take the fitted attributes from the results of one machine, or of one per class."""
+        self.results_ = tuple(results)
+        self.result_ = results[-1]
+        self.n_iter_ = sum(result.rounds for result in results)
+        ids = np.concatenate([result.atom_ids for result in results])
+        self.support_, first = np.unique(ids, return_index=True)
+        contents: list[SupportVectors] = [result.content for result in results]
+        points = [content.points for content in contents]
+        together = (
+            sparse.vstack(points).tocsr() if sparse.issparse(points[0]) else np.vstack(points)
+        )
+        self.support_vectors_ = together[first]
+        labels = np.concatenate([content.labels for content in contents])[first]
+        classes = len(self.classes_)
+        self.n_support_ = np.bincount(labels, minlength=classes)
+        rival = -1.0 if one_vs_rest else -1.0 / (classes - 1)
+        self.dual_coef_ = np.where(labels == np.arange(classes)[:, None], 1.0, rival)
+        for c in range(classes):
+            result = results[c] if one_vs_rest else results[0]
+            # Divided by the objective, weights on the simplex become those of the unit margin.
+            weights = np.zeros(len(labels))
+            at = np.searchsorted(self.support_, result.atom_ids)
+            weights[at] = result.atom_weights / result.objective
+            self.dual_coef_[c] *= weights
+        if classes == 2:
+            self.dual_coef_ = self.dual_coef_[1:]
         self.intercept_ = self.dual_coef_.sum(axis=1)
-        self._kernel = content.kernel
+        self._kernel = contents[0].kernel
 
     @property
     def gamma_(self) -> float:

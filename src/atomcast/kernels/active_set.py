@@ -43,21 +43,48 @@ class KernelActiveSet(ActiveSet):
         The memory that the kernel matrix of the known points may take.
     dtype : float32 or float64
         The precision in which that matrix is kept.
+    one_class : int, optional
+        Tell this class from all others; the code then has two classes, the rest and this one.
     """
 
     quadratic = True
 
     def __init__(
-        self, spec: KernelSpec, code: LabelCode, cache_bytes: int, dtype: Any = np.float64
+        self,
+        spec: KernelSpec,
+        code: LabelCode,
+        cache_bytes: int,
+        dtype: Any = np.float64,
+        one_class: int | None = None,
     ) -> None:
         super().__init__()
         self.spec = spec
         self.code = code
+        self.one_class = one_class
         self._cache = cache_bytes, dtype
         self._log = PointLog()
         self._labels: Codes = np.zeros(16, dtype=np.uint8 if code.classes <= 256 else np.int32)
         self._products: Floats = np.zeros(16)
         self._gram: AugmentedKernel | None = None
+
+    @staticmethod
+    def relabelled(
+        known: KernelActiveSet, code: LabelCode, one_class: int | None
+    ) -> KernelActiveSet:
+        """The same known points and weights, for a machine that tells other classes apart."""
+        new = KernelActiveSet(known.spec, code, *known._cache, one_class)
+        new.ids, new.names = list(known.ids), list(known.names)
+        new.position = dict(known.position)
+        new._log, new._labels = known._log, known._labels
+        new._weights, new._products = known._weights.copy(), np.zeros(len(known._weights))
+        new._gram = AugmentedKernel(known.kernel, code, *known._cache)
+        new._gram.extend(new.points, new.labels)
+        new.install(known.weights, new._gram.times(known.weights))
+        return new
+
+    def codes(self, labels: Codes) -> Codes:
+        """Labels as this machine sees them: as they are, or one class against the rest."""
+        return labels if self.one_class is None else (labels == self.one_class).astype(np.uint8)
 
     @property
     def points(self) -> Points:
@@ -66,8 +93,8 @@ class KernelActiveSet(ActiveSet):
 
     @property
     def labels(self) -> Codes:
-        """The class of each, shape (count,)."""
-        return self._labels[: len(self)]
+        """The class of each, as this machine sees it, shape (count,)."""
+        return self.codes(self._labels[: len(self)])
 
     @property
     def gram(self) -> AugmentedKernel:
@@ -175,7 +202,7 @@ class KernelActiveSet(ActiveSet):
         if not len(self):
             return None
         at = np.array([self.position[int(id)] for id in ids], dtype=np.int64)
-        return SupportVectors(self.points[at], self.labels[at].copy(), self.kernel)
+        return SupportVectors(self.points[at], self._labels[: len(self)][at], self.kernel)
 
 
 def rescaling(old: Floats, new: Floats) -> tuple[float, Floats]:

@@ -54,3 +54,9 @@ class LabelCode:
         columns = np.zeros((len(codes), self.classes))
         columns[np.arange(len(codes)), codes] = weights
         return columns
+
+
+def one_against_rest(code: LabelCode, one_class: int) -> LabelCode:
+    """The code of the rest and one class; the rest costs what its classes cost on average."""
+    rest = np.delete(code.costs, one_class).mean()
+    return LabelCode(2, np.array([rest, code.costs[one_class]]))

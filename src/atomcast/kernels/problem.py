@@ -39,6 +39,7 @@ def kernel_problem(
     solver: Solver,
     cache_bytes: int,
     n: int = 4096,
+    one_class: int | None = None,
 ) -> Problem:
     """Minimise alpha' K~ alpha over the simplex, where the rows of the data are the points.
 
@@ -49,14 +50,17 @@ def kernel_problem(
     cache_bytes : int
     n : int
         How many points there are in all, as far as everybody knows.
+    one_class : int, optional
+        Tell this class from all others; the code then has two classes.
     """
     dtype: Any = np.float32 if solver.tol >= SINGLE_PRECISION_TOL else np.float64
     batch = solver.step == "corrective" or spec.needs_sample
     return Problem(
         Simplex(),
-        partial(KernelActiveSet, spec, code, cache_bytes, dtype),
-        partial(kernel_atoms, labels=labels, code=code, cache_bytes=cache_bytes, dtype=dtype),
+        partial(KernelActiveSet, spec, code, cache_bytes, dtype, one_class),
+        partial(kernel_atoms, labels=labels, cache_bytes=cache_bytes, dtype=dtype),
         axis=0,
         batches=batches(n, code),
         sample=SAMPLE if batch else 1,
+        adopt=partial(KernelActiveSet.relabelled, code=code, one_class=one_class),
     )
