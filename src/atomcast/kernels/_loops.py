@@ -33,7 +33,7 @@ popcount: Any = intrinsic(_popcount)
 uint64: Any = uint64_type
 
 
-# The exponential of the C library does not vectorise. This one does: 2^k exp(r) with |r| <= log(2)/2,
+# The exponential of the C library does not vectorise. This one does: 2^k exp(r), |r| <= log(2)/2,
 # where adding and subtracting ROUND rounds to the whole number k and leaves it in the low bits.
 ROUND = 1.5 * 2.0**52
 LOG2_HIGH, LOG2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10

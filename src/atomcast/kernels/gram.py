@@ -130,6 +130,18 @@ class AugmentedKernel:
                 out[above, first:last] = block[: last - first, positions[above]].T
         return out
 
+    def part(self, start: int, columns: Positions) -> Floats:
+        """Rows `start` and on of some columns before them, or of any if start is 0."""
+        if self._blocks is None or start == 0:
+            return self.rows(columns)[:, start:].T
+        out = np.empty((self.count - start, len(columns)))
+        for b in range(start // HEIGHT, len(self._blocks)):
+            first = HEIGHT * b
+            rows = slice(max(start, first), min(first + HEIGHT, self.count))
+            local = self._blocks[b][rows.start - first : rows.stop - first]
+            out[rows.start - start : rows.stop - start] = local[:, columns]
+        return out
+
     def times(self, vector: Floats) -> Floats:
         """The product of the matrix with a vector, shape (count,), summed in double precision."""
         used = np.flatnonzero(vector)

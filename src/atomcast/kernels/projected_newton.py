@@ -21,6 +21,7 @@ from atomcast.kernels.gram import AugmentedKernel
 
 Floats = NDArray[np.float64]
 Single = NDArray[np.float32]
+Positions = NDArray[np.int64]
 
 #: Rank of the preconditioner.
 RANK = 512
@@ -129,9 +130,14 @@ class ProjectedNewton:
 
 
 class LowRank:
-    """A low-rank approximation G G' of K~ without 1/C, by the Nystroem method; grows with it."""
+    """A low-rank approximation G G' of K~ without 1/C, by the Nystroem method.
+
+    Its landmarks are spread over the first few thousand points; later points only add rows.
+    """
 
     def __init__(self) -> None:
+        self._marks: Positions = np.zeros(0, dtype=np.int64)
+        self._lower: Floats = np.zeros((0, 0))
         self._factor: Single = np.zeros((0, 0), dtype=np.float32)
         self._inverse: Single = np.zeros(0, dtype=np.float32)
         self._free: NDArray[np.bool_] = np.zeros(0, dtype=bool)
@@ -139,22 +145,33 @@ class LowRank:
 
     def _update(self, gram: AugmentedKernel) -> None:
         """Approximate the matrix of all points known now."""
-        if len(self._factor) == gram.count:
+        old = len(self._factor)
+        if old == gram.count:
             return
+        if len(self._marks) < RANK:
+            old = self._choose_marks(gram)
+        across = gram.part(old, self._marks)
+        here = self._marks >= old
+        across[self._marks[here] - old, np.flatnonzero(here)] -= gram.ridge[self._marks[here]]
+        rows = linalg.solve_triangular(self._lower, across.T, lower=True, check_finite=False).T
+        self._factor = np.concatenate([self._factor[:old], rows.astype(np.float32)])
+        lengths = np.einsum("ij,ij->i", rows, rows)
+        rest = np.maximum(gram.diagonal[old:] - lengths, gram.ridge[old:])
+        self._inverse = np.concatenate([self._inverse[:old], (1.0 / rest).astype(np.float32)])
+        self._free = np.concatenate([self._free, np.zeros(gram.count - old, dtype=bool)])
+
+    def _choose_marks(self, gram: AugmentedKernel) -> int:
+        """Take new landmarks; returns how many rows of the factor remain valid: none."""
         rank = max(min(RANK, gram.count // 4), 1)
-        marks = np.linspace(0, gram.count - 1, rank).astype(np.int64)
-        rows = gram.rows(marks)
-        rows[np.arange(rank), marks] -= gram.ridge[marks]
-        corner = rows[:, marks]
+        self._marks = np.linspace(0, gram.count - 1, rank).astype(np.int64)
+        corner = gram.rows(self._marks)[:, self._marks]
+        corner[np.diag_indices(rank)] -= gram.ridge[self._marks]
         corner[np.diag_indices(rank)] += 1e-6 * float(np.trace(corner)) / rank
-        lower = linalg.cholesky(corner, lower=True, check_finite=False)
-        factor = linalg.solve_triangular(lower, rows, lower=True, check_finite=False).T
-        self._factor = np.ascontiguousarray(factor, dtype=np.float32)
-        lengths = np.einsum("ij,ij->i", self._factor, self._factor)
-        rest = np.maximum(gram.diagonal - lengths, gram.ridge)
-        self._inverse = (1.0 / rest).astype(np.float32)
-        self._free = np.zeros(gram.count, dtype=bool)
+        self._lower = linalg.cholesky(corner, lower=True, check_finite=False)
+        self._factor = np.zeros((0, rank), dtype=np.float32)
+        self._free = np.zeros(0, dtype=bool)
         self._inner = np.eye(rank)
+        return 0
 
     def _let(self, free: NDArray[np.bool_]) -> None:
         """Follow changes of the free points, at the cost of those that changed."""
