@@ -220,7 +220,7 @@ def scale(args) -> None:
             f"  reading the data once {limit:.3f} s ({X.nbytes / limit / 1e9:.1f} GB/s)\n"
             f"  a classic round       {seconds:.3f} s = {limit / seconds:.2f} of the read limit\n"
             f"  peak memory           {peak * 1024 / 1e9:.2f} GB = "
-            f"{peak * 1024 / X.nbytes:.2f} x the data (before fitting {before * 1024 / 1e9:.2f} GB)\n"
+            f"{peak * 1024 / X.nbytes:.2f} x the data (before: {before * 1024 / 1e9:.2f} GB)\n"
             f"  {model.result_.rounds} rounds, objective {model.result_.objective:.6g}"
         )
 

@@ -15,9 +15,10 @@ import time
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from statistics import median
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
+from rich import box
 from rich.console import Console
 from rich.table import Table
 from scipy import sparse
@@ -29,7 +30,7 @@ from atomcast.network.wire_buffer import pack_varints
 from atomcast.network.wire_indices import plan_indices
 
 AtomSet = tuple[str, list[Atom]]
-console = Console(width=120)
+console = Console(width=180)
 
 
 # --- what is sent ---------------------------------------------------------------------------
@@ -66,9 +67,12 @@ def synthetic_atoms() -> Iterator[AtomSet]:
     yield "same, cast to float16", [as_sent(atom, "float16") for atom in gaussian]
     binary = rng.random((200, d)) < 0.1
     scaled = (binary - binary.mean(axis=1, keepdims=True)) / binary.std(axis=1, keepdims=True)
-    yield "standardised binary d=10,000", [Atom(i, d, row) for i, row in enumerate(scaled)]
+    yield "standardised binary", [Atom(i, d, row) for i, row in enumerate(scaled)]
     matrix = sparse.random(100_000, 200, 0.01, random_state=0, data_rvs=rng.standard_normal)
-    yield "Gaussian, 1 % of d=100,000", _columns(_sorted_csc(matrix), range(200))
+    yield "Gaussian, 1 % of 100,000", _columns(_sorted_csc(matrix), range(200))
+    ones = [np.sort(rng.choice(1150, 160, replace=False)).astype(np.int32) for _ in range(200)]
+    yield "binary, 160 of 1,150", [Atom(i, 1150, np.ones(160), on) for i, on in enumerate(ones)]
+    yield "Gaussian d=1,000,000", [Atom(i, 10**6, rng.standard_normal(10**6)) for i in range(5)]
 
 
 def _sorted_csc(matrix: sparse.spmatrix) -> sparse.csc_matrix:
@@ -111,7 +115,21 @@ def pickle_size(atom: Atom) -> int:
     return len(pickle.dumps((atom.id, atom.d, atom.values, atom.indices), protocol=5))
 
 
+def zlib_size(data: bytes) -> int:
+    """zlib, level 1, less the 6 bytes of its own header and checksum: a format would drop them."""
+    return len(zlib.compress(data, 1)) - 6
+
+
 # --- the tables -----------------------------------------------------------------------------
+
+
+def plain_table(title: str, *headings: str) -> Table:
+    """A table that can be pasted into a text: first column left, numbers right, no frame."""
+    table = Table(title=title, box=box.SIMPLE, pad_edge=False, title_justify="left")
+    for heading in headings:
+        justify: Literal["left", "right"] = "right" if table.columns else "left"
+        table.add_column(heading, justify=justify, no_wrap=True)
+    return table
 
 
 def microseconds(function: Callable[[Any], object], arguments: Sequence[Any]) -> float:
@@ -137,6 +155,8 @@ def add_message_row(table: Table, name: str, atoms: list[Atom]) -> None:
         f"{median(atom.count for atom in atoms):,.0f}",
         f"{median(sizes):,.0f}",
         *(f"{median(other):,.0f}" for other in others),
+        f"{sum(sizes) / 1000:,.1f}",
+        f"{sum(min(len(m), zlib_size(m)) for m in messages) / 1000:,.1f}",
         *(f"{sum(other) / sum(sizes):,.1f}x" for other in others),
         f"{microseconds(encode, atoms):.0f}",
         f"{microseconds(decode, messages):.0f}",
@@ -152,7 +172,7 @@ def add_index_row(table: Table, name: str, atoms: list[Atom]) -> None:
         d, n = atom.d, atom.indices.size
         gaps = np.diff(atom.indices, prepend=-1) - 1
         largest = int(gaps.max())
-        varints = pack_varints(gaps, largest).tobytes()
+        varints = bytes(pack_varints(gaps, largest))
         bitmap = np.packbits(np.bincount(atom.indices, minlength=d).astype(bool)).tobytes()
         log_supports = math.lgamma(d + 1) - math.lgamma(n + 1) - math.lgamma(d - n + 1)
         totals += (
@@ -160,9 +180,8 @@ def add_index_row(table: Table, name: str, atoms: list[Atom]) -> None:
             n * (1 if largest < 2**8 else 2 if largest < 2**16 else 4),
             len(varints),
             len(bitmap),
-            # Less the 6 bytes of zlib's own header and checksum, which a format would drop.
-            len(zlib.compress(varints, 1)) - 6,
-            len(zlib.compress(bitmap, 9)) - 6,
+            zlib_size(varints),
+            zlib_size(bitmap),
             plan_indices(atom.indices, d).size,
             log_supports / math.log(2) / 8,
         )
@@ -170,18 +189,16 @@ def add_index_row(table: Table, name: str, atoms: list[Atom]) -> None:
 
 
 def main() -> None:
-    messages = Table(title="Bytes per atom (median; ratios of totals) and microseconds")
-    for heading in (
-        *("atoms", "values", "wire", "raw", "npz", "pickle"),
-        *("raw/wire", "npz/wire", "pickle/wire", "encode", "decode", "size only"),
-    ):
-        messages.add_column(heading, justify="left" if heading == "atoms" else "right")
-    indices = Table(title="Bytes of the indices alone (total)")
-    for heading in (
-        *("atoms", "int32", "uint8/16/32 gaps", "varint gaps", "bitmap"),
-        *("varint+zlib -1", "bitmap+zlib -9", "wire", "log2(d choose n)"),
-    ):
-        indices.add_column(heading, justify="left" if heading == "atoms" else "right")
+    messages = plain_table(
+        "Medians per atom: values, bytes sent, microseconds; totals: kB sent, and against others",
+        *("atoms", "values", "wire", "raw", "npz", "pickle", "wire kB", "+zlib kB"),
+        *("raw/wire", "npz/wire", "pickle/wire", "encode", "decode", "size"),
+    )
+    indices = plain_table(
+        "Bytes of the indices alone, total",
+        *("atoms", "int32", "fixed gaps", "varint gaps", "bitmap"),
+        *("varint+zlib", "bitmap+zlib", "wire", "log2(d choose n)"),
+    )
     for atom_sets in (dorothea_atoms, adult_atoms, usps_atoms, synthetic_atoms):
         try:
             for name, atoms in atom_sets():

@@ -26,6 +26,8 @@ class ActiveSet(ABC):
 
     #: True if the curvature is the same everywhere, so that a Gram matrix can be kept.
     quadratic: bool
+    #: A number that the objective never falls below: it bounds the gap where the fit is perfect.
+    lower_bound: float = -np.inf
     #: The combination A alpha of the atoms, where atoms are vectors.
     image: Floats | None = None
 
@@ -112,6 +114,7 @@ class ExplicitActiveSet(ActiveSet):
         super().__init__()
         self.objective = objective
         self.quadratic = objective.quadratic
+        self.lower_bound = objective.lower_bound
         self.columns: Columns | None = None
         self.image: Floats = np.zeros(objective.d)
         self._gradient: tuple[Floats, Floats] | None = None
@@ -170,5 +173,8 @@ class ExplicitActiveSet(ActiveSet):
         result = self.columns.products(block * (diagonal[:, None] if diagonal.ndim else diagonal))
         if curvature.rank_one is not None:
             along = self.columns.scores(curvature.rank_one)
-            result -= np.outer(along, along[start:stop])
+            constant = np.outer(along, along[start:stop])
+            result -= constant
+            # What centring leaves of a constant atom is rounding, not a direction.
+            result[np.abs(result) <= 1e-14 * np.abs(constant)] = 0.0
         return result

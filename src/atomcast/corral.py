@@ -18,12 +18,16 @@ from numpy.typing import NDArray
 
 from atomcast.active_set import ActiveSet
 from atomcast.domains import Domain
-from atomcast.gram import Gram, Inverse
+from atomcast.gram import Gram, Inverse, inverse_of
+from atomcast.protocol import ranking
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
 ORIGIN = -1
+#: A Newton step leaves the slopes of the corral equal; a larger share of what it promised than
+#: this means that the inverse is no longer one.
+ROUNDED = 1e-3
 
 
 class Corral:
@@ -51,32 +55,49 @@ class Corral:
         """
         self.gram.extend(active)
         self.restart(active)
-        stalled = 0
+        stalled, promise = 0, np.inf
+        best, best_weights = active.value(), active.weights.copy()
         for _ in range(100 + 10 * len(active)):
             scores = active.scores()
             slopes = self._slopes(scores)
             level = float(self.share @ slopes)
             joining, sign, joining_slopes = self._violators(scores, level - tolerance)
-            if not len(joining) and float(np.max(level - slopes, initial=0.0)) <= tolerance:
+            # Too high a slope matters as well: the opposite vertex of the same atom has minus that.
+            uneven = float(np.max(np.abs(slopes - level), initial=0.0))
+            if not len(joining) and uneven <= tolerance:
                 return
-            value = active.value()
+            if stalled or uneven > max(tolerance, ROUNDED * promise):
+                # Rounding piles up in an updated inverse, and vertices that join together may get
+                # in each other's way: with a fresh inverse, the steepest one alone helps.
+                joining, sign, joining_slopes = joining[:1], sign[:1], joining_slopes[:1]
+                self._refresh(longest=stalled == 2)
+                slopes = self._slopes(scores)
+            promise = max(uneven, float(np.max(level - joining_slopes, initial=0.0)))
             if len(joining):
                 kept = self._append(joining, sign, np.zeros(len(joining)))
                 slopes = np.concatenate([slopes, joining_slopes[kept]])
             self._descend(slopes)
+            if not len(self.share):  # the inverse was none at all
+                active.set_weights(best_weights)
+                self.restart(active)
             self._publish(active)
             # Where rounding is all that is left to gain, a few Newton steps polish, then stop.
-            stalled = stalled + 1 if active.value() >= value else 0
+            value = active.value()
+            if value < best:
+                stalled, best, best_weights = 0, value, active.weights.copy()
+                continue
+            stalled += 1
             if stalled == 3:
-                return
+                break
+        if active.value() > best:
+            active.set_weights(best_weights)
 
     def restart(self, active: ActiveSet) -> None:
         """Take the corral from the weights of the active set, unless it is already that one."""
         if len(self.share) and np.array_equal(self._weights(len(active)), active.weights):
             return
         self._clear()
-        lengths = np.diag(self.gram.matrix)
-        self.shift = self.domain.scale**2 * float(lengths.mean())
+        self.shift = self._fitting_shift()
         support = np.flatnonzero(active.weights)
         share = np.abs(active.weights[support]) / self.domain.scale
         sign = np.sign(active.weights[support])
@@ -86,7 +107,7 @@ class Corral:
         if len(support):
             self._append_dependent(support, sign, share)
         elif not self.domain.has_origin:
-            first = int(np.argmin(lengths))
+            first = int(np.argmin(np.diag(self.gram.matrix)))
             self._append(np.array([first]), np.ones(1), np.ones(1))
         self._publish(active)
 
@@ -135,6 +156,24 @@ class Corral:
                 if len(self._append(position[vertex], sign[vertex], np.array([left]))):
                     break
 
+    def _refresh(self, longest: bool) -> None:
+        """Compute the inverse afresh; vertices that turn out to be dependent leave."""
+        position, sign, share = self.position, self.sign, self.share
+        self._clear()
+        self.shift = self._fitting_shift(longest)
+        self._append_dependent(position, sign, share)
+
+    def _fitting_shift(self, longest: bool = False) -> float:
+        """A shift of the size of the shortest vertices, beside which none of them look alike.
+
+        Long vertices that are multiples of each other need one of the size of the longest.
+        """
+        lengths = np.diag(self.gram.matrix)
+        lengths = lengths[lengths > 0.0]
+        if not len(lengths):
+            return 1.0
+        return self.domain.scale**2 * float(lengths.max() if longest else lengths.min())
+
     def _remove(self, rows: Positions) -> Positions:
         order = self.inverse.remove(rows)
         self.position, self.sign = self.position[order], self.sign[order]
@@ -154,12 +193,12 @@ class Corral:
         slopes = -self.domain.scale * self.domain.merit(scores)
         slopes[self.position[self.position >= 0]] = np.inf
         joining = np.flatnonzero(slopes < level)
-        joining = joining[np.argsort(slopes[joining], kind="stable")]
         sign, steepness = self.domain.signs(scores[joining]), slopes[joining]
         if self.domain.has_origin and level > 0.0 and ORIGIN not in self.position:
             joining = np.append(joining, ORIGIN)
             sign, steepness = np.append(sign, 1.0), np.append(steepness, 0.0)
-        return joining.astype(np.int64), sign, steepness
+        order = ranking(-steepness, joining)  # of equal atoms the one known first, as everywhere
+        return joining[order], sign[order], steepness[order]
 
     # -- minimisation over the corral -------------------------------------------------------
 
@@ -192,7 +231,9 @@ class Corral:
             leaving = np.flatnonzero(limits <= step)
             self.share[leaving] = 0.0
             out = np.concatenate([out, leaving])
-        empty = np.flatnonzero(self.share <= 0.0)
+        empty = np.flatnonzero(~(self.share > 0.0))
+        if len(empty) == len(self.share):
+            return self._clear()
         if len(empty):
             self._remove(empty)
         self.share /= self.share.sum()
@@ -202,7 +243,11 @@ class Corral:
         if not len(out):
             return solved
         side = self.inverse.matrix[:, out]
-        return solved - side @ np.linalg.solve(side[out], solved[out])
+        try:
+            held = np.linalg.solve(side[out], solved[out])
+        except np.linalg.LinAlgError:
+            held = inverse_of(side[out]) @ solved[out]
+        return solved - side @ held
 
     def _weights(self, count: int) -> Floats:
         weights = np.zeros(count)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
 from atomcast.active_set import ActiveSet
 
@@ -13,6 +12,10 @@ Positions = NDArray[np.int64]
 
 #: A direction that keeps less than this share of its squared length counts as dependent.
 DEPENDENT = 1e-11
+#: One that keeps more than this is independent without a closer look,
+SAFE = 1e-6
+#: and one that keeps less than so many times what rounding makes is not.
+NOISY = 100.0
 
 
 class Gram:
@@ -79,7 +82,7 @@ class Inverse:
             schur, projected = schur[np.ix_(kept, kept)], projected[:, kept]
         if not len(kept):
             return kept
-        corner_inverse = linalg.inv(schur, check_finite=False)
+        corner_inverse = inverse_of(schur)
         corner_inverse = 0.5 * (corner_inverse + corner_inverse.T)
         side = projected @ corner_inverse
         self._resize(old + len(kept))
@@ -102,22 +105,37 @@ class Inverse:
                 order[swap] = order[swap[::-1]]
         side = self._buffer[:last, last : self.size]
         corner = self._buffer[last : self.size, last : self.size]
-        self._buffer[:last, :last] -= (side @ linalg.inv(corner, check_finite=False)) @ side.T
+        self._buffer[:last, :last] -= (side @ inverse_of(corner)) @ side.T
         self.size = last
         return order[:last]
+
+
+def inverse_of(matrix: Floats) -> Floats:
+    """The inverse of a positive definite matrix, whose rows may differ widely in scale."""
+    scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(matrix)), 1e-300))
+    scaled = matrix * scale[:, None] * scale
+    try:
+        inverse = np.linalg.inv(scaled)
+    except np.linalg.LinAlgError:  # rounding made it singular; its user notices and starts afresh
+        inverse = np.linalg.pinv(scaled, hermitian=True)
+    return inverse * scale[:, None] * scale
 
 
 def independent_rows(schur: Floats, lengths: Floats) -> Positions:
     """Rows of a Schur complement, taken greedily in order, that are safely independent."""
     try:
         factor = np.linalg.cholesky(schur)
-        if np.all(np.diag(factor) ** 2 > DEPENDENT * lengths):
+        if np.all(np.diag(factor) ** 2 > SAFE * lengths):
             return np.arange(len(schur))
     except np.linalg.LinAlgError:
         pass
     rest, kept = schur.copy(), []
+    # What rounding may have done to each row's rest: small pivots before it make that large.
+    noise = np.sqrt(np.finfo(float).eps * np.abs(lengths))
     for j in range(len(schur)):
-        if rest[j, j] > DEPENDENT * lengths[j]:
+        if rest[j, j] > max(DEPENDENT * lengths[j], NOISY * noise[j] ** 2):
             kept.append(j)
-            rest -= np.outer(rest[:, j], rest[j]) / rest[j, j]
+            ratio = rest[:, j] / rest[j, j]
+            noise += np.abs(ratio) * noise[j]
+            rest -= np.outer(ratio, rest[j])
     return np.array(kept, dtype=np.int64)

@@ -32,6 +32,8 @@ class Objective(Protocol):
     d: int
     #: True if the Hessian is the same everywhere, so that a Gram matrix can be kept.
     quadratic: bool
+    #: A number that g never falls below (-inf if none is known).
+    lower_bound: float
 
     def value(self, z: Floats) -> float:
         """The value g(z)."""
@@ -65,6 +67,7 @@ class SquaredError:
     """
 
     quadratic = True
+    lower_bound = 0.0
 
     def __init__(self, y: ArrayLike, fit_intercept: bool = False) -> None:
         self.y = np.ascontiguousarray(y, dtype=np.float64)

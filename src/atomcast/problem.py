@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from typing import Any
+from typing import Any, Protocol
 
 from atomcast.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.atoms.base import Atoms
@@ -15,13 +15,38 @@ from atomcast.domains import Domain
 from atomcast.objectives import Objective
 
 
-@dataclass(frozen=True)
-class Batches:
-    """A rule for the number of new atoms in a round: a share of those known, within bounds."""
+class Batches(Protocol):
+    """A rule for the number of new atoms in a round of the corrective step."""
 
-    share: float = 0.1
-    smallest: int = 10
-    largest: int = 100
+    def size(self, known: int) -> int:
+        """How many atoms may join if so many are known."""
+        ...
+
+
+@dataclass(frozen=True)
+class GrowingBatches:
+    """Batches for sparse solutions, of which hardly an atom should be sent in vain.
+
+    The active set at most doubles while batches are below the first size, then grows by a fifth a
+    round; batches above the second size grow it by a tenth at most.
+    """
+
+    small: int = 10
+    large: int = 100
+
+    def size(self, known: int) -> int:
+        """How many atoms may join if so many are known."""
+        growth = min(known // 5, max(known // 10, self.large))
+        return max(growth, min(known + 1, self.small))
+
+
+@dataclass(frozen=True)
+class BoundedBatches:
+    """Batches that are a share of the atoms known, within bounds."""
+
+    share: float
+    smallest: int
+    largest: int
 
     def size(self, known: int) -> int:
         """How many atoms may join if so many are known."""
@@ -58,7 +83,7 @@ class Problem:
     make_atoms: Callable[[Shard], Atoms]
     d: int | None = None
     axis: int = 1
-    batches: Batches = Batches()
+    batches: Batches = GrowingBatches()
     sample: int = 0
     adopt: Callable[[Any], ActiveSet] | None = None
 

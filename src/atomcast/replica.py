@@ -6,6 +6,7 @@ without further communication. Nodes that share a process share one copy.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING
@@ -75,6 +76,17 @@ class Replica:
     def wanted(self, agreement: Agreement) -> Agreement:
         """The winners that the step will really use; the others are not broadcast."""
         return self.step.wanted(self, agreement)
+
+    def certified(self, duality_gap: float) -> float:
+        """The best bound on the distance to the optimum that is known here.
+
+        That is the duality gap, but where the fit is perfect up to rounding: there, the objective
+        itself is closer to its lower bound than rounding lets the duality gap show.
+        """
+        if not self.feasible:
+            return math.inf
+        above_bound = self.active.value() - self.active.lower_bound
+        return min(duality_gap, above_bound) if above_bound <= self.target else duality_gap
 
     def advance(self, agreement: Agreement, atoms: Sequence[Atom]) -> None:
         """Take the step that follows from the agreement and the atoms received with it."""

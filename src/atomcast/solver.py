@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast._checks import check_choice, check_count, check_positive
+from atomcast.atoms.atom import Atom
 from atomcast.callbacks import Callback, Progress, State, Tracer
 from atomcast.cluster.base import Session
 from atomcast.cluster.local import as_cluster
@@ -111,16 +112,17 @@ class Solver:
         tracer = Tracer()
         progress = Progress() if self.verbose else None
         watchers: list[Callback] = [tracer, *self.callbacks, *([progress] if progress else [])]
-        best = Best()
+        best = Best(self.tol)
         start = time.perf_counter()
         status: Status | None = None
+        idle = 0
+        atoms: Sequence[Atom] = ()
         try:
             while True:
                 agreement = session.propose(replica, replica.request())
                 inner = replica.active.inner() if agreement.inner is None else agreement.inner
-                gap = duality_gap(replica.domain, inner, agreement.best)
-                gap = gap if replica.feasible else math.inf
-                best.consider(replica, gap)
+                gap = replica.certified(duality_gap(replica.domain, inner, agreement.best))
+                idle = 0 if best.consider(replica, gap) or atoms else idle + 1
                 state = State(
                     round=replica.round,
                     seconds=time.perf_counter() - start,
@@ -132,10 +134,13 @@ class Solver:
                     ledger=session.ledger,
                 )
                 status = session.vote(self._status(state, watchers))
+                if status is None and idle >= replica.step.patience:
+                    status = "stopped"  # nothing left to gain but rounding
                 if status is not None:
                     break
                 wanted = replica.wanted(agreement)
-                replica.advance(wanted, session.cast(replica, wanted))
+                atoms = session.cast(replica, wanted)
+                replica.advance(wanted, atoms)
             if replica.selection.restricted:
                 best, status = self._certified(replica, session, status)
         finally:
@@ -147,7 +152,7 @@ class Solver:
         """The last weights with their true gap, from one round in which all atoms count."""
         agreement = session.propose(replica, Request(count=1, complete=True))
         gap = duality_gap(replica.domain, replica.active.inner(), agreement.best)
-        best = Best()
+        best = Best(self.tol)
         best.consider(replica, gap if replica.feasible else math.inf)
         if status == "optimal" and best.relative_gap > self.tol:
             status = "selection_optimal"
@@ -159,32 +164,45 @@ class Solver:
         if state.relative_gap <= self.tol:
             return "optimal"
         for verdict in verdicts:
-            if verdict is False:
-                return "stopped"
             if isinstance(verdict, str):
                 return verdict
+            if verdict is not None and not verdict:  # also NumPy's False
+                return "stopped"
         return "max_rounds" if state.round >= self.max_rounds else None
 
 
 class Best:
-    """The weights with the smallest gap so far: the ones that are certified best."""
+    """The weights with the smallest gap so far: the ones that are certified best.
 
-    def __init__(self) -> None:
-        self.gap = math.inf
+    Weights whose relative gap is within the tolerance end the run, and are the ones to return:
+    others with a smaller gap may have so small an objective that theirs is not.
+    """
+
+    def __init__(self, tol: float) -> None:
+        self.tol = tol
+        self.gap = self.lowest = math.inf
         self.objective = self.relative_gap = math.nan
         self.ids: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.weights: NDArray[np.float64] = np.zeros(0)
         self.image: NDArray[np.float64] | None = None
         self.empty = True
 
-    def consider(self, replica: Replica, gap: float) -> None:
-        """Keep the current weights if no earlier ones have a smaller gap."""
-        if self.empty or gap <= self.gap:
+    def consider(self, replica: Replica, gap: float) -> bool:
+        """Keep the current weights if no earlier ones have as small a gap.
+
+        Returns whether there was progress: the gap shrank, or the objective fell, for with most
+        steps the gap may rise for a long time while the objective falls.
+        """
+        value, relative_gap = replica.active.value(), gap / replica.unit
+        progress = self.empty or gap < self.gap or value < self.lowest
+        self.lowest = min(self.lowest, value)
+        if self.empty or gap <= self.gap or relative_gap <= self.tol:
             self.empty = False
-            self.gap, self.objective = gap, replica.active.value()
-            self.relative_gap = gap / replica.unit
+            self.gap, self.relative_gap = gap, relative_gap
+            self.objective = value if replica.feasible else math.nan
             self.image = replica.active.image
             self.ids, self.weights = replica.active.support()
+        return progress
 
     def result(self, status: Status, state: State, session: Session, tracer: Tracer) -> Result:
         """The result of a run that ended with `status`."""

@@ -43,6 +43,14 @@ def test_row_is_named_when_rows_are_atoms(layout):
     check_finite(shards.shard(1, axis=0), axis=0)
 
 
+@pytest.mark.parametrize("row", [0, 20, 39])
+@pytest.mark.parametrize("layout", LAYOUTS)
+def test_first_and_last_value_of_a_column(layout, row):
+    shards = Shards.split(layout(one_bad(np.nan, where=(row, 17))), 1)
+    with pytest.raises(ValueError, match=rf"column 17 contains NaN, first in row {row};"):
+        check_finite(shards.shard(0))
+
+
 def test_positions_count_within_a_file():
     part = Shard(one_bad(np.nan), np.arange(1000, 1030), None, "shard 3 (part-03.npz)", None, 1000)
     with pytest.raises(ValueError, match=r"shard 3 \(part-03.npz\): column 17 contains NaN"):

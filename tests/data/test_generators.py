@@ -98,6 +98,11 @@ def test_lower_bound_instance(eps, d):
     assert_array_equal(Shards.split(A, 2, by="contiguous").assignment(), owner)
 
 
+def test_rounding_errors_do_not_cost_four_atoms():
+    for d in range(4, 300, 4):
+        assert len(make_lower_bound(1 / (6 * d)).owner) == d
+
+
 def test_lower_bound_claim_holds_for_the_rounded_d():
     """3d/4 atoms are not enough: the best value on k atoms is 1/k, and 1/d on all."""
     for eps in np.geomspace(5e-4, 1 / 24, 60):

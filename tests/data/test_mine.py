@@ -20,6 +20,8 @@ def test_one_node_with_local_ids():
     assert np.shares_memory(part.matrix, X)
     assert part.names == ("a", "b", "c", "d")
     assert part.row_digest is None
+    assert shards.shard(0, axis=0).names is None
+    assert shards.column_names(axis=0) == ("a", "b", "c", "d")
     np.testing.assert_array_equal(part.ids, np.arange(4))
     np.testing.assert_array_equal(shards.assignment(axis=0), np.zeros(3))
     shards.validate()

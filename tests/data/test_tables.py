@@ -82,8 +82,9 @@ def test_single_precision_frame_stays_so():
 
 
 def test_missing_values_become_nan():
-    nullable = pd.DataFrame({"a": pd.array([1, None], dtype="Int64"), "b": [0.5, 1.5]})
-    for table in (nullable, pa.table({"a": [1, None], "b": [0.5, 1.5]})):
+    number = pd.DataFrame({"a": pd.array([1, None], dtype="Int64"), "b": [0.5, 1.5]})
+    truth = pd.DataFrame({"a": pd.array([True, None], dtype="boolean"), "b": [0.5, 1.5]})
+    for table in (number, truth, pa.table({"a": [1, None], "b": [0.5, 1.5]})):
         matrix = table_to_matrix(table)
         assert np.isnan(matrix[1, 0])
         assert matrix[0, 0] == 1

@@ -141,3 +141,13 @@ def test_augmented_kernel_of_growing_sets(kind, classes):
         np.testing.assert_allclose(gram.times(vector), expected @ vector, rtol=1e-9, atol=1e-10)
         np.testing.assert_allclose(gram.times(few), expected @ few, rtol=1e-9, atol=1e-10)
         assert np.all(gram.diagonal == 2.0 + 1 / costs[labels])
+
+
+def test_the_exponential_is_exact():
+    from atomcast.kernels._loops import one_plus_exp
+
+    v = np.concatenate([np.zeros(1), np.geomspace(1e-300, 1e308, 5000), np.linspace(0, 800, 5001)])
+    got = v.copy()
+    one_plus_exp(-1.0, got)
+    np.testing.assert_allclose(got, 1.0 + np.exp(-v), rtol=3e-16)
+    assert got[0] == 2.0

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import tracemalloc
+from typing import Any, Literal
 
 import numpy as np
 import pytest
@@ -24,7 +25,7 @@ from atomcast.network.wire_buffer import (
 # --- atoms of every kind --------------------------------------------------------------------
 
 
-def numbers(width: int) -> st.SearchStrategy[st.SearchStrategy[float]]:
+def numbers(width: Literal[32, 64]) -> st.SearchStrategy[st.SearchStrategy[float]]:
     """Ways to draw the values of one atom; each is a strategy for a single value."""
     finite = st.floats(allow_nan=False, allow_infinity=False, width=width)
     nasty = [0.0, -0.0, 1.0, -1.0, 2.0**-149, -(2.0**-126), 2.0**127, 65504.0, 65536.0]
@@ -48,7 +49,7 @@ def numbers(width: int) -> st.SearchStrategy[st.SearchStrategy[float]]:
 
 @st.composite
 def atoms(draw: st.DrawFn, max_size: int = 80) -> Atom:
-    width = draw(st.sampled_from([32, 64]))
+    width: Literal[32, 64] = draw(st.sampled_from([32, 64]))
     value = draw(numbers(width))
     values = np.array(draw(st.lists(value, max_size=max_size)), dtype=f"float{width}")
     identity = draw(st.one_of(st.integers(0, 300), st.integers(0, 2**63 - 1)))
@@ -70,6 +71,10 @@ def random_binary(d: int, n: int, seed: int = 0) -> Atom:
     return Atom(5000, d, np.ones(n), np.sort(rng.choice(d, n, replace=False)).astype(np.int32))
 
 
+def random_bits(d: int) -> np.ndarray[Any, np.dtype[np.bool_]]:
+    return np.random.default_rng(0).random(d) < 0.5
+
+
 def examples() -> dict[str, Atom]:
     rng = np.random.default_rng(0)
     gaussian = rng.standard_normal(50)
@@ -83,6 +88,7 @@ def examples() -> dict[str, Atom]:
         "absent indices": random_binary(500, 480),
         "two values": Atom(3, 100, np.where(rng.random(100) < 0.5, -0.37, 1.91)),
         "dense zeros": Atom(3, 300, np.where(rng.random(300) < 0.1, 1.0, 0.0)),
+        "background": Atom(3, 300, np.where(rng.random(300) < 0.1, 2.83, -0.0).astype("f4")),
         "decimals": Atom(3, 50, np.round(gaussian, 3)),
         "empty": Atom(0, 10, np.empty(0), np.empty(0, dtype=np.int32)),
         "nothing": Atom(0, 0, np.empty(0)),
@@ -206,7 +212,7 @@ def test_no_plain_encoding_is_smaller_on_examples(name: str) -> None:
         (Atom(5, 256, np.arange(256.0)), 10 + 256),
         (Atom(5, 256, np.arange(256) / 100), 10 + 256),
         (Atom(5, 100_000, np.ones(100_000)), 11 + 2),
-        (Atom(5, 1000, np.tile([1.5, -1.0 / 3.0], 500)), 10 + 1 + 16 + 125),
+        (Atom(5, 1000, np.where(random_bits(1000), 2 / 7, -1 / 3)), 10 + 1 + 16 + 125),
     ],
 )
 def test_known_sizes(atom: Atom, size: int) -> None:
@@ -224,6 +230,12 @@ def test_dense_atom_with_many_zeros_is_sent_as_a_sparse_one() -> None:
     sparse = random_binary(10_000, 100)
     dense = Atom(sparse.id, sparse.d, sparse.dense())
     assert len(encode(dense)) == len(encode(sparse))
+
+
+def test_centred_sparse_column_is_sent_as_background_and_exceptions() -> None:
+    sparse = random_binary(10_000, 100)
+    centred = Atom(sparse.id, sparse.d, sparse.dense() - 1.0 / 3.0)
+    assert len(encode(centred)) <= len(encode(sparse)) + 9 + 7  # both values as float64
 
 
 # --- safe -----------------------------------------------------------------------------------
@@ -290,7 +302,7 @@ def test_noise_behind_a_valid_start_and_checksum_is_refused(noise: bytes) -> Non
     decode_or_refuse(noise)
 
 
-@pytest.mark.parametrize("flags", [0x00, 0x08, 0x09, 0x0D, 0x19, 0x1D, 0x20, 0x40])
+@pytest.mark.parametrize("flags", [0x00, 0x08, 0x09, 0x0D, 0x19, 0x1D, 0x20, 0x40, 0x88, 0x98])
 @pytest.mark.parametrize("value_byte", [0x00, 0x04, 0x80, 0x84])
 def test_absurd_lengths_are_refused_before_memory_is_taken(flags: int, value_byte: int) -> None:
     index_bytes = [b"\x00", b"\x3f", b"\x40", b"\x41", b"\x80"] if flags & 0x08 else [b""]
@@ -402,25 +414,32 @@ def test_atom_counts_expands_and_multiplies() -> None:
     assert repr(sparse) == "Atom(id=0, d=5, 2 nonzeros, float64, extras=[9.0])"
 
 
-def test_checked_atoms_are_converted_or_refused() -> None:
+def test_checked_atoms_are_converted() -> None:
     atom = Atom.checked(1, 10, [1, 2], np.array([3, 7], dtype=np.uint8), [0.5], "age")
-    assert (atom.values.dtype, atom.extras.tolist()) == (np.float64, [0.5])
+    assert atom.values.dtype == np.float64
+    assert atom.extras.tolist() == [0.5]
     assert atom.indices is not None
     assert atom.indices.dtype == np.int64
     assert Atom.checked(1, 2, np.ones(4, dtype=np.float32)[::2]).values.flags.c_contiguous
-    for wrong, message in [
-        (lambda: Atom.checked(-1, 2, [1, 2]), "id=-1"),
-        (lambda: Atom.checked(0, -2, []), "d=-2"),
-        (lambda: Atom.checked(0, 3, [1, 2]), "values has 2 entries"),
-        (lambda: Atom.checked(0, 3, [1, 2], [1]), "values has 2 entries"),
-        (lambda: Atom.checked(0, 2, [1, np.nan]), "NaN or infinity"),
-        (lambda: Atom.checked(0, 2, ["a", "b"]), "expected real numbers"),
-        (lambda: Atom.checked(0, 2, [[1, 2]]), "one dimension"),
-        (lambda: Atom.checked(0, 3, [1, 2], [2, 1]), "increase strictly"),
-        (lambda: Atom.checked(0, 3, [1, 2], [0.5, 1]), "expected integers"),
-    ]:
-        with pytest.raises(ValueError, match=message):
-            wrong()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "message"),
+    [
+        ((-1, 2, [1, 2]), "id=-1"),
+        ((0, -2, []), "d=-2"),
+        ((0, 3, [1, 2]), "values has 2 entries"),
+        ((0, 3, [1, 2], [1]), "values has 2 entries"),
+        ((0, 2, [1, np.nan]), "NaN or infinity"),
+        ((0, 2, ["a", "b"]), "expected real numbers"),
+        ((0, 2, [[1, 2]]), "one dimension"),
+        ((0, 3, [1, 2], [2, 1]), "increase strictly"),
+        ((0, 3, [1, 2], [0.5, 1]), "expected integers"),
+    ],
+)
+def test_wrong_atoms_are_refused(arguments: tuple[Any, ...], message: str) -> None:
+    with pytest.raises(ValueError, match=message):
+        Atom.checked(*arguments)
 
 
 def test_same_looks_at_bits_types_and_representation() -> None:

@@ -83,7 +83,7 @@ class DenseAtoms:
 
 
 class SparseAtoms:
-    """Columns of a compressed sparse matrix (CSC), with 32 or 64 bit indices."""
+    """Columns of a compressed sparse matrix (CSC), with sorted indices of 32 or 64 bits."""
 
     def __init__(self, matrix: sparse.csc_array, names: tuple[str, ...] | None = None) -> None:
         self.matrix = matrix
@@ -125,13 +125,8 @@ class SparseAtoms:
         """The nonzeros of the j-th column."""
         part = slice(self.matrix.indptr[j], self.matrix.indptr[j + 1])
         indices, values = self.matrix.indices[part], self.matrix.data[part]
-        nonzero = values != 0
-        if not nonzero.all():
-            indices, values = indices[nonzero], values[nonzero]
-        if np.any(indices[1:] <= indices[:-1]):  # scipy allows unsorted and repeated entries
-            column = sparse.csc_array((values, indices, [0, len(values)]), shape=(self.d, 1))
-            column.sum_duplicates()
-            indices, values = column.indices, column.data
+        if np.count_nonzero(values) < len(values):  # scipy may store zeros; they need not travel
+            indices, values = indices[values != 0], values[values != 0]
         name = "" if self.names is None else self.names[j]
         return Atom(id, self.d, np.array(values), np.array(indices), name=name)
 

@@ -138,18 +138,20 @@ class Fleet:
 
     def holds(self, id: int) -> bool:
         """Whether a node of this fleet holds the atom with this global id."""
-        j = int(np.searchsorted(self.ids, id))
-        return j < len(self.ids) and int(self.ids[j]) == id
+        return bool(self._held(np.array([id]))[0])
+
+    def _held(self, ids: Ids) -> NDArray[np.bool_]:
+        places = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
+        return self.ids[places] == ids if len(self.ids) else np.zeros(len(ids), dtype=bool)
 
     def _catch_up(self, replica: Replica) -> None:
         """Mark the atoms that were broadcast since the last round as known."""
-        for position in range(self._log, len(replica.active)):
-            id = replica.active.ids[position]
-            if self.holds(id):
-                local = int(np.searchsorted(self.ids, id))
-                self._known[local] = True
-                self._local.append(local)
-                self._known_at.append(position)
+        new = np.array(replica.active.ids[self._log :], dtype=np.int64)
+        held = np.flatnonzero(self._held(new))
+        local = np.searchsorted(self.ids, new[held])
+        self._known[local] = True
+        self._local.extend(local.tolist())
+        self._known_at.extend((self._log + held).tolist())
         self._log = len(replica.active)
 
     def _best(self, merit: Floats) -> Floats:
@@ -158,7 +160,7 @@ class Fleet:
             if len(self._holders) == 1:
                 best[self._holders[0]] = merit.max()
             else:
-                sorted_merit = merit if self._by_owner is None else merit[self._by_owner]
+                sorted_merit = merit if self._by_owner is None else merit.take(self._by_owner)
                 best[self._holders] = np.maximum.reduceat(sorted_merit, self._starts)
         return best
 
@@ -166,7 +168,7 @@ class Fleet:
         self, merit: Floats, best: Floats, request: Request, count: int | None
     ) -> NDArray[np.int64]:
         """Rows that may be proposed: the best `count` of each node, or (None) all violators."""
-        if request.known_too and count == 1:
+        if count == 1 and (request.known_too or not self._log):
             # Scores that tie with a node's best stay in, for the rule that the smallest id wins.
             floor = best - 2 * TIE * np.abs(best)
             level: Floats | float = (

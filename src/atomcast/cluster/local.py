@@ -8,14 +8,16 @@ from typing import Any, Self
 
 import numpy as np
 
-from atomcast._checks import check_choice, check_count
+from atomcast._checks import check_choice, check_count, check_positive
 from atomcast.atoms.atom import Atom
 from atomcast.cluster.fleet import Fleet
+from atomcast.cluster.rounding import rounded
 from atomcast.data.finite import check_finite
 from atomcast.data.shards import Shard, Shards
 from atomcast.network import wire
+from atomcast.network.build import check_broadcast, is_graph, make_topology, size_of
+from atomcast.network.graphs import check_seconds
 from atomcast.network.ledger import Ledger
-from atomcast.network.star import Star
 from atomcast.network.topology import Topology
 from atomcast.problem import Problem
 from atomcast.protocol import Agreement, Proposals, Request
@@ -28,10 +30,27 @@ class LocalCluster:
 
     Parameters
     ----------
-    nodes : int, default=1
-        How many nodes.
-    topology : {"star"}, default="star"
-        How they are connected.
+    nodes : int, optional
+        How many nodes; default: as many as the graph given as `topology` has, and else 1.
+    topology : default="star"
+        How they are connected: "star" (around a coordinator), "tree" (short for `Tree(arity=2)`),
+        "complete", a connected networkx graph, or the path of a GraphML or edge-list file. The
+        nodes of a graph are numbered in the sorted order of their labels.
+    broadcast : str, optional
+        How proposals and atoms get to everybody. Star and tree: "improved" (proposals are
+        thinned out on their way to the root; the default) or "plain" (every proposal is sent to
+        everybody). Graph: "spanning-tree" (built by the nodes first, which is counted; the
+        default) or "flooding" (no node uses more than its neighbourhood). The outcome is the
+        same; what it costs is not.
+    latency : float, default=0.0
+        Seconds that a message takes to cross an edge, for `ledger.seconds`. Edges of a graph may
+        have an attribute "latency" of their own.
+    bandwidth : float, optional
+        Bytes a second that an edge carries in each direction; default: no limit. Edges of a
+        graph may have an attribute "bandwidth" of their own.
+    cast : {"float16", "bfloat16"}, optional
+        Round the data to this type first, so that atoms take fewer bytes. The model is then that
+        of the rounded data, and the gap is certified for it.
     isolated : bool, default=False
         Give each node a shard of its own and let the nodes score one after the other. The outcome
         is the same; by default, nodes that hold parts of one matrix score it in one pass.
@@ -40,29 +59,60 @@ class LocalCluster:
 
     Examples
     --------
+    >>> import networkx
     >>> from atomcast import Lasso, LocalCluster
     >>> model = Lasso(beta=1.0, cluster=LocalCluster(nodes=10))
+    >>> LocalCluster(topology=networkx.cycle_graph(10), broadcast="flooding")
+    LocalCluster(nodes=10, topology=<Graph with 10 nodes and 10 edges>, broadcast='flooding')
     """
 
     def __init__(
         self,
-        nodes: int = 1,
-        topology: str = "star",
+        nodes: int | None = None,
+        topology: Any = "star",
         *,
+        broadcast: str | None = None,
+        latency: float = 0.0,
+        bandwidth: float | None = None,
+        cast: wire.Cast | None = None,
         isolated: bool = False,
         resend: bool = False,
     ) -> None:
+        check_broadcast(topology, broadcast)
+        if nodes is None:
+            nodes = size_of(topology)
         self.nodes = check_count("nodes", nodes, "how many nodes the cluster has")
-        self.topology = check_choice("topology", topology, ("star",))
+        self.topology = topology
+        self.broadcast = broadcast
+        self.latency = check_seconds("latency", latency)
+        if bandwidth is not None:
+            check_positive("bandwidth", bandwidth, "bytes a second over an edge, None: no limit")
+        self.bandwidth = bandwidth
+        if cast is not None:
+            check_choice("cast", cast, ("float16", "bfloat16"))
+        self.cast = cast
         self.isolated = isolated
         self.resend = resend
+        if is_graph(topology):
+            self.network()  # a graph that cannot work is better refused here than in fit
+
+    def network(self) -> Topology:
+        """The network itself, ready for `prepare`."""
+        limit = np.inf if self.bandwidth is None else self.bandwidth
+        return make_topology(self.topology, self.nodes, self.broadcast, self.latency, limit)
 
     def open(self, problem: Problem, shards: Shards) -> LocalSession:
         """Load and check the shards."""
         return LocalSession(self, problem, shards)
 
     def __repr__(self) -> str:
-        return f"LocalCluster(nodes={self.nodes}, topology={self.topology!r})"
+        topology = f"<{self.topology}>" if is_graph(self.topology) else repr(self.topology)
+        shown = {"nodes": self.nodes, "topology": topology}
+        defaults = {"broadcast": None, "latency": 0.0, "bandwidth": None, "cast": None}
+        for name, default in (defaults | {"isolated": False, "resend": False}).items():
+            if getattr(self, name) != default:
+                shown[name] = repr(getattr(self, name))
+        return f"LocalCluster({', '.join(f'{name}={value}' for name, value in shown.items())})"
 
 
 class LocalSession:
@@ -76,7 +126,8 @@ class LocalSession:
             )
         self.nodes = cluster.nodes
         self.ledger = Ledger(self.nodes)
-        self._network: Topology = Star(self.nodes)
+        self._network = cluster.network()
+        self._cast = cluster.cast
         self._resend = cluster.resend
         shards.validate(problem.axis)
         self.n = shards.count(problem.axis)
@@ -84,13 +135,20 @@ class LocalSession:
         self._fleets = (
             self._one_fleet(problem, shards) if together else self._fleet_each(problem, shards)
         )
+        self._network.prepare(self.ledger)
 
     def _one_fleet(self, problem: Problem, shards: Shards) -> list[Fleet]:
         """All nodes over the user's own matrix, which is neither copied nor cut."""
         whole = Shards.split(shards.matrix, nodes=1, by="contiguous", names=shards.names)
-        shard = _checked(problem, whole.shard(0, problem.axis))
+        try:
+            shard = _checked(problem, whole.shard(0, problem.axis))
+        except ValueError:
+            for i in range(self.nodes):  # say which of the shards is to blame
+                _checked(problem, shards.shard(i, problem.axis))
+            raise
         owner = shards.assignment(problem.axis)
-        return [Fleet(problem.make_atoms(shard), shard.ids, owner, self.nodes)]
+        atoms = problem.make_atoms(rounded(shard, self._cast))
+        return [Fleet(atoms, shard.ids, owner, self.nodes)]
 
     def _fleet_each(self, problem: Problem, shards: Shards) -> list[Fleet]:
         """A fleet of one for each node, with a shard that no other node refers to."""
@@ -99,7 +157,7 @@ class LocalSession:
         for i in range(self.nodes):
             shard = _checked(problem, shards.shard(i, problem.axis))
             owner = np.full(len(shard.ids), i, dtype=np.int64)
-            atoms = problem.make_atoms(shard)
+            atoms = problem.make_atoms(rounded(shard, self._cast))
             fleets.append(Fleet(atoms, shard.ids, owner, self.nodes, sizes))
         return fleets
 
@@ -112,19 +170,28 @@ class LocalSession:
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Broadcast the winners that are not known yet, as bytes on the simulated wire."""
-        received = []
+        sent, received = [], []
         for owner, id in zip(agreement.owner.tolist(), agreement.id.tolist(), strict=True):
-            if id in replica.active and not self._resend:
+            known = id in replica.active
+            if known and not self._resend:
                 continue
-            atom = next(fleet for fleet in self._fleets if fleet.holds(id)).atom(id)
-            if self.nodes > 1:
-                message = wire.encode(atom)
-                self._network.broadcast(owner, atom.count, len(message), self.ledger)
-                self.ledger.disclose(owner, id, atom.name, atom.count)
-                atom = wire.decode(message)
-            if id not in replica.active:
+            fleet = self._fleets[owner if len(self._fleets) > 1 else 0]
+            atom = wire.as_sent(fleet.atom(id), self._cast)
+            sent.append((owner, atom))
+            if not known:
                 received.append(atom)
+        if self.nodes > 1 and sent:
+            self._send(sent)
         return received
+
+    def _send(self, sent: Sequence[tuple[int, Atom]]) -> None:
+        """Carry atoms from their owners to everybody."""
+        # What arrives is bit for bit what was sent, so that its length is all we need.
+        sizes = [wire.encoded_size(atom) for _, atom in sent]
+        owners, counts = [owner for owner, _ in sent], [atom.count for _, atom in sent]
+        self._network.broadcast(owners, counts, sizes, self.ledger)
+        for owner, atom in sent:
+            self.ledger.disclose(owner, atom.id, atom.name, atom.count)
 
     def vote(self, status: Status | None) -> Status | None:
         """There is one clock and one set of callbacks: nothing to agree on."""

@@ -91,7 +91,7 @@ class FileShards(Shards):
             names=part.names if axis == 1 else None,
             source=self._source(i),
             row_digest=None if part.row_ids is None else row_digest(part.row_ids),
-            origin=0,
+            origin=start,
         )
 
     def validate(self, axis: int = 1) -> None:

@@ -20,11 +20,6 @@ _ROW_IDS = "row_ids"
 
 def load_npy(path: Path) -> NDArray[Any]:
     """Return the array of a .npy file as a read-only memory-map."""
-    with path.open("rb") as file:
-        shape = _header_shape(file)
-    if 0 in shape:  # there is nothing to map
-        empty: NDArray[Any] = np.load(path, allow_pickle=False)
-        return empty
     array: NDArray[Any] = np.load(path, mmap_mode="r", allow_pickle=False)
     return array
 

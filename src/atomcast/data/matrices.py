@@ -102,9 +102,9 @@ def ready(block: Matrix) -> Matrix:
     """
     dtype = _float_type(block.dtype)
     if not sparse.issparse(block):
-        return block if block.dtype == dtype and block.dtype.isnative else block.astype(dtype)
+        return block if block.dtype == dtype else block.astype(dtype)
     axis = 1 if block.format == "csc" else 0
-    if block.dtype != dtype or not block.dtype.isnative:
+    if block.dtype != dtype:
         values = block.data.astype(dtype)
         block = _like(block, values, block.indices, block.indptr, block.shape[axis], axis)
     if not block.has_canonical_format:

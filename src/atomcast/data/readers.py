@@ -122,7 +122,7 @@ def readable(path: Path, title: str) -> Iterator[None]:
         raise FileNotFoundError(f"there is no file {path}: check its name and folder")
     try:
         yield
-    except (ImportError, MemoryError, PermissionError):
+    except PermissionError:
         raise
     except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
         raise ValueError(f"{path} cannot be read as a {title} file: {error}") from error

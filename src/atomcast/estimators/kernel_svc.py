@@ -24,7 +24,7 @@ from atomcast.kernels.active_set import SupportVectors
 from atomcast.kernels.functions import Gamma, KernelSpec
 from atomcast.kernels.gram import kernel_block
 from atomcast.kernels.labels import Codes, LabelCode, one_against_rest
-from atomcast.kernels.problem import kernel_problem
+from atomcast.kernels.problem import USUAL_N, kernel_problem
 from atomcast.result import Result
 from atomcast.solver import Solver, as_solver
 
@@ -157,14 +157,14 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         shards, y, cluster = self._inputs(X, y)
         labels = self._encode(y, classes, shards)
         code = LabelCode(len(self.classes_), self.C * self._class_weights(y, shards))
-        known = {} if shards.kind == "mine" else {"n": shards.count(axis=0)}
         make = partial(
             kernel_problem,
             spec=spec,
             labels=labels,
             solver=solver,
             cache_bytes=self.cache_bytes,
-            **known,
+            # With Shards.mine nobody knows how many examples there are in all.
+            n=USUAL_N if shards.kind == "mine" else shards.count(axis=0),
         )
         check_choice("multi_class", self.multi_class, ("direct", "one-vs-rest"))
         if self.multi_class == "one-vs-rest" and code.classes > 2:

@@ -7,6 +7,7 @@ from typing import Any, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy import sparse
 from sklearn.model_selection import check_cv
 
 from atomcast.data.shards import Shard, Shards
@@ -106,6 +107,8 @@ def rows_of(shards: Shards, rows: NDArray[np.int64]) -> Shards:
     """The same shards with only some of their rows."""
     if shards.matrix is not None:
         matrix = shards.matrix
+        if sparse.issparse(matrix):  # not every layout gives out rows
+            matrix = matrix.tocsr()
         return Shards.split(matrix[rows], shards.nodes, names=shards.names)
     return ShardsOfRows(shards, rows)
 

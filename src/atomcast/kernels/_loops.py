@@ -11,6 +11,7 @@ import math
 from typing import Any
 
 import numpy as np
+from llvmlite import ir  # type: ignore[import-untyped]
 from numba import njit, types
 from numba import uint64 as uint64_type
 from numba.extending import intrinsic
@@ -29,7 +30,19 @@ def _popcount(typing_context: Any, word: Any) -> Any:
     return types.uint64(types.uint64), codegen
 
 
+def _power_of_two(typing_context: Any, shifted: Any) -> Any:
+    """2^k for a number that was rounded to k by adding ROUND, which leaves k in its low bits."""
+
+    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        whole, real = ir.IntType(64), ir.DoubleType()
+        biased = builder.add(builder.bitcast(args[0], whole), ir.Constant(whole, 1023))
+        return builder.bitcast(builder.shl(biased, ir.Constant(whole, 52)), real)
+
+    return types.float64(types.float64), codegen
+
+
 popcount: Any = intrinsic(_popcount)
+power_of_two: Any = intrinsic(_power_of_two)
 uint64: Any = uint64_type
 
 
@@ -42,9 +55,7 @@ C12, C11, C10, C9, C8, C7, C6, C5, C4, C3, C2, C1, C0 = SERIES
 
 
 @njit(cache=True, nogil=True)
-def one_plus_exp(
-    factor: Any, values: Any, powers: Any, power_bits: Any
-) -> None:  # pragma: no cover - compiled
+def one_plus_exp(factor: Any, values: Any) -> None:  # pragma: no cover - compiled
     """Turn values v into 1 + exp(factor v), where factor v <= 0; exact to rounding, and at 0."""
     for i in range(uint64(len(values))):
         x = max(factor * values[i], -700.0)
@@ -53,12 +64,7 @@ def one_plus_exp(
         r = (x - k * LOG2_HIGH) - k * LOG2_LOW
         p = ((((C12 * r + C11) * r + C10) * r + C9) * r + C8) * r + C7
         p = (((((((p * r + C6) * r + C5) * r + C4) * r + C3) * r + C2) * r + C1) * r) + C0
-        powers[i] = shifted
-        values[i] = p
-    for i in range(uint64(len(values))):
-        power_bits[i] = (power_bits[i] + 1023) << 52
-    for i in range(uint64(len(values))):
-        values[i] = 1.0 + values[i] * powers[i]
+        values[i] = 1.0 + p * power_of_two(shifted)
 
 
 @njit(cache=True, nogil=True, fastmath=REORDER)
@@ -67,8 +73,7 @@ def add_rbf(
 ) -> None:  # pragma: no cover - compiled
     """total_i = scale total_i + sum_j factors[j, code_i] (exp(-gamma ||x_i - z_j||^2) + 1)."""
     n, d, m = uint64(X.shape[0]), uint64(X.shape[1]), uint64(Z.shape[0])
-    values, powers = np.zeros(BLOCK), np.zeros(BLOCK)
-    power_bits = powers.view(np.int64)
+    values = np.zeros(BLOCK)
     block = uint64(BLOCK)
     for b in range(uint64((n + block - uint64(1)) // block)):
         start = uint64(b * block)
@@ -82,7 +87,7 @@ def add_rbf(
                     difference = x[f] - z[f]
                     s += difference * difference
                 values[i] = s
-            one_plus_exp(-gamma, values, powers, power_bits)
+            one_plus_exp(-gamma, values)
             keep = scale if j == 0 else 1.0
             for i in range(size):
                 k = start + i
@@ -113,8 +118,7 @@ def add_exp(
     total: Any,
 ) -> None:  # pragma: no cover - compiled
     """total_i = scale total_i + factors[code_i] (exp(-gamma distance_i^2) + 1), clears products."""
-    values, powers = np.zeros(BLOCK), np.zeros(BLOCK)
-    power_bits = powers.view(np.int64)
+    values = np.zeros(BLOCK)
     n, block = uint64(len(total)), uint64(BLOCK)
     for b in range(uint64((n + block - uint64(1)) // block)):
         start = uint64(b * block)
@@ -122,7 +126,7 @@ def add_exp(
         for i in range(size):
             values[i] = max(norms[start + i] + norm - 2.0 * products[start + i], 0.0)
             products[start + i] = 0.0
-        one_plus_exp(-gamma, values, powers, power_bits)
+        one_plus_exp(-gamma, values)
         for i in range(size):
             k = start + i
             total[k] = scale * total[k] + factors[codes[k]] * values[i]

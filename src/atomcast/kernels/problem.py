@@ -12,11 +12,13 @@ from atomcast.domains import Simplex
 from atomcast.kernels.active_set import KernelActiveSet
 from atomcast.kernels.functions import KernelSpec
 from atomcast.kernels.labels import LabelCode
-from atomcast.problem import Batches, Problem
+from atomcast.problem import Batches, BoundedBatches, Problem
 from atomcast.solver import Solver
 
 #: Points from which gamma is estimated, and with which the corrective step starts.
 SAMPLE = 128
+#: The number of examples that batches are made for where nobody knows it.
+USUAL_N = 4096
 #: Gaps down to this can be certified with kernel values kept in single precision.
 SINGLE_PRECISION_TOL = 1e-3
 
@@ -29,7 +31,7 @@ def batches(n: int, code: LabelCode) -> Batches:
     tomorrow. Bounds in proportion to n keep the number of rounds the same for all sizes.
     """
     share = min(max(1.0 / float(code.costs.mean()), 0.06), 1.0)
-    return Batches(share, smallest=max(n // 64, 16), largest=min(max(n // 16, 64), 2048))
+    return BoundedBatches(share, smallest=max(n // 64, 16), largest=min(max(n // 16, 64), 2048))
 
 
 def kernel_problem(
@@ -38,7 +40,7 @@ def kernel_problem(
     labels: LocalLabels,
     solver: Solver,
     cache_bytes: int,
-    n: int = 4096,
+    n: int = USUAL_N,
     one_class: int | None = None,
 ) -> Problem:
     """Minimise alpha' K~ alpha over the simplex, where the rows of the data are the points.

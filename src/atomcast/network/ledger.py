@@ -2,33 +2,22 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-Kind = Literal["proposal", "partial sum", "index", "atom", "control"]
-KINDS: tuple[Kind, ...] = ("proposal", "partial sum", "index", "atom", "control")
-Counts = NDArray[np.int64]
+from atomcast.network.wave import KINDS, Count, Counts, Kind, Part, Wave
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
+
+__all__ = ["COORDINATOR", "KINDS", "Count", "Counts", "Disclosure", "Kind", "Ledger", "Wave"]
 
 #: The name of the node that a star's coordinator has in the ledger.
 COORDINATOR = -1
-
-
-@dataclass(frozen=True)
-class Count:
-    """An amount of traffic: real values, bytes on the wire, messages."""
-
-    values: int = 0
-    bytes: int = 0
-    messages: int = 0
-
-    def __add__(self, other: Count) -> Count:
-        return Count(
-            self.values + other.values, self.bytes + other.bytes, self.messages + other.messages
-        )
 
 
 @dataclass(frozen=True)
@@ -42,114 +31,197 @@ class Disclosure:
     values: int
 
 
-@dataclass(frozen=True)
-class Wave:
-    """Messages of one kind that cross their edges at the same time.
+@dataclass
+class Duration:
+    """How long a round took: hops that had to follow each other, and simulated seconds."""
 
-    Parameters
-    ----------
-    source, target : arrays of shape (m,)
-        The nodes at the two ends of each message's edge.
-    values, bytes : arrays of shape (m,)
-        Its size; arrays of one element where all messages are equal.
-    """
-
-    round: int
-    kind: Kind
-    source: Counts
-    target: Counts
-    values: Counts
-    bytes: Counts
-
-    @property
-    def total(self) -> Count:
-        """The traffic of the whole wave."""
-        m = len(self.source)
-        repeat = m if len(self.values) == 1 else 1
-        return Count(int(self.values.sum()) * repeat, int(self.bytes.sum()) * repeat, m)
+    hops: int = 0
+    seconds: float = 0.0
 
 
 class Ledger:
-    """An account of all communication, kept message by message as it is delivered."""
+    """An account of all communication, kept message by message as it is delivered.
+
+    Parameters
+    ----------
+    nodes : int
+        How many nodes there are.
+
+    Attributes
+    ----------
+    disclosures : list of Disclosure
+        Every atom that left its node, in order.
+    edges : array of shape (M, 2) or None
+        The edges of the network, where it has told them; -1 is the coordinator of a star.
+    labels : sequence or None
+        What the user calls the nodes, where it is not 0, 1, 2, ...
+    """
 
     def __init__(self, nodes: int) -> None:
         self.nodes = nodes
         self.round = 0
         self.disclosures: list[Disclosure] = []
+        self.edges: Counts | None = None
+        self.labels: list[Any] | None = None
         self._waves: list[Wave] = []
-        self._total = Count()
+        self._kinds = dict.fromkeys(KINDS, Count())
+        self._durations: list[Duration] = []
+        self._seconds = 0.0
 
     # -- totals -----------------------------------------------------------------------------
 
     @property
+    def total(self) -> Count:
+        """All traffic."""
+        return sum(self._kinds.values(), Count())
+
+    @property
     def values(self) -> int:
         """Real values sent, summed over every edge crossed (the paper's measure)."""
-        return self._total.values
+        return self.total.values
 
     @property
     def bytes(self) -> int:
         """Bytes sent, summed over every edge crossed."""
-        return self._total.bytes
+        return self.total.bytes
 
     @property
     def messages(self) -> int:
         """Messages delivered, each hop counting as one."""
-        return self._total.messages
+        return self.total.messages
 
     @property
     def atoms_sent(self) -> int:
         """How many times an atom was broadcast by its owner."""
         return len(self.disclosures)
 
+    @property
+    def hops(self) -> int:
+        """Hops that had to follow each other, of all rounds together."""
+        return sum(self.hops_by_round())
+
+    @property
+    def seconds(self) -> float:
+        """Simulated time on the network; 0.0 unless latencies or bandwidths are given."""
+        return self._seconds
+
     # -- breakdowns -------------------------------------------------------------------------
 
-    def by_kind(self) -> dict[Kind, Count]:
-        """The traffic of each kind of message."""
-        totals: dict[Kind, Count] = {kind: Count() for kind in KINDS}
-        for wave in self._waves:
-            totals[wave.kind] += wave.total
+    def by_kind(self, round: int | None = None) -> dict[Kind, Count]:
+        """The traffic of each kind; a message of several kinds counts once, under its first."""
+        if round is None:
+            return dict(self._kinds)
+        totals: dict[Kind, Count] = dict.fromkeys(KINDS, Count())
+        for wave in self._chosen(round):
+            for kind in wave.parts:
+                totals[kind] += wave.count(kind)
         return totals
 
     def by_round(self) -> list[Count]:
-        """The traffic of each round."""
+        """The traffic of each round; what was said before the first round counts to round 0."""
         totals = [Count()] * (1 + max((wave.round for wave in self._waves), default=-1))
         for wave in self._waves:
-            totals[wave.round] += wave.total
+            for kind in wave.parts:
+                totals[wave.round] += wave.count(kind)
         return totals
 
-    def by_node(self) -> dict[int, Count]:
+    def hops_by_round(self) -> list[int]:
+        """The hops of each round that had to follow each other."""
+        return [duration.hops for duration in self._durations]
+
+    def seconds_by_round(self) -> list[float]:
+        """The simulated time that each round took on the network."""
+        return [duration.seconds for duration in self._durations]
+
+    def by_node(self, kind: Kind | None = None, round: int | None = None) -> dict[int, Count]:
         """What each node sent, forwarding included; -1 is the coordinator of a star."""
-        return {
-            ends[0]: count
-            for ends, count in self._grouped([wave.source for wave in self._waves]).items()
-        }
+        sums = self._by_ends(kind, round, lambda wave: (wave.source, wave.source))
+        return {source: count for (source, _), count in sums.items()}
 
-    def by_edge(self) -> dict[tuple[int, int], Count]:
+    def by_edge(
+        self, kind: Kind | None = None, round: int | None = None
+    ) -> dict[tuple[int, int], Count]:
         """The traffic of each edge, both directions together; -1 is the coordinator."""
-        low = [np.minimum(wave.source, wave.target) for wave in self._waves]
-        high = [np.maximum(wave.source, wave.target) for wave in self._waves]
-        return {(ends[0], ends[1]): c for ends, c in self._grouped(low, high).items()}
+        return self._by_ends(
+            kind,
+            round,
+            lambda wave: (
+                np.minimum(wave.source, wave.target),
+                np.maximum(wave.source, wave.target),
+            ),
+        )
 
-    def _grouped(self, *ends: Sequence[Counts]) -> dict[tuple[int, ...], Count]:
-        """Sum all messages by the given ends, one list of arrays for each part of the key."""
-        if not self._waves:
-            return {}
-        keys = np.stack([np.concatenate(end) for end in ends])
-        unique, which = np.unique(keys, axis=1, return_inverse=True)
-        which = which.ravel()
-        sizes = [
-            np.concatenate(
-                [np.broadcast_to(getattr(wave, name), len(wave.source)) for wave in self._waves]
+    def by_link(
+        self, kind: Kind | None = None, round: int | None = None
+    ) -> dict[tuple[int, int], Count]:
+        """The traffic of each edge in each direction, as (source, target)."""
+        return self._by_ends(kind, round, lambda wave: (wave.source, wave.target))
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A row for each round, direction of an edge and kind that had traffic."""
+        import pandas
+
+        keys, amounts = ["round", "source", "target", "kind"], ["values", "bytes", "messages"]
+        tables = [
+            pandas.DataFrame(
+                {
+                    "round": wave.round,
+                    "source": wave.source,
+                    "target": wave.target,
+                    "kind": kind,
+                    "values": np.broadcast_to(part.values, len(wave.links)).astype(np.int64),
+                    "bytes": np.broadcast_to(part.bytes, len(wave.links)).astype(np.int64),
+                    "messages": int(kind == wave.main),
+                }
             )
-            for name in ("values", "bytes")
+            for wave in self._waves
+            for kind, part in wave.parts.items()
         ]
-        values, size = (np.bincount(which, column, unique.shape[1]) for column in sizes)
-        messages = np.bincount(which, minlength=unique.shape[1])
+        if not tables:
+            return pandas.DataFrame(columns=keys + amounts)
+        return pandas.concat(tables).groupby(keys, as_index=False)[amounts].sum()
+
+    def plot_network(self, weight: str = "values", ax: Axes | None = None) -> Axes:
+        """Draw the network with the traffic on its edges; returns the matplotlib axes.
+
+        Parameters
+        ----------
+        weight : {"values", "bytes", "messages"}
+            What the width and colour of an edge show.
+        ax : matplotlib axes, optional
+        """
+        from atomcast.report.network_plot import plot_network
+
+        return plot_network(self, weight=weight, ax=ax)
+
+    def _chosen(self, round: int | None) -> Iterable[Wave]:
+        return (wave for wave in self._waves if round is None or wave.round == round)
+
+    def _by_ends(
+        self, kind: Kind | None, round: int | None, ends_of: Any
+    ) -> dict[tuple[int, int], Count]:
+        """Sum messages by two numbers that `ends_of` gives for each message of a wave."""
+        width = self.nodes + 1  # numbers run from -1, the coordinator
+        sums: dict[int, Counts] = {}
+        keys, amounts = [], []
+        for wave in self._chosen(round):
+            parts = [p for k, p in wave.parts.items() if kind in (None, k)]
+            if not parts:
+                continue
+            low, high = ends_of(wave)
+            keys.append((low.astype(np.int64) + 1) * width + high + 1)
+            amount = np.zeros((3, len(low)), dtype=np.int64)
+            for part in parts:
+                amount[0] += part.values
+                amount[1] += part.bytes
+            amount[2] = kind in (None, wave.main)
+            amounts.append(amount)
+            if sum(len(key) for key in keys) > 1_000_000:  # bounds the memory of long runs
+                _add_up(sums, keys, amounts)
+                keys, amounts = [], []
+        _add_up(sums, keys, amounts)
         return {
-            tuple(int(end) for end in unique[:, k]): Count(
-                int(values[k]), int(size[k]), int(messages[k])
-            )
-            for k in range(unique.shape[1])
+            (key // width - 1, key % width - 1): Count(*sums[key].tolist()) for key in sorted(sums)
         }
 
     # -- writing ----------------------------------------------------------------------------
@@ -157,12 +229,40 @@ class Ledger:
     def record(
         self, kind: Kind, source: Counts, target: Counts, values: Counts, bytes: Counts
     ) -> None:
-        """Enter messages that were delivered; called by the network for every hop."""
-        if not len(source):
+        """Enter messages of one kind that were delivered at the same time."""
+        self.deliver((source, target), np.arange(len(source)), {kind: Part(values, bytes)})
+
+    def deliver(
+        self,
+        ends: tuple[Counts, Counts],
+        links: Counts,
+        parts: Mapping[Kind, Part],
+        now: float = 0.0,
+    ) -> None:
+        """Enter a wave of messages that were delivered; called by the network for every hop.
+
+        Parameters
+        ----------
+        ends : pair of arrays of shape (L,)
+            Source and target of every link; kept, not copied.
+        links : array of shape (m,)
+            The links that carried a message; kept, not copied.
+        parts : mapping from kind to Part
+            What they carried; the first kind is the one that the messages count under.
+        now : float
+            The simulated time at which the last of them arrived.
+        """
+        if not len(links):
             return
-        wave = Wave(self.round, kind, source, target, values, bytes)
+        wave = Wave(self.round, ends, links, parts)
         self._waves.append(wave)
-        self._total += wave.total
+        for kind in parts:
+            self._kinds[kind] += wave.count(kind)
+        while len(self._durations) <= self.round:
+            self._durations.append(Duration())
+        self._durations[self.round].hops += 1
+        self._durations[self.round].seconds += max(now - self._seconds, 0.0)
+        self._seconds = max(now, self._seconds)
 
     def disclose(self, node: int, atom: int, name: str, values: int) -> None:
         """Enter an atom that left its node."""
@@ -173,3 +273,15 @@ class Ledger:
             f"Ledger({self.atoms_sent} atoms sent, {self.values:,} values, "
             f"{self.bytes:,} bytes, {self.messages:,} messages)"
         )
+
+
+def _add_up(sums: dict[int, Counts], keys: list[Counts], amounts: list[Counts]) -> None:
+    """Add the amounts of each key to its sum."""
+    if not keys:
+        return
+    unique, which = np.unique(np.concatenate(keys), return_inverse=True)
+    amount = np.concatenate(amounts, axis=1)
+    # Sums of float64 are exact up to 2^53.
+    totals = [np.bincount(which, column, len(unique)).astype(np.int64) for column in amount]
+    for key, total in zip(unique.tolist(), np.stack(totals, axis=1), strict=True):
+        sums[key] = sums[key] + total if key in sums else total

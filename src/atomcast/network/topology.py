@@ -1,18 +1,24 @@
-"""The contract of a topology: carry proposals to an agreement, carry an atom to everybody.
+"""The contract of a topology: carry proposals to an agreement, carry atoms to everybody.
 
-A topology moves messages over its edges and enters every hop in the ledger. It knows nothing of
-the algorithm: proposals have a merit to be ranked by and numbers to be added up.
+A topology moves messages over its edges, wave by wave, and enters every hop in the ledger. It
+knows nothing of the algorithm: proposals have a merit to be ranked by and numbers to be added up.
+What a message costs is what it holds; no cost is computed by a formula.
 """
 
 from __future__ import annotations
 
 from typing import Protocol
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+from atomcast.network.flood import flood
 from atomcast.network.ledger import Ledger
+from atomcast.network.links import Links
+from atomcast.network.wave import NUMBER, Counts, Kind, Part, numbers
 from atomcast.protocol import Agreement, Proposals
 
-#: On the wire a number takes eight bytes: a float64 or an int64.
-NUMBER = 8
+__all__ = ["NUMBER", "Topology", "announce", "proposal_parts", "spread_atoms"]
 
 
 class Topology(Protocol):
@@ -20,10 +26,52 @@ class Topology(Protocol):
 
     nodes: int
 
+    def prepare(self, ledger: Ledger) -> None:
+        """Do what the nodes must do once before they can talk, such as agree on a tree."""
+        ...
+
     def agree(self, proposals: Proposals, count: int, ledger: Ledger) -> Agreement:
         """Let every node learn the best `count` proposals and the sum of the partial sums."""
         ...
 
-    def broadcast(self, source: int, values: int, size: int, ledger: Ledger) -> None:
-        """Carry an atom of `values` real numbers in `size` bytes from its owner to all nodes."""
+    def broadcast(
+        self, source: ArrayLike, values: ArrayLike, size: ArrayLike, ledger: Ledger
+    ) -> None:
+        """Carry atoms from their owners to all nodes, all of them at the same time.
+
+        Parameters
+        ----------
+        source, values, size : int, or arrays of shape (k,)
+            The owner of each atom, its real numbers, and its bytes.
+        """
         ...
+
+
+def proposal_parts(offered: Counts, partial: bool) -> dict[Kind, Part]:
+    """What a message with so many proposals carries: scores, their indices, and a partial sum.
+
+    A node with nothing to propose still says how good its best atom is: the gap needs that.
+    """
+    parts: dict[Kind, Part] = {"proposal": numbers(np.maximum(offered, 1))}
+    if np.any(offered):
+        parts["index"] = numbers(offered)
+    if partial:
+        parts["partial sum"] = numbers(1)
+    return parts
+
+
+def spread_atoms(
+    links: Links, source: ArrayLike, values: ArrayLike, size: ArrayLike, ledger: Ledger
+) -> None:
+    """Broadcast atoms by flooding; on a tree no atom crosses an edge twice."""
+    owner, amount, length = (np.atleast_1d(np.asarray(x)) for x in (source, values, size))
+    if not len(owner) or not len(links.source):
+        return
+    for used, (carried, bytes_carried) in flood(links, owner, np.stack((amount, length))):
+        links.carry(used, {"atom": Part(carried, bytes_carried)}, ledger)
+
+
+def announce(links: Links, ledger: Ledger, labels: list[object] | None = None) -> None:
+    """Tell the ledger what the network looks like."""
+    ledger.edges = links.edges
+    ledger.labels = labels

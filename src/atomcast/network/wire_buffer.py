@@ -28,7 +28,7 @@ __all__ = [
     "varint_sizes",
 ]
 
-Buffer = bytes | bytearray | memoryview | NDArray[Any]
+Buffer = bytes | memoryview
 
 UNFOLD_LIMIT = 2**22
 """How many numbers may come out of fewer bits than one each.
@@ -110,7 +110,7 @@ def varint_sizes(numbers: NDArray[Any], largest: int) -> NDArray[np.int64]:
     return sizes
 
 
-def pack_varints(numbers: NDArray[Any], largest: int) -> NDArray[np.uint8]:
+def pack_varints(numbers: NDArray[Any], largest: int) -> memoryview:
     """Write many numbers as LEB128, one after the other."""
     sizes = varint_sizes(numbers, largest)
     ends = np.cumsum(sizes)
@@ -121,7 +121,7 @@ def pack_varints(numbers: NDArray[Any], largest: int) -> NDArray[np.uint8]:
         septets = (numbers[longer] >> 7 * place) & 0x7F
         continues = (sizes[longer] > place + 1).astype(np.uint8) << 7
         out[starts[longer] + place] = septets.astype(np.uint8) | continues
-    return out
+    return out.data
 
 
 def unpack_varints(data: memoryview, count: int) -> NDArray[np.int64]:
@@ -148,18 +148,18 @@ def _container(width: int) -> np.dtype[np.unsignedinteger[Any]]:
     return _CONTAINERS[(width - 1) >> 3]
 
 
-def pack_bits(numbers: NDArray[Any], width: int) -> NDArray[np.uint8]:
+def pack_bits(numbers: NDArray[Any], width: int) -> memoryview:
     """Write the low `width` bits of each number, low bit first, without gaps."""
     container = _container(width)
     contained = numbers.astype(container)
     if width == 1:
-        return np.packbits(contained & 1, bitorder="little")
+        return np.packbits(contained & 1, bitorder="little").data
     octets = contained.view(np.uint8)
     if width == 8 * container.itemsize:
-        return octets
+        return octets.data
     octets = octets.reshape(-1, container.itemsize)
     bits = np.unpackbits(octets, axis=1, count=width, bitorder="little")
-    return np.packbits(bits, bitorder="little")
+    return np.packbits(bits, bitorder="little").data
 
 
 def unpack_bits(data: memoryview, count: int, width: int) -> NDArray[np.int64]:

@@ -79,15 +79,15 @@ class IndexPlan:
             return []
         if self.code is GapCode.VARINT:
             return [pack_varints(self.gaps, self.largest)]
-        low = [pack_bits(self.gaps, self.width)] if self.width else []
+        low: list[Buffer] = [pack_bits(self.gaps, self.width)] if self.width else []
         if self.code is GapCode.FIXED:
-            return [*low]
+            return low
         high = self.gaps >> self.width
         high += 1
         ends = high.cumsum()
         unary = np.zeros(int(ends[-1]) + 1, dtype=bool)
         unary[ends] = True
-        return [*low, np.packbits(unary[1:], bitorder="little")]
+        return [*low, np.packbits(unary[1:], bitorder="little").data]
 
 
 def plan_indices(indices: Integers, d: int) -> IndexPlan:

@@ -94,11 +94,12 @@ class ValuePlan:
     def parts(self) -> list[Buffer]:
         """The bytes to send."""
         if self.palette is None:
-            return [_store(self.values, self.type, self.exponent)]
+            return [_store(self.values, self.type, self.exponent).data]
         k = self.palette.size
-        head = [bytes((k - 1,)), _store(self.palette, self.type, self.exponent)]
+        stored = _store(self.palette, self.type, self.exponent)
+        head: list[Buffer] = [bytes((k - 1,)), stored.data]
         if k == 1:
-            return [*head]
+            return head
         known, sent = bit_patterns(self.palette), bit_patterns(self.values)
         places = sent == known[1] if k == 2 else np.searchsorted(known, sent)
         return [*head, pack_bits(places, (k - 1).bit_length())]
@@ -198,7 +199,8 @@ def _restore(
     if number_type == NumberType.BFLOAT16:
         return (stored.astype(np.uint32) << 16).view(np.float32).astype(dtype, copy=False)
     if exponent and number_type >= NumberType.INT8:
-        return (stored / _POWERS[exponent]).astype(dtype, copy=False)
+        quotients: Floats = np.divide(stored, _POWERS[exponent], dtype=np.float64)
+        return quotients.astype(dtype, copy=False)
     return stored.astype(dtype)
 
 

@@ -22,6 +22,8 @@ class Step(Protocol):
     name: ClassVar[str]
     #: True if the rule keeps a Gram matrix, and so needs an objective with constant curvature.
     needs_quadratic: ClassVar[bool]
+    #: After so many rounds with no new atom and no progress, only rounding is left.
+    patience: ClassVar[float]
 
     def request(self, replica: Replica) -> Request:
         """What the nodes are asked to propose in this round."""
@@ -40,6 +42,7 @@ class SingleAtomStep:
     """What the rules that take one atom a round have in common."""
 
     needs_quadratic: ClassVar[bool] = False
+    patience: ClassVar[float] = 100
     #: Algorithm 3 sends partial sums S_i; rules that know the whole active set need none.
     partial_sums: ClassVar[bool] = False
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, ClassVar
 
 from atomcast.protocol import Agreement
@@ -15,6 +16,7 @@ class Classic(SingleAtomStep):
     """The step size 2/(k+2) of Algorithm 3, partial sums and all."""
 
     name: ClassVar[str] = "classic"
+    patience: ClassVar[float] = math.inf  # its gap rises and falls, and its steps never end
     partial_sums: ClassVar[bool] = True
 
     def advance(self, replica: Replica, agreement: Agreement) -> None:
@@ -29,6 +31,7 @@ class LineSearch(SingleAtomStep):
     """Algorithm 3 with the best step size along the same direction."""
 
     name: ClassVar[str] = "line-search"
+    patience: ClassVar[float] = math.inf
     partial_sums: ClassVar[bool] = True
 
     def advance(self, replica: Replica, agreement: Agreement) -> None:

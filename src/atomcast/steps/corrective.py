@@ -11,6 +11,10 @@ from atomcast.protocol import Agreement, Request
 if TYPE_CHECKING:
     from atomcast.replica import Replica
 
+#: Where one round had violators to spare, those of the next that violate less than this share of
+#: what its last winner did need not be proposed: they would hardly win.
+KEPT = 1 / 3
+
 
 class Corrective:
     """Re-optimise over the whole active set, which costs no communication.
@@ -27,24 +31,27 @@ class Corrective:
 
     name: ClassVar[str] = "corrective"
     needs_quadratic: ClassVar[bool] = True
+    patience: ClassVar[float] = 2
 
     def __init__(self, atoms_per_round: int | Literal["auto"] = "auto") -> None:
         self.atoms_per_round = atoms_per_round
+        self._last_violation = 0.0
         self.inner: InnerSolvers | None = None
 
-    def _batch(self, replica: Replica) -> int:
+    def _batch(self, replica: Replica, known: int) -> int:
         if self.atoms_per_round == "auto":
-            return replica.problem.batches.size(len(replica.active))
+            return replica.problem.batches.size(known)
         return int(self.atoms_per_round)
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
-        count = self._batch(replica)
+        count = self._batch(replica, len(replica.active))
         if not replica.feasible:
             return Request(count=count, known_too=False)
         # Below this merit an atom's share of the gap is within the tolerance: it is not needed.
-        threshold = (replica.target - replica.active.inner()) / replica.domain.scale
-        return Request(count=count, threshold=threshold, known_too=False)
+        needed = replica.target / replica.domain.scale
+        level = _multiplier(replica) + max(needed, KEPT * self._last_violation)
+        return Request(count=count, threshold=level, known_too=False)
 
     def wanted(self, replica: Replica, agreement: Agreement) -> Agreement:
         """All winners."""
@@ -52,7 +59,21 @@ class Corrective:
 
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """Minimise over the hull of all known atoms."""
+        self._last_violation = 0.0
+        before = len(replica.active) - len(agreement.id)
+        full = len(agreement.id) and len(agreement.id) == self._batch(replica, before)
+        if full and replica.feasible:
+            merit = replica.domain.merit(agreement.score)
+            self._last_violation = max(float(merit.min()) - _multiplier(replica), 0.0)
+        if not len(replica.active):
+            return  # the gap is above the tolerance by rounding alone: no atom violates anything
         if self.inner is None:
             self.inner = InnerSolvers(replica.domain)
         gap = duality_gap(replica.domain, replica.active.inner(), agreement.best)
-        self.inner.minimise(replica.active, replica.target, gap)
+        left = replica.domain.scale * self._last_violation
+        self.inner.minimise(replica.active, replica.target, gap, left)
+
+
+def _multiplier(replica: Replica) -> float:
+    """The merit that every atom of the solution has at the optimum over the known atoms."""
+    return -replica.active.inner() / replica.domain.scale

@@ -1,0 +1,86 @@
+"""The command line. What a command needs is imported when it runs, so that --help is quick."""
+
+from __future__ import annotations
+
+import importlib
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+from typer.core import TyperGroup
+
+from atomcast.commands.demo import demo
+from atomcast.commands.fit import fit_app
+from atomcast.commands.inspect import inspect
+from atomcast.commands.predict import predict
+
+
+class InOrder(TyperGroup):
+    """Commands in the order of use; typer would list groups, such as fit, after the others."""
+
+    def list_commands(self, ctx: Any) -> list[str]:
+        """The names of the commands."""
+        order = {name: k for k, name in enumerate(("demo", "fit", "predict", "inspect"))}
+        return sorted(super().list_commands(ctx), key=lambda name: order.get(name, len(order)))
+
+
+# Tracebacks with local variables would print the user's data.
+app = typer.Typer(
+    name="atomcast",
+    cls=InOrder,
+    help="Fit sparse models whose atoms are spread over a network, sending only what they need.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+    context_settings={"help_option_names": ["-h", "--help"]},
+)
+app.command()(demo)
+app.add_typer(fit_app, name="fit")
+app.command()(predict)
+app.command()(inspect)
+
+
+def _print_version(wanted: bool) -> None:
+    if wanted:
+        from atomcast import __version__
+
+        typer.echo(f"atomcast {__version__}")
+        raise typer.Exit
+
+
+@app.callback()
+def _options(
+    version: Annotated[
+        bool,
+        typer.Option(
+            "--version", callback=_print_version, is_eager=True, help="Print the version."
+        ),
+    ] = False,
+) -> None:
+    pass
+
+
+def reproduce(context: typer.Context) -> None:
+    """Reproduce a figure or a claim of the paper (reproduce --help lists them)."""
+    experiments = importlib.import_module("atomcast.experiments.commands").app
+    experiments(args=context.args, prog_name="atomcast reproduce")
+
+
+def add_experiments(to: typer.Typer) -> None:
+    """Hand everything after `reproduce` on to the experiments, which are imported only then."""
+    unread = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
+    to.command(context_settings=unread)(reproduce)
+
+
+if (Path(__file__).parent / "experiments" / "commands.py").exists():
+    add_experiments(app)
+
+
+def main() -> None:
+    """Run the command line."""
+    app(prog_name="atomcast")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,253 @@
+"""`atomcast fit ESTIMATOR PART...`: one command for every estimator, made from its options."""
+
+from __future__ import annotations
+
+import inspect
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Annotated, Any
+
+import typer
+
+from atomcast.commands.engines import ENGINES
+from atomcast.commands.errors import Debug, clear_errors
+from atomcast.commands.estimators import ESTIMATORS, Recipe
+
+fit_app = typer.Typer(
+    help="Fit a model to data in files, one for each node.",
+    no_args_is_help=True,
+    rich_markup_mode=None,
+)
+
+#: The steps, as `atomcast.steps.STEPS` has them; named here so that --help needs no NumPy.
+STEP_NAMES = ("classic", "line-search", "away", "pairwise", "blended-pairwise", "corrective")
+
+Parts = Annotated[
+    list[Path],
+    typer.Argument(
+        metavar="PART",
+        help="A file for each node, or a single file that is cut up among --nodes: .npy, .npz, "
+        ".parquet, .csv, or svmlight (.svm, .libsvm, .txt), the texts also with .gz.",
+        show_default=False,
+    ),
+]
+Target = Annotated[
+    str,
+    typer.Option(
+        "--target", "-y", metavar="FILE", help="The target: a vector, or a table's FILE:COLUMN."
+    ),
+]
+Nodes = Annotated[
+    int | None,
+    typer.Option(help="How many nodes; by default one for each file.", show_default=False),
+]
+Network = Annotated[
+    str,
+    typer.Option(
+        "--topology",
+        metavar="NETWORK",
+        help="How local nodes are connected: star, tree, complete, or a file with a graph "
+        "(GraphML, or an edge list).",
+    ),
+]
+Broadcast = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOW",
+        help="How things get to everybody. Star and tree: improved or plain; graph: "
+        "spanning-tree or flooding. The first of each is the default.",
+        show_default=False,
+    ),
+]
+Engine = Annotated[str, typer.Option(help=f"Where the nodes run: {', '.join(ENGINES)}.")]
+StepName = Annotated[
+    str, typer.Option("--step", metavar="STEP", help=f"One of {', '.join(STEP_NAMES)}.")
+]
+Tolerance = Annotated[float, typer.Option(help="The relative duality gap at which to stop.")]
+MaxRounds = Annotated[int, typer.Option(help="Rounds after which to stop anyway.")]
+TimeLimitSeconds = Annotated[
+    float | None,
+    typer.Option("--time-limit", metavar="SECONDS", help="Stop after so long.", show_default=False),
+]
+RowIds = Annotated[
+    str | None,
+    typer.Option(
+        metavar="COLUMN",
+        help="The column of row ids, by which parts are checked to agree; default: row_id.",
+        show_default=False,
+    ),
+]
+Columns = Annotated[
+    int | None,
+    typer.Option(
+        "--n-features",
+        metavar="COUNT",
+        help="Columns of each svmlight file, which does not say it itself.",
+        show_default=False,
+    ),
+]
+Out = Annotated[
+    Path | None,
+    typer.Option(
+        "--out", "-o", metavar="FILE", help="Save the model (.safetensors).", show_default=False
+    ),
+]
+TraceFile = Annotated[
+    Path | None,
+    typer.Option("--trace", metavar="FILE", help="Save a row a round (.csv).", show_default=False),
+]
+Plot = Annotated[
+    Path | None,
+    typer.Option(
+        "--plot",
+        metavar="FILE",
+        help="Draw the network with the traffic on its edges (.png, .svg or .pdf).",
+        show_default=False,
+    ),
+]
+AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
+Talk = Annotated[
+    bool | None,
+    typer.Option(
+        "--verbose/--quiet",
+        help="Show the progress always, or print nothing; by default, the progress is shown on a "
+        "terminal and the outcome everywhere.",
+        show_default=False,
+    ),
+]
+
+
+def run_fit(
+    recipe: Recipe,
+    make: Callable[[], Any],
+    parts: Parts,
+    target: Target,
+    nodes: Nodes = None,
+    engine: Engine = "local",
+    topology: Network = "star",
+    broadcast: Broadcast = None,
+    step: StepName = "corrective",
+    tol: Tolerance = 1e-4,
+    max_rounds: MaxRounds = 10_000,
+    time_limit: TimeLimitSeconds = None,
+    row_ids: RowIds = None,
+    columns: Columns = None,
+    out: Out = None,
+    trace: TraceFile = None,
+    plot: Plot = None,
+    as_json: AsJson = False,
+    talk: Talk = None,
+    debug: Debug = False,
+) -> None:
+    """Fit what `make` returns; the parameters from `parts` on are the options of every command."""
+    with clear_errors(debug):
+        from atomcast._checks import check_choice
+        from atomcast.commands.inputs import check_output, check_rows, read_features, read_target
+        from atomcast.model_file import save_model
+
+        check_output("--out", out)
+        check_output("--trace", trace)
+        check_output("--plot", plot, (".png", ".svg", ".pdf"))
+        engine = check_choice("--engine", engine, tuple(ENGINES))
+        estimator = make()
+        solver = _solver(step, tol, max_rounds, time_limit, talk)
+        y = read_target(target, recipe.numeric_target)
+        shards = read_features(parts, nodes, target, row_ids=row_ids, n_features=columns)
+        check_rows(shards, y, target, recipe.axis)
+        cluster = _cluster(engine, shards.nodes, topology, broadcast)
+        estimator.set_params(cluster=cluster, solver=solver)
+        start = time.perf_counter()
+        estimator.fit(shards, y)
+        seconds = time.perf_counter() - start
+        if out is not None:
+            save_model(estimator, out)
+        if trace is not None:
+            estimator.result_.trace.to_csv(trace)
+        if plot is not None:
+            estimator.result_.ledger.plot_network().figure.savefig(plot, dpi=150)
+        if talk is not False:
+            files = {"model": out, "trace": trace, "plot": plot}
+            _report(estimator, len(y), seconds, files, as_json)
+
+
+def _cluster(engine: str, nodes: int, topology: str, broadcast: str | None) -> Any:
+    """The cluster of an engine; only local nodes can be connected as the user likes."""
+    if topology == "star" and broadcast is None:
+        return ENGINES[engine](nodes)
+    if engine != "local":
+        raise ValueError(f"--topology and --broadcast are for --engine local, not {engine}")
+    from atomcast import LocalCluster
+
+    return LocalCluster(nodes, topology, broadcast=broadcast)
+
+
+def _solver(
+    step: str, tol: float, max_rounds: int, time_limit: float | None, talk: bool | None
+) -> Any:
+    import sys
+
+    from atomcast import Solver, TimeLimit
+
+    return Solver(
+        step=step,
+        tol=tol,
+        max_rounds=max_rounds,
+        callbacks=() if time_limit is None else (TimeLimit(time_limit),),
+        verbose=sys.stderr.isatty() if talk is None else talk,
+    )
+
+
+def _report(
+    estimator: Any, rows: int, seconds: float, files: dict[str, Path | None], as_json: bool
+) -> None:
+    """Say what came out of the fit."""
+    from atomcast.report.summary import outcome, outcome_rows
+    from atomcast.report.tables import print_json, print_table
+    from atomcast.saving.certificate import certificate_of
+
+    summary = {
+        "estimator": type(estimator).__name__,
+        "rows": rows,
+        **outcome(certificate_of(estimator)),
+        "atoms": len(estimator.result_.atom_ids),
+        "atoms_available": estimator.result_.n,
+        "seconds": seconds,
+    }
+    if as_json:
+        print_json(summary | {key: str(path) if path else None for key, path in files.items()})
+        return
+    written = [(f"{key} saved as", str(path)) for key, path in files.items() if path]
+    print_table(f"{summary['estimator']}", None, [*outcome_rows(summary), *written])
+
+
+def _command(recipe: Recipe) -> Callable[..., None]:
+    """A command whose options are those of an estimator and those of every fit."""
+    own = inspect.signature(recipe.make, eval_str=True).parameters
+    shared = dict(inspect.signature(run_fit, eval_str=True).parameters)
+    del shared["recipe"], shared["make"]
+
+    def command(**options: Any) -> None:
+        make = partial(recipe.make, **{name: options.pop(name) for name in own})
+        run_fit(recipe, make, **options)
+
+    # The files first, then what is special, then what is the same everywhere.
+    parts, target = shared.pop("parts"), shared.pop("target")
+    parameters = [
+        parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
+        for parameter in (parts, target, *own.values(), *shared.values())
+    ]
+    command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}
+    command.__doc__ = recipe.make.__doc__
+    return command
+
+
+for _name, _recipe in ESTIMATORS.items():
+    fit_app.command(_name)(_command(_recipe))
+
+
+@fit_app.callback()
+def _group() -> None:
+    """Fit a model to data in files, one for each node."""

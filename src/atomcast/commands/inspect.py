@@ -1,0 +1,167 @@
+"""`atomcast inspect MODEL`: what a model file says of itself."""
+
+from __future__ import annotations
+
+from dataclasses import asdict
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+import typer
+
+from atomcast.commands.errors import Debug, clear_errors
+
+if TYPE_CHECKING:
+    from atomcast.saving.container import ModelFile
+
+#: Lines of a long table that are shown unless all are asked for.
+SHOWN = 10
+
+
+def inspect(
+    model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.")],
+    everything: Annotated[
+        bool, typer.Option("--all", help="Show all atoms and disclosures, not just the first.")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with everything.")] = False,
+    debug: Debug = False,
+) -> None:
+    """Show a saved model: its fit, its atoms, and who disclosed what."""
+    with clear_errors(debug):
+        from atomcast.model_file import making_sense
+        from atomcast.report.tables import print_json
+        from atomcast.saving.container import read_model_file
+
+        file = read_model_file(model)
+        with making_sense(str(model)):
+            content = described(file)
+        if as_json:
+            print_json(content)
+        else:
+            _print(content, None if everything else SHOWN)
+
+
+def described(file: ModelFile) -> dict[str, Any]:
+    """The content of a model file in plain values."""
+    import numpy as np
+
+    from atomcast.model_file import atoms_in, feature_names
+    from atomcast.report.summary import outcome
+    from atomcast.saving.certificate import certificate_in
+    from atomcast.saving.parameters import readable
+
+    certificate = certificate_in(file)
+    names = feature_names(file)
+    ids, weights = atoms_in(file)
+    size = np.abs(weights)
+    if size.ndim > 1:
+        size = size.max(axis=1)
+    order = np.lexsort((ids, -size))
+    known = {d.atom: d.name for d in certificate.disclosures}
+    atoms = [
+        {
+            "atom": int(ids[k]),
+            "name": names[ids[k]] if names is not None else known.get(int(ids[k]), ""),
+            "weight": weights[k].tolist(),
+        }
+        for k in order
+    ]
+    return {
+        "estimator": file.header["estimator"],
+        "written_by": f"atomcast {file.header.get('atomcast', '?')}",
+        "schema": file.header["schema"],
+        "parameters": {k: readable(v) for k, v in file.header["parameters"].items()},
+        "features": file.header["n_features_in"],
+        **outcome(certificate),
+        "atoms": atoms,
+        "communication": {kind: asdict(count) for kind, count in certificate.by_kind.items()},
+        "disclosures": [asdict(disclosure) for disclosure in certificate.disclosures],
+    }
+
+
+def _print(content: dict[str, Any], limit: int | None) -> None:
+    from atomcast.report.summary import outcome_rows
+    from atomcast.report.tables import print_table
+
+    title = f"{content['estimator']} ({content['written_by']})"
+    print_table(title, None, _parameter_rows(content["parameters"]), text_columns=(0, 1))
+    figures = {**content, "atoms": len(content["atoms"]), "atoms_available": content["features"]}
+    print_table("Fit", None, outcome_rows(figures))
+    _print_some(
+        "Atoms by weight",
+        ("atom", "name", "weight"),
+        [(str(a["atom"]), a["name"], _short(a["weight"])) for a in content["atoms"]],
+        limit,
+    )
+    if not content["disclosures"]:
+        print("No atom left its node.")
+        return
+    print_table(
+        "Communication",
+        ("kind", "messages", "values", "bytes"),
+        [
+            (kind, *(f"{count[unit]:,}" for unit in ("messages", "values", "bytes")))
+            for kind, count in content["communication"].items()
+        ],
+    )
+    _print_disclosures(content["disclosures"], limit)
+
+
+def _parameter_rows(parameters: dict[str, Any]) -> list[tuple[str, str]]:
+    """A row a parameter, and one for each parameter of a solver."""
+    rows = []
+    for name, value in parameters.items():
+        nested = value.items() if isinstance(value, dict) else [("", value)]
+        rows += [(f"{name}.{key}" if key else name, _short(item)) for key, item in nested]
+    return rows
+
+
+def _print_disclosures(disclosures: list[dict[str, Any]], limit: int | None) -> None:
+    """Who disclosed how much, and what: nothing else than these atoms left a node."""
+    nodes = sorted({d["node"] for d in disclosures})
+    sent = {node: [d for d in disclosures if d["node"] == node] for node in nodes}
+    _print_some(
+        "Atoms that left their node",
+        ("node", "atoms", "values"),
+        [
+            (str(node), f"{len(those):,}", f"{sum(d['values'] for d in those):,}")
+            for node, those in sent.items()
+        ],
+        limit,
+    )
+    _print_some(
+        "Disclosures",
+        ("round", "node", "atom", "name", "values"),
+        [
+            (str(d["round"]), str(d["node"]), str(d["atom"]), d["name"], f"{d['values']:,}")
+            for d in disclosures
+        ],
+        limit,
+    )
+
+
+def _print_some(
+    title: str, header: tuple[str, ...], rows: list[tuple[str, ...]], limit: int | None
+) -> None:
+    """A table of numbers and names, cut at `limit`; a column of names that are all empty goes."""
+    from atomcast.report.tables import print_table
+
+    if limit is not None and len(rows) > limit:
+        title += f" (the first {limit} of {len(rows):,}; --all shows all)"
+        rows = rows[:limit]
+    kept = [j for j, name in enumerate(header) if name != "name" or any(row[j] for row in rows)]
+    print_table(
+        title,
+        [header[j] for j in kept],
+        [[row[j] for j in kept] for row in rows],
+        text_columns=[place for place, j in enumerate(kept) if header[j] == "name"],
+    )
+
+
+def _short(value: Any) -> str:
+    if isinstance(value, float):
+        return f"{value:.6g}"
+    if isinstance(value, list):
+        return f"[{', '.join(map(_short, value))}]"
+    if isinstance(value, dict):
+        return ", ".join(f"{key}={_short(item)}" for key, item in value.items())
+    return str(value)

@@ -1,0 +1,1 @@
+"""One file for each claim or figure of the paper: run it, write its rows, draw its picture."""

@@ -1,0 +1,47 @@
+"""A complete graph: every node sends to every other directly, and nobody forwards."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from atomcast.network.ledger import Ledger
+from atomcast.network.links import Links
+from atomcast.network.topology import announce, proposal_parts
+from atomcast.network.wave import Counts, Part
+from atomcast.protocol import Agreement, Proposals, agree
+
+
+class Complete:
+    """N nodes, each connected to all others; what one says takes N - 1 messages and one hop."""
+
+    def __init__(self, nodes: int, latency: float = 0.0, bandwidth: float = np.inf) -> None:
+        self.nodes = nodes
+        self.links = Links(nodes, np.stack(np.triu_indices(nodes, 1), axis=1), latency, bandwidth)
+        self._every = np.arange(len(self.links.source))
+
+    def prepare(self, ledger: Ledger) -> None:
+        """Nothing to do."""
+        announce(self.links, ledger)
+
+    def agree(self, proposals: Proposals, count: int, ledger: Ledger) -> Agreement:
+        """Every node tells all others what it proposes; each then finds the winners by itself."""
+        offered = proposals.per_node[self.links.source]
+        parts = proposal_parts(offered, proposals.partial is not None)
+        self.links.carry(self._every, parts, ledger)
+        return agree(proposals, count)
+
+    def broadcast(
+        self, source: ArrayLike, values: ArrayLike, size: ArrayLike, ledger: Ledger
+    ) -> None:
+        """From each owner to all others, its atoms in one message."""
+        owner, which = np.unique(np.atleast_1d(source), return_inverse=True)
+        into, _ = self.links.into(owner)
+        used = self.links.reverse[into]
+
+        def of_sender(amount: ArrayLike) -> Counts:
+            sums = np.zeros(len(owner), dtype=np.int64)
+            np.add.at(sums, which, np.atleast_1d(np.asarray(amount)))
+            return np.repeat(sums, self.nodes - 1)
+
+        self.links.carry(used, {"atom": Part(of_sender(values), of_sender(size))}, ledger)

@@ -1,0 +1,117 @@
+"""Traffic as it is counted: messages that cross their edges at the same time, and sums of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Literal
+
+import numpy as np
+from numpy.typing import NDArray
+
+Kind = Literal["proposal", "partial sum", "index", "atom", "control"]
+KINDS: tuple[Kind, ...] = ("proposal", "partial sum", "index", "atom", "control")
+Counts = NDArray[np.int64]
+
+#: On the wire a number takes eight bytes: a float64 or an int64.
+NUMBER = 8
+
+
+@dataclass(frozen=True)
+class Count:
+    """An amount of traffic: real values, bytes on the wire, messages."""
+
+    values: int = 0
+    bytes: int = 0
+    messages: int = 0
+
+    def __add__(self, other: Count) -> Count:
+        return Count(
+            self.values + other.values, self.bytes + other.bytes, self.messages + other.messages
+        )
+
+
+class Part:
+    """What the messages of a wave carry of one kind.
+
+    Parameters
+    ----------
+    values, bytes : arrays of shape (m,) or (1,)
+        The size of each message's share; one element where all messages are equal. Without
+        `bytes`, values are plain numbers of eight bytes each.
+    """
+
+    __slots__ = ("_bytes", "values")
+
+    def __init__(self, values: Counts, bytes: Counts | None = None) -> None:
+        self.values = _compact(values)
+        self._bytes = None if bytes is None else _compact(bytes)
+
+    @property
+    def bytes(self) -> Counts:
+        """The bytes of each message's share."""
+        return NUMBER * self.values.astype(np.int64) if self._bytes is None else self._bytes
+
+
+def numbers(count: Counts | int) -> Part:
+    """A part of so many plain numbers, eight bytes each."""
+    return Part(np.atleast_1d(np.asarray(count, dtype=np.int64)))
+
+
+def _compact(amount: Counts) -> Counts:
+    """The same amounts in less memory: a ledger keeps them for as long as it lives."""
+    if len(amount) > 1:
+        smallest, largest = amount.min(), amount.max()
+        if smallest == largest:
+            return amount[:1].copy()
+        if largest < 2**31:
+            return amount.astype(np.int32)
+    return amount
+
+
+@dataclass(frozen=True)
+class Wave:
+    """Messages that cross their edges at the same time, no edge twice in the same direction.
+
+    A message may carry parts of several kinds; it counts as one message, of its first kind.
+
+    Parameters
+    ----------
+    round : int
+    ends : pair of arrays of shape (L,)
+        Source and target of every link of the network.
+    links : array of shape (m,)
+        The links that carry a message.
+    parts : mapping from kind to Part
+        What the messages carry.
+    """
+
+    round: int
+    ends: tuple[Counts, Counts]
+    links: Counts
+    parts: Mapping[Kind, Part]
+
+    @property
+    def source(self) -> Counts:
+        """The node that sends each message."""
+        return self.ends[0][self.links]
+
+    @property
+    def target(self) -> Counts:
+        """The node that receives each message."""
+        return self.ends[1][self.links]
+
+    @property
+    def main(self) -> Kind:
+        """The kind under which the messages count."""
+        return next(iter(self.parts))
+
+    def count(self, kind: Kind) -> Count:
+        """The traffic of one kind in the whole wave."""
+        part = self.parts.get(kind)
+        if part is None:
+            return Count()
+        m = len(self.links)
+        values = int(part.values.sum()) * (m if len(part.values) == 1 else 1)
+        size = int(part.bytes.sum()) * (m if len(part.bytes) == 1 else 1)
+        return Count(values, size, m if kind == self.main else 0)

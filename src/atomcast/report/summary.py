@@ -1,0 +1,40 @@
+"""The few figures that say how a run went, for people and for machines."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from atomcast.saving.certificate import Certificate
+
+
+def outcome(certificate: Certificate) -> dict[str, Any]:
+    """The figures of a run by name, as --json prints them."""
+    names = ("status", "objective", "gap", "relative_gap", "rounds", "nodes")
+    traffic = ("atoms_sent", "values", "bytes", "messages")
+    return {name: getattr(certificate, name) for name in (*names, *traffic)}
+
+
+#: What a table calls a figure, and how it prints it.
+FIGURES: dict[str, tuple[str, str]] = {
+    "rows": ("rows", ",d"),
+    "nodes": ("nodes", ",d"),
+    "status": ("status", "s"),
+    "objective": ("objective", ".8g"),
+    "relative_gap": ("relative gap", ".1e"),
+    "rounds": ("rounds", ",d"),
+    "atoms": ("atoms in the model", ",d"),
+    "atoms_available": ("atoms to choose from", ",d"),
+    "atoms_sent": ("atoms sent", ",d"),
+    "values": ("values sent", ",d"),
+    "bytes": ("bytes sent", ",d"),
+    "seconds": ("seconds", ".2f"),
+}
+
+
+def outcome_rows(*summaries: dict[str, Any]) -> list[tuple[str, ...]]:
+    """Rows of a table, one a figure, with a column for each run that is summarised."""
+    return [
+        (title, *(format(summary[name], form) for summary in summaries))
+        for name, (title, form) in FIGURES.items()
+        if name in summaries[0]
+    ]

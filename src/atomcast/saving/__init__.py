@@ -1,0 +1,1 @@
+"""How fitted models become files: the container, parameters, layouts and the certificate."""

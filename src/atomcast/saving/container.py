@@ -1,0 +1,134 @@
+"""The container of a model file: safetensors, a schema version, and a checksum over everything.
+
+Reading one executes nothing: it yields numbers, texts and arrays, and whoever asked decides what
+they mean. The checksum finds damage; it is no signature, so a file from a stranger can still hold
+any weights it likes.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: The version of the layout that this code writes and reads.
+SCHEMA = 1
+#: The key of the safetensors metadata under which the header stands.
+KEY = "atomcast"
+
+Arrays = dict[str, NDArray[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class ModelFile:
+    """What a model file holds: a header of JSON values, and named arrays."""
+
+    header: dict[str, Any]
+    arrays: Arrays
+
+
+def write_model_file(path: str | os.PathLike[str], header: dict[str, Any], arrays: Arrays) -> None:
+    """Write a header and arrays; an existing file is replaced only once the new one is complete."""
+    from safetensors.numpy import save
+
+    arrays = {name: np.asarray(array, order="C") for name, array in arrays.items()}
+    header = {"schema": SCHEMA, **header}
+    header["digest"] = _digest(header, arrays)
+    content = save(arrays, metadata={KEY: _json(header)})
+    target = Path(path)
+    unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
+    try:
+        unfinished.write_bytes(content)
+        os.replace(unfinished, target)
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def read_model_file(path: str | os.PathLike[str]) -> ModelFile:
+    """Read a file written by `write_model_file`.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If it is damaged, of another format, or of another schema version.
+    """
+    from safetensors import SafetensorError, safe_open
+
+    path = Path(path)
+    if not path.exists():
+        raise FileNotFoundError(f"there is no file {path}: check its name and folder")
+    if not path.is_file():
+        raise ValueError(f"{path} is not a file: a model is a single .safetensors file")
+    try:
+        with safe_open(path, framework="np") as file:
+            header = _header(path, file.metadata())
+            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
+    except (SafetensorError, TypeError, AttributeError) as error:
+        raise ValueError(
+            f"{path} is no model file, or is damaged ({error}); "
+            "models are written by atomcast.save_model or atomcast fit --out"
+        ) from error
+    if header.pop("digest", None) != _digest(header, arrays):
+        raise ValueError(
+            f"{path} is damaged: its content does not agree with its checksum; "
+            "copy it again from where it was made"
+        )
+    return ModelFile(header, arrays)
+
+
+def _header(path: Path, metadata: dict[str, str] | None) -> dict[str, Any]:
+    """The header, if the metadata of a safetensors file has one that we can read."""
+    if not metadata or KEY not in metadata:
+        raise ValueError(
+            f"{path} is a safetensors file, but no model of atomcast: it was written by "
+            "another program"
+        )
+    try:
+        header = json.loads(metadata[KEY])
+        schema = header["schema"]
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
+        raise ValueError(f"{path} is damaged: its header cannot be read ({error})") from error
+    if schema != SCHEMA:
+        raise ValueError(
+            f"{path} has schema version {schema!r}, but this version of atomcast reads "
+            f"{SCHEMA}: use the version of atomcast that wrote it"
+        )
+    return dict(header)
+
+
+def _json(value: Any) -> str:
+    return json.dumps(value, sort_keys=True, ensure_ascii=True, allow_nan=False)
+
+
+def _digest(header: dict[str, Any], arrays: Arrays) -> str:
+    """A checksum over the header and over name, type, shape and bytes of every array."""
+    import xxhash
+
+    digest = xxhash.xxh3_128(_json(header).encode())
+    for name in sorted(arrays):
+        array = arrays[name]
+        digest.update(f"{name} {array.dtype.str} {array.shape}".encode())
+        digest.update(array.tobytes())
+    return str(digest.hexdigest())
+
+
+def text_array(texts: Iterable[str]) -> NDArray[np.uint8]:
+    """Texts as one array of bytes (JSON in UTF-8), since a header of 100,000 names is slow."""
+    content = json.dumps([str(text) for text in texts], ensure_ascii=True)
+    return np.frombuffer(content.encode("ascii"), dtype=np.uint8)
+
+
+def texts_of(array: NDArray[Any]) -> list[str]:
+    """The texts in an array made by `text_array`."""
+    texts = json.loads(array.tobytes())
+    if not isinstance(texts, list) or not all(isinstance(text, str) for text in texts):
+        raise ValueError("a list of texts was expected")
+    return texts

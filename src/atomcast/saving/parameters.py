@@ -1,0 +1,74 @@
+"""Constructor parameters of an estimator as JSON, and back."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import fields
+from numbers import Integral, Real
+from typing import Any
+
+import numpy as np
+
+#: Longest description of a parameter that cannot be saved.
+_LONGEST = 200
+
+
+def encoded(value: Any) -> Any:
+    """A parameter as JSON; what has no such form is only described, as {"not saved": ...}.
+
+    Clusters and callbacks are of the second kind: where and how to fit again is up to whoever
+    loads the model.
+    """
+    from atomcast.solver import Solver
+
+    if isinstance(value, np.generic):
+        value = value.item()
+    if value is None or isinstance(value, bool | str):
+        return value
+    if isinstance(value, Integral):
+        return int(value)
+    if isinstance(value, Real) and math.isfinite(value):
+        return float(value)
+    if isinstance(value, list | tuple | np.ndarray):
+        return [encoded(item) for item in value]
+    if isinstance(value, dict):
+        return {"items": [[encoded(key), encoded(item)] for key, item in value.items()]}
+    if isinstance(value, Solver):
+        named = {field.name: getattr(value, field.name) for field in fields(value)}
+        return {"solver": {key: encoded(item) for key, item in named.items() if key != "callbacks"}}
+    return {"not saved": repr(value)[:_LONGEST]}
+
+
+def decoded(value: Any) -> Any:
+    """The parameter that was encoded."""
+    if isinstance(value, list):
+        return [decoded(item) for item in value]
+    if isinstance(value, dict) and "items" in value:
+        return {decoded(key): decoded(item) for key, item in value["items"]}
+    if isinstance(value, dict) and "solver" in value:
+        from atomcast.solver import Solver
+
+        return Solver(**{key: decoded(item) for key, item in value["solver"].items()})
+    return value
+
+
+def is_saved(value: Any) -> bool:
+    """Whether an encoded parameter can be decoded, all of it."""
+    if isinstance(value, list):
+        return all(map(is_saved, value))
+    if isinstance(value, dict):
+        return "not saved" not in value and all(map(is_saved, value.values()))
+    return True
+
+
+def readable(value: Any) -> Any:
+    """An encoded parameter as people would write it: for tables and for --json."""
+    if isinstance(value, list):
+        return [readable(item) for item in value]
+    if not isinstance(value, dict):
+        return value
+    if "not saved" in value:
+        return value["not saved"]
+    if "items" in value:
+        return {str(readable(key)): readable(item) for key, item in value["items"]}
+    return {key: readable(item) for key, item in value.get("solver", value).items()}

@@ -1,0 +1,131 @@
+"""`atomcast predict` and `atomcast inspect`."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import dump_svmlight_file
+
+from atomcast import Lasso, Solver, save_model
+
+
+@pytest.fixture
+def model(files, diabetes):
+    model = Lasso(800.0, cluster=3, solver=Solver(tol=1e-6)).fit(*diabetes)
+    save_model(model, "m.safetensors")
+    return model
+
+
+@pytest.mark.parametrize(
+    "data", [["all.csv"], ["X.npy"], ["a.csv", "b.csv"], ["with_target.csv"], ["shuffled.csv"]]
+)
+def test_predictions_are_those_of_the_library(run, model, diabetes, data):
+    X = diabetes[0]
+    X[X.columns[::-1]].to_csv("shuffled.csv", index=False)
+    outcome = run("predict", "m.safetensors", *data, "--out", "p.npy")
+    assert (outcome.exit_code, outcome.output) == (0, "")
+    np.testing.assert_allclose(np.load("p.npy"), model.predict(X), rtol=1e-12)
+
+
+def test_predictions_are_printed_one_a_line(run, model, diabetes):
+    outcome = run("predict", "m.safetensors", "X.npy")
+    printed = [float(line) for line in outcome.stdout.splitlines()]
+    np.testing.assert_allclose(printed, model.predict(diabetes[0]), rtol=1e-12)
+    assert outcome.stderr == ""
+
+
+@pytest.mark.parametrize("parts", [1, 2])
+def test_row_ids_go_with_the_predictions(run, model, diabetes, parts):
+    X = diabetes[0].assign(row_id=[f"patient {k}" for k in range(442)])
+    halves = [X] if parts == 1 else [X[["row_id", *X.columns[:4]]], X.iloc[:, 4:]]
+    for k, half in enumerate(halves):
+        half.to_csv(f"part{k}.csv", index=False)
+    names = [f"part{k}.csv" for k in range(parts)]
+    assert run("predict", "m.safetensors", *names, "--out", "p.csv").exit_code == 0
+    table = pd.read_csv("p.csv")
+    assert table.row_id.tolist() == X.row_id.tolist()
+    np.testing.assert_allclose(table.prediction, model.predict(diabetes[0]), rtol=1e-12)
+
+
+def test_a_csv_without_row_ids(run, model, diabetes):
+    run("predict", "m.safetensors", "X.npy", "--out", "p.csv")
+    table = pd.read_csv("p.csv")
+    assert table.columns.tolist() == ["prediction"]
+    np.testing.assert_allclose(table.prediction, model.predict(diabetes[0]), rtol=1e-12)
+
+
+def test_svmlight_data_may_end_with_empty_columns(run, files):
+    X = np.eye(6, 5)
+    save_model(Lasso(2.0).fit(X, np.arange(6.0)), "m.safetensors")
+    dump_svmlight_file(X[:2], np.zeros(2), "d.svm", zero_based=False)
+    outcome = run("predict", "m.safetensors", "d.svm")
+    assert (outcome.exit_code, len(outcome.stdout.splitlines())) == (0, 2)
+
+
+def test_inspect_tells_all_as_json(run, model):
+    said = json.loads(run("inspect", "m.safetensors", "--json").stdout)
+    result = model.result_
+    assert (said["estimator"], said["schema"], said["features"]) == ("Lasso", 1, 10)
+    assert said["parameters"]["beta"] == 800.0
+    assert said["parameters"]["solver"]["tol"] == 1e-6
+    assert (said["objective"], said["gap"]) == (result.objective, result.gap)
+    weights = [atom["weight"] for atom in said["atoms"]]
+    assert [abs(w) for w in weights] == sorted((abs(w) for w in weights), reverse=True)
+    assert {a["name"]: a["weight"] for a in said["atoms"]} == {
+        name: weight
+        for name, weight in zip(model.feature_names_in_, model.coef_, strict=True)
+        if weight
+    }
+    assert said["disclosures"] == [
+        {"round": d.round, "node": d.node, "atom": d.atom, "name": d.name, "values": d.values}
+        for d in result.ledger.disclosures
+    ]
+    assert sum(kind["values"] for kind in said["communication"].values()) == said["values"]
+
+
+def test_inspect_shows_the_largest_atoms_and_the_disclosures(run, model):
+    text = run("inspect", "m.safetensors").stdout
+    for title in ("Lasso (atomcast", "Fit", "Atoms by weight", "Communication", "Disclosures"):
+        assert title in text
+    assert "solver.step" in text
+    assert max(map(len, text.splitlines())) <= 80
+    assert text.isascii()
+
+
+@pytest.fixture
+def wide_model(files):
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 40))
+    save_model(Lasso(30.0, cluster=4).fit(X, X.sum(axis=1)), "m.safetensors")
+
+
+def test_long_tables_are_cut_unless_all_is_asked_for(run, wide_model):
+    short, whole = (run("inspect", "m.safetensors", *more).stdout for more in ([], ["--all"]))
+    assert "the first 10 of" in short
+    assert "name" not in short  # the features have none
+    assert "the first" not in whole
+    assert len(whole.splitlines()) > len(short.splitlines())
+
+
+def test_a_single_node_disclosed_nothing(run, files, diabetes):
+    save_model(Lasso(800.0).fit(*diabetes), "m.safetensors")
+    assert "No atom left its node." in run("inspect", "m.safetensors").stdout
+    assert json.loads(run("inspect", "m.safetensors", "--json").stdout)["disclosures"] == []
+
+
+def test_a_model_without_atoms(run, files):
+    save_model(Lasso(1.0, cluster=2).fit(np.eye(3), [2.0, 2.0, 2.0]), "m.safetensors")
+    outcome = run("inspect", "m.safetensors")
+    assert outcome.exit_code == 0, outcome.stderr
+    assert json.loads(run("inspect", "m.safetensors", "--json").stdout)["atoms"] == []
+
+
+def test_names_cannot_command_the_terminal(run, files):
+    X = pd.DataFrame(np.eye(3), columns=["\x1b[31mred", "[bold]b[/bold]", "line\nbreak"])
+    save_model(Lasso(5.0, cluster=2).fit(X, [1.0, 2.0, 4.0]), "m.safetensors")
+    text = run("inspect", "m.safetensors").stdout
+    assert "\x1b" not in text
+    assert r"\x1b[31mred" in text
+    assert "[bold]b[/bold]" in text
+    assert r"line\nbreak" in text

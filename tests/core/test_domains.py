@@ -1,0 +1,77 @@
+"""What every domain promises: its vertices, the linear minimiser among them, and the gap."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from atomcast.domains import Domain, L1Ball, Simplex, duality_gap
+from problems import DOMAINS, make_domain
+
+
+def vertices(domain, n):
+    """Every vertex of the domain in n dimensions, as rows."""
+    eye = domain.scale * np.eye(n)
+    return np.vstack([eye, -eye]) if isinstance(domain, L1Ball) else eye
+
+
+def scores_of(seed, n):
+    """Random scores, zeros and ties among them."""
+    return np.random.default_rng(seed).integers(-3, 4, n) * 0.7
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from(DOMAINS), st.integers(0, 10**6), st.integers(1, 12))
+def test_the_vertex_of_the_best_atom_minimises_the_linear_function(name, seed, n):
+    domain, scores = make_domain(name, 2.5), scores_of(seed, n)
+    merit = domain.merit(scores)
+    best = int(np.argmax(merit))
+    vertex = np.zeros(n)
+    vertex[best] = domain.scale * domain.signs(scores[best : best + 1])[0]
+    costs = vertices(domain, n) @ scores
+    assert any((vertex == row).all() for row in vertices(domain, n))
+    assert vertex @ scores == pytest.approx(costs.min())
+    assert -domain.scale * merit[best] == pytest.approx(costs.min())
+
+
+@settings(max_examples=100, deadline=None)
+@given(st.sampled_from(DOMAINS), st.integers(0, 10**6), st.integers(1, 12))
+def test_the_gap_is_the_largest_linear_decrease(name, seed, n):
+    domain, scores = make_domain(name, 2.5), scores_of(seed, n)
+    alpha = np.random.default_rng(seed).dirichlet(np.ones(len(vertices(domain, n))))
+    alpha = alpha @ vertices(domain, n)
+    gap = duality_gap(domain, float(alpha @ scores), float(domain.merit(scores).max()))
+    expected = max(((alpha - row) @ scores) for row in vertices(domain, n))
+    assert gap == pytest.approx(max(expected, 0.0), abs=1e-12)
+
+
+@pytest.mark.parametrize("name", DOMAINS)
+def test_the_contract(name):
+    domain = make_domain(name)
+    assert isinstance(domain, Domain)
+    assert domain.has_origin is (name == "l1")
+    assert set(domain.signs(np.array([-1.0, 0.0, 2.0])).tolist()) <= {-1.0, 1.0}
+
+
+def test_signs_go_against_the_gradient():
+    assert L1Ball(1.0).signs(np.array([-2.0, 0.0, 3.0])).tolist() == [1.0, 1.0, -1.0]
+    assert Simplex().signs(np.array([-2.0, 0.0, 3.0])).tolist() == [1.0, 1.0, 1.0]
+
+
+def test_gaps_are_never_negative():
+    assert duality_gap(L1Ball(1.0), -1e-18, 0.0) == 0.0
+    assert duality_gap(Simplex(), -1.0, 1.0 - 1e-17) == 0.0
+    # Nobody proposes anything: the origin is still there.
+    assert duality_gap(L1Ball(1.0), 0.5, -np.inf) == 0.5
+
+
+@pytest.mark.parametrize("beta", [0, 0.0, -1, -1e-9, np.nan, np.inf, "1", None, True, [1.0]])
+def test_a_bad_radius(beta):
+    with pytest.raises(ValueError, match="beta must be a finite number > 0") as error:
+        L1Ball(beta)
+    assert repr(beta) in str(error.value)
+
+
+@pytest.mark.parametrize("beta", [1, 2.5, np.float32(0.5), np.int64(3)])
+def test_good_radii(beta):
+    assert L1Ball(beta).scale == float(beta)

@@ -1,0 +1,48 @@
+"""`import atomcast` is light, and every public name can be had."""
+
+import subprocess
+import sys
+
+import pytest
+
+import atomcast
+
+HEAVY = ("numba", "matplotlib", "ray", "mpi4py", "pandas", "sklearn", "scipy", "rich", "pyarrow")
+
+
+def modules_after(code):
+    script = f"import sys\n{code}\nprint(' '.join(sorted(sys.modules)))"
+    done = subprocess.run(
+        [sys.executable, "-c", script], capture_output=True, text=True, check=True
+    )
+    return set(done.stdout.split())
+
+
+def test_importing_the_package_imports_nothing_heavy():
+    assert modules_after("import atomcast").isdisjoint(HEAVY)
+
+
+def test_the_core_needs_no_scikit_learn():
+    loaded = modules_after("from atomcast import LocalCluster, Shards, Solver")
+    assert loaded.isdisjoint({"numba", "matplotlib", "ray", "mpi4py", "pandas", "sklearn"})
+
+
+def test_a_small_fit_compiles_and_draws_nothing():
+    """Beyond what scikit-learn itself imports: no compiler, no figures, no other cluster."""
+    code = (
+        "import numpy as np, atomcast\n"
+        "X = np.random.default_rng(0).standard_normal((20, 30))\n"
+        "atomcast.Lasso(beta=1.0, cluster=3).fit(X, X[:, 0])"
+    )
+    assert modules_after(code).isdisjoint({"numba", "matplotlib", "ray", "mpi4py"})
+
+
+@pytest.mark.parametrize("name", sorted(atomcast.__all__))
+def test_every_public_name_exists(name):
+    assert getattr(atomcast, name) is not None
+    assert name in dir(atomcast)
+
+
+def test_an_unknown_name_is_an_attribute_error():
+    with pytest.raises(AttributeError, match="has no attribute 'Lazzo'"):
+        atomcast.Lazzo  # noqa: B018

@@ -1,0 +1,99 @@
+"""scikit-learn's own checks, with no exception list, and the tools built on that contract."""
+
+import joblib
+import numpy as np
+import pytest
+from scipy import sparse
+from sklearn.base import clone
+from sklearn.datasets import load_diabetes
+from sklearn.model_selection import GridSearchCV, cross_val_score
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import StandardScaler
+from sklearn.utils.estimator_checks import parametrize_with_checks
+
+from atomcast import Lasso, LassoCV, LocalCluster, Solver
+
+
+@parametrize_with_checks(
+    [
+        Lasso(),
+        Lasso(beta=3.0, fit_intercept=False, cluster=3, solver=Solver(step="away", max_rounds=50)),
+        LassoCV(n_betas=4, cv=3),
+    ]
+)
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_scikit_learn_s_own_checks(estimator, check):
+    check(estimator)
+
+
+@pytest.fixture
+def diabetes():
+    return load_diabetes(return_X_y=True)
+
+
+def test_in_a_pipeline_with_a_grid_search(diabetes):
+    X, y = diabetes
+    pipeline = make_pipeline(StandardScaler(), Lasso(cluster=4))
+    search = GridSearchCV(pipeline, {"lasso__beta": [1.0, 30.0, 100.0]}, cv=3).fit(X, y)
+    assert search.best_params_["lasso__beta"] > 1.0
+    assert search.best_estimator_["lasso"].result_.ledger.atoms_sent > 0
+    assert search.score(X, y) > 0.4
+    scores = cross_val_score(Lasso(beta=1500.0), X, y, cv=3, n_jobs=1)
+    assert scores.min() > 0.3
+
+
+def test_a_grid_search_over_clusters_and_solvers(diabetes):
+    X, y = diabetes
+    grid = {"cluster": [None, 3, LocalCluster(5)], "solver": ["away", Solver(tol=1e-6)]}
+    search = GridSearchCV(Lasso(beta=1000.0), grid, cv=2).fit(X, y)
+    np.testing.assert_allclose(search.cv_results_["mean_test_score"], search.best_score_, rtol=1e-3)
+
+
+def test_clones_are_independent(diabetes):
+    model = Lasso(beta=700.0, cluster=LocalCluster(3), solver=Solver(tol=1e-5)).fit(*diabetes)
+    copy = clone(model)
+    assert not hasattr(copy, "coef_")
+    assert copy.get_params()["beta"] == 700.0
+    assert copy.cluster is not model.cluster
+    assert copy.cluster.nodes == 3
+    np.testing.assert_array_equal(copy.fit(*diabetes).coef_, model.coef_)
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        Lasso(beta=900.0, cluster=LocalCluster(4), solver=Solver(step="pairwise")),
+        LassoCV(betas=[10.0, 1000.0], cv=2, cluster=2),
+    ],
+)
+def test_a_fitted_model_survives_joblib(model, diabetes, tmp_path):
+    X, y = diabetes
+    model.fit(X, y)
+    joblib.dump(model, tmp_path / "model.joblib")
+    again = joblib.load(tmp_path / "model.joblib")
+    np.testing.assert_array_equal(again.predict(X), model.predict(X))
+    assert again.result_.ledger.disclosures == model.result_.ledger.disclosures
+    assert list(again.result_.trace) == list(model.result_.trace)
+    assert again.result_.ledger.by_edge() == model.result_.ledger.by_edge()
+    with pytest.raises(AttributeError):
+        again.result_.objective = 0.0
+
+
+def test_parameters_show_in_the_representation():
+    assert repr(Lasso(beta=2.0, cluster=5)) == "Lasso(beta=2.0, cluster=5)"
+    assert "LocalCluster(nodes=7" in repr(Lasso(cluster=LocalCluster(7)))
+
+
+def test_sparse_coefficients(diabetes):
+    model = Lasso(beta=300.0).fit(*diabetes)
+    assert isinstance(model.sparse_coef_, sparse.csr_array)
+    np.testing.assert_array_equal(model.sparse_coef_.toarray()[0], model.coef_)
+
+
+def test_fitting_again_forgets_the_first_fit(diabetes):
+    X, y = diabetes
+    model = Lasso(beta=500.0)
+    fresh = model.fit(X, y).coef_.copy()
+    model.fit(X[:, :4], y)
+    assert model.n_features_in_ == 4
+    np.testing.assert_array_equal(model.fit(X, y).coef_, fresh)
