@@ -16,11 +16,6 @@ from atomcast.columns import grown
 Points: TypeAlias = Any
 
 
-def rows_of(points: Points, rows: Any) -> Points:
-    """Some rows of a set of points, of the same kind."""
-    return points[rows]
-
-
 def dense_rows(points: Points) -> NDArray[np.float64]:
     """The points as a dense array in double precision."""
     if sparse.issparse(points):
@@ -42,35 +37,57 @@ def _all_bits(values: NDArray[Any]) -> bool:
 
 
 class PointLog:
-    """The points received so far, in order of arrival; dense unless all of them came sparse."""
+    """The points received so far, in order of arrival; dense unless all of them came sparse.
+
+    Appending never copies what is there, except when a buffer has to grow.
+    """
 
     def __init__(self) -> None:
         self.count = 0
         self._dense: NDArray[Any] | None = None
-        self._sparse: list[sparse.csr_array] = []
+        self._d = 0
+        self._data: NDArray[np.float64] = np.empty(256)
+        self._indices: NDArray[Any] = np.empty(256, dtype=np.int32)
+        self._starts: NDArray[np.int64] = np.zeros(17, dtype=np.int64)
+        self._view: sparse.csr_array | None = None
 
     def append(self, atoms: Sequence[Atom]) -> None:
         """Add the points of newly received atoms."""
+        self._d = atoms[0].d
         if self._dense is None and all(atom.is_sparse for atom in atoms):
-            self._sparse.append(_csr(atoms))
+            self._append_sparse(atoms)
         else:
             self._append_dense(np.stack([_values(atom) for atom in atoms]))
         self.count += len(atoms)
 
+    def _append_sparse(self, atoms: Sequence[Atom]) -> None:
+        sizes = [atom.values.size for atom in atoms]
+        used = int(self._starts[self.count])
+        stop = used + sum(sizes)
+        indices = np.concatenate([np.asarray(atom.indices) for atom in atoms])
+        if indices.dtype.itemsize > self._indices.dtype.itemsize:
+            self._indices = self._indices.astype(indices.dtype)
+        self._data = grown(self._data, used, stop)
+        self._indices = grown(self._indices, used, stop)
+        self._starts = grown(self._starts, self.count + 1, self.count + 1 + len(atoms))
+        self._data[used:stop] = np.concatenate([atom.values for atom in atoms])
+        self._indices[used:stop] = indices
+        self._starts[self.count + 1 : self.count + 1 + len(atoms)] = used + np.cumsum(sizes)
+        self._view = None
+
     def _append_dense(self, rows: NDArray[Any]) -> None:
         if self._dense is None:
-            self._dense = np.empty((64, rows.shape[1]), dtype=rows.dtype)
-            if self._sparse:
-                known = dense_rows(self._joined())
-                self._dense = grown(known, self.count, self.count)
-                self._sparse = []
+            self._dense = dense_rows(self._joined()) if self.count else rows[:0].copy()
         self._dense = grown(self._dense, self.count, self.count + len(rows))
         self._dense[self.count : self.count + len(rows)] = rows
 
     def _joined(self) -> sparse.csr_array:
-        if len(self._sparse) > 1:
-            self._sparse = [sparse.csr_array(sparse.vstack(self._sparse, format="csr"))]
-        return self._sparse[0]
+        if self._view is None:
+            stop = self._starts[self.count]
+            starts = self._starts[: self.count + 1].astype(self._indices.dtype)
+            parts = self._data[:stop], self._indices[:stop], starts
+            self._view = sparse.csr_array(parts, shape=(self.count, self._d), copy=False)
+        return self._view
 
     @property
     def points(self) -> Points:
@@ -80,10 +97,3 @@ class PointLog:
 
 def _values(atom: Atom) -> NDArray[Any]:
     return atom.dense() if atom.is_sparse else atom.values
-
-
-def _csr(atoms: Sequence[Atom]) -> sparse.csr_array:
-    starts = np.concatenate(([0], np.cumsum([atom.values.size for atom in atoms])))
-    data = np.concatenate([atom.values for atom in atoms]).astype(np.float64, copy=False)
-    indices = np.concatenate([np.asarray(atom.indices) for atom in atoms])
-    return sparse.csr_array((data, indices, starts), shape=(len(atoms), atoms[0].d))
