@@ -144,8 +144,11 @@ def test_augmented_kernel_of_growing_sets(kind, classes):
 
 
 def test_the_exponential_is_exact():
-    from atomcast.kernels._loops import one_plus_exp
+    from atomcast.kernels._loops import add_rbf, one_plus_exp
 
+    # Compiled from within a loop that may reorder sums, it must not inherit that freedom.
+    one = np.zeros((1, 1))
+    add_rbf(one, one, 1.0, np.zeros(1, np.uint8), np.ones((1, 2)), 0.0, np.zeros(1))
     v = np.concatenate([np.zeros(1), np.geomspace(1e-300, 1e308, 5000), np.linspace(0, 800, 5001)])
     got = v.copy()
     one_plus_exp(-1.0, got)

@@ -54,7 +54,8 @@ SERIES = tuple(1.0 / math.factorial(k) for k in range(12, -1, -1))
 C12, C11, C10, C9, C8, C7, C6, C5, C4, C3, C2, C1, C0 = SERIES
 
 
-@njit(cache=True, nogil=True)
+# Without flags of its own it would inherit those of its caller, and reordering would undo rounding.
+@njit(cache=True, nogil=True, fastmath={"contract"})
 def one_plus_exp(factor: Any, values: Any) -> None:  # pragma: no cover - compiled
     """Turn values v into 1 + exp(factor v), where factor v <= 0; exact to rounding, and at 0."""
     for i in range(uint64(len(values))):
