@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils import compute_class_weight
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
@@ -19,6 +18,7 @@ from atomcast._checks import check_choice, check_count, check_positive
 from atomcast.atoms.kernel import LocalLabels
 from atomcast.cluster.local import LocalCluster, as_cluster
 from atomcast.data.shards import Shards
+from atomcast.estimators.class_weights import class_weights
 from atomcast.estimators.lasso import warn_unless_converged
 from atomcast.kernels.active_set import SupportVectors
 from atomcast.kernels.functions import Gamma, KernelSpec
@@ -156,7 +156,9 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         solver = Solver(tol=1e-3) if self.solver is None else as_solver(self.solver)
         shards, y, cluster = self._inputs(X, y)
         labels = self._encode(y, classes, shards)
-        code = LabelCode(len(self.classes_), self.C * self._class_weights(y, shards))
+        code = LabelCode(
+            len(self.classes_), self.C * class_weights(self.class_weight, self.classes_, y, shards)
+        )
         make = partial(
             kernel_problem,
             spec=spec,
@@ -214,26 +216,6 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             )
         dtype = np.uint8 if len(self.classes_) <= 256 else np.int32
         return LocalLabels(np.searchsorted(self.classes_, y).astype(dtype), mine)
-
-    def _class_weights(self, y: NDArray[Any], shards: Shards) -> Floats:
-        if shards.kind == "mine" and self.class_weight == "balanced":
-            raise ValueError(
-                'class_weight="balanced" needs all labels, but with Shards.mine no process sees '
-                "them: pass a dict of weights"
-            )
-        if isinstance(self.class_weight, dict):
-            known = set(self.classes_.tolist())
-            for label, weight in self.class_weight.items():
-                if label not in known:
-                    raise ValueError(
-                        f"class_weight names {label!r}, which is none of the classes "
-                        f"{self.classes_.tolist()}"
-                    )
-                check_positive(f"class_weight[{label!r}]", weight, "what its errors cost")
-            given = [self.class_weight.get(label, 1.0) for label in self.classes_.tolist()]
-            return np.array(given, dtype=np.float64)
-        weights = compute_class_weight(self.class_weight, classes=self.classes_, y=y)
-        return np.asarray(weights, dtype=np.float64)
 
     def _keep(self, results: list[Result], one_vs_rest: bool) -> None:
         """Take the fitted attributes from the results of one machine, or of one per class."""
