@@ -122,8 +122,10 @@ def rounds(args) -> None:
         ("blended-pairwise", "blended-pairwise", False),
         ("corrective", "corrective", False),
     ]
-    print(f"{'':27s}{'target':>14s}{'rounds':>8s}{'atoms':>8s}{'values':>14s}{'seconds':>9s}")
+    print(f"{'':27s}{'target':>16s}{'rounds':>8s}{'atoms':>8s}{'values':>14s}{'seconds':>9s}")
     for name, step, resend in runs:
+        if step not in args.steps.split(","):
+            continue
         cluster = LocalCluster(args.nodes, resend=resend)
         solver = Solver(step, tol=1e-4, max_rounds=args.max_rounds)
         model = KernelSVC(C=args.C, gamma=gamma, cluster=cluster, solver=solver).fit(X, y)
@@ -141,10 +143,10 @@ def rounds(args) -> None:
                     f"{trace.round[k]:8d}{trace.atoms[k]:8d}{trace.values[k]:14,d}"
                     f"{trace.seconds[k]:9.2f}"
                 )
-            print(f"{name:27s}{target:>14s}{figures}", flush=True)
+            print(f"{name:27s}{target:>16s}{figures:>39s}", flush=True)
         accuracy = model.score(data.X_test, data.y_test)
         print(
-            f"{name:27s}{'end':>14s}{result.rounds:8d}{trace.atoms[-1]:8d}"
+            f"{name:27s}{'end':>16s}{result.rounds:8d}{trace.atoms[-1]:8d}"
             f"{result.ledger.values:14,d}{trace.seconds[-1]:9.2f}  "
             f"suboptimal {result.objective / optimum - 1:.1e}, accuracy {accuracy:.4f}",
             flush=True,
@@ -234,6 +236,7 @@ def main() -> None:
     parser.add_argument("--tol", type=float, default=1e-2)
     parser.add_argument("--nodes", type=int, default=1)
     parser.add_argument("--max-rounds", type=int, default=4000)
+    parser.add_argument("--steps", default="classic,pairwise,blended-pairwise,corrective")
     parser.add_argument("--folder", default=None, help="where the memory-mapped file goes")
     args = parser.parse_args()
     {"columns": columns, "rounds": rounds, "training": training, "scale": scale}[args.section](args)
