@@ -76,6 +76,8 @@ class Problem:
     adopt : callable, optional
         Makes the active set of this problem from that of the one before it on a path; by default
         it is the same.
+    missing : bool
+        Whether values of the data may be missing (NaN).
     """
 
     domain: Domain
@@ -86,6 +88,7 @@ class Problem:
     batches: Batches = GrowingBatches()
     sample: int = 0
     adopt: Callable[[Any], ActiveSet] | None = None
+    missing: bool = False
 
 
 def explicit_problem(objective: Objective, domain: Domain) -> Problem:

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -73,6 +73,14 @@ class Solver:
             check_count("atoms_per_round", self.atoms_per_round, 'or "auto"')
         as_selection(self.selection)
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What all processes must have in common: everything but callbacks and output."""
+        own = ("callbacks", "verbose")
+        return {
+            part.name: getattr(self, part.name) for part in fields(self) if part.name not in own
+        }
+
     def solve(self, problem: Problem, shards: Shards, cluster: Any = None) -> Result:
         """Solve one problem on a cluster (None: one node; an int: so many local nodes)."""
         return next(iter(self.solve_path([problem], shards, cluster)))
@@ -88,9 +96,10 @@ class Solver:
         session: Session | None = None
         try:
             for problem in problems:
+                replica = self._replica(problem, replica)
                 if session is None:
                     session = as_cluster(cluster).open(problem, shards).__enter__()
-                replica = self._replica(problem, replica)
+                session.begin(replica, self.settings)
                 yield self._run(replica, session)
         finally:
             if session is not None:
@@ -110,7 +119,7 @@ class Solver:
     def _run(self, replica: Replica, session: Session) -> Result:
         """Rounds until the gap is small enough, or something else ends the run."""
         tracer = Tracer()
-        progress = Progress() if self.verbose else None
+        progress = Progress() if self.verbose and session.speaks else None
         watchers: list[Callback] = [tracer, *self.callbacks, *([progress] if progress else [])]
         best = Best(self.tol)
         start = time.perf_counter()
@@ -214,7 +223,8 @@ class Best:
             status=status,
             atom_ids=self.ids,
             atom_weights=self.weights,
-            n=session.n,
+            n=state.replica.active.total(session.n),
+            atom_extras=state.replica.active.extras_of(self.ids),
             image=self.image,
             trace=tracer.trace,
             ledger=session.ledger,

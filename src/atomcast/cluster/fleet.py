@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.atoms.atom import Atom
-from atomcast.atoms.base import Atoms
+from atomcast.atoms.base import AtomFamilies, Atoms, DivisibleAtoms
 from atomcast.protocol import TIE, Ids, Proposals, Request, leaders, random_order
 from atomcast.replica import Replica
 from atomcast.selection import Chooser, Selection
@@ -55,6 +55,8 @@ class Fleet:
         self._starts = np.concatenate(([0], np.cumsum(counts)[:-1])).astype(np.int64)
         in_order = bool(np.all(owner[1:] >= owner[:-1]))
         self._by_owner = None if in_order else np.argsort(owner, kind="stable")
+        # A column may stand for a family of so many atoms, of which it puts forward the best.
+        self._stride = atoms.stride if isinstance(atoms, AtomFamilies) else 1
         self._known = np.zeros(len(ids), dtype=bool)
         self._log = 0
         self._known_at: list[int] = []
@@ -71,6 +73,11 @@ class Fleet:
 
     def _selected(self, replica: Replica) -> Fleet:
         """The same nodes with the atoms that they may propose, and those already broadcast."""
+        if not isinstance(self.atoms, DivisibleAtoms):
+            raise ValueError(
+                f"selection={replica.selection!r} leaves atoms out, which {type(self.atoms).__name__}"
+                ' do not support: use selection="exact"'
+            )
         if self._chooser is None or self._chooser[0] is not replica.selection:
             chooser = replica.selection.chooser(self.atoms, self.owner, self._sizes)
             self._chooser, self._part = (replica.selection, chooser), None
@@ -92,20 +99,21 @@ class Fleet:
             return self._propose_one_of_many(replica, request, scores)
         merit = replica.domain.merit(scores)
         best = self._best(merit)
+        ids = self._ids_put_forward(replica)
         random = request.random or (replica.selection.random and request.count > 1)
         count = request.count
         if replica.selection.per_node:
             count = max(count // self.nodes, 1)
         priority = random_order(self.ids, replica.round) if random else merit
         rows = self._candidates(merit, best, request, None if random else count)
-        rows = rows[leaders(priority[rows], self.ids[rows], self.owner[rows], count)]
+        rows = rows[leaders(priority[rows], ids[rows], self.owner[rows], count)]
         return Proposals(
             node=self.owner[rows],
-            id=self.ids[rows],
+            id=ids[rows],
             score=scores[rows],
             merit=priority[rows],
             best=best,
-            partial=self._partial_sums(scores, replica) if request.partial_sums else None,
+            partial=self._partial_sums(replica) if request.partial_sums else None,
         )
 
     def _propose_one_of_many(self, replica: Replica, request: Request, scores: Floats) -> Proposals:
@@ -129,26 +137,38 @@ class Fleet:
             score=scores[rows],
             merit=merit(scores[rows]),
             best=everyone,
-            partial=self._partial_sums(scores, replica) if request.partial_sums else None,
+            partial=self._partial_sums(replica) if request.partial_sums else None,
         )
 
     def atom(self, id: int) -> Atom:
         """The atom with this global id, as its owner would send it."""
-        return self.atoms.atom(int(np.searchsorted(self.ids, id)), id)
+        return self.atoms.atom(self._column(id), id)
 
     def holds(self, id: int) -> bool:
         """Whether a node of this fleet holds the atom with this global id."""
         return bool(self._held(np.array([id]))[0])
 
     def _held(self, ids: Ids) -> NDArray[np.bool_]:
-        places = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
-        return self.ids[places] == ids if len(self.ids) else np.zeros(len(ids), dtype=bool)
+        columns = ids // self._stride
+        places = np.minimum(np.searchsorted(self.ids, columns), len(self.ids) - 1)
+        return self.ids[places] == columns if len(self.ids) else np.zeros(len(ids), dtype=bool)
+
+    def _column(self, id: int) -> int:
+        return int(np.searchsorted(self.ids, id // self._stride))
+
+    def _ids_put_forward(self, replica: Replica) -> Ids:
+        """The atom that each column stands for in this round."""
+        if not isinstance(self.atoms, AtomFamilies):
+            return self.ids
+        ids = self.ids * self._stride + self.atoms.members()
+        self._known = np.isin(ids, replica.active.ids)
+        return ids
 
     def _catch_up(self, replica: Replica) -> None:
         """Mark the atoms that were broadcast since the last round as known."""
         new = np.array(replica.active.ids[self._log :], dtype=np.int64)
         held = np.flatnonzero(self._held(new))
-        local = np.searchsorted(self.ids, new[held])
+        local = np.searchsorted(self.ids, new[held] // self._stride)
         self._known[local] = True
         self._local.extend(local.tolist())
         self._known_at.extend((self._log + held).tolist())
@@ -186,10 +206,9 @@ class Fleet:
             rows = rows[merit[rows] >= last - 2 * TIE * abs(last)]
         return rows
 
-    def _partial_sums(self, scores: Floats, replica: Replica) -> Floats:
+    def _partial_sums(self, replica: Replica) -> Floats:
         """S_i of Algorithm 3: each node's own part of <alpha, grad f(alpha)>."""
-        weights = replica.active.weights[self._known_at]
-        products = weights * scores[self._local]
+        products = (replica.active.weights * replica.active.scores())[self._known_at]
         return np.bincount(
             self.owner[self._local], products.astype(np.float64), minlength=self.nodes
         ).astype(np.float64)

@@ -5,10 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, ClassVar, Literal
 
 from atomcast.domains import duality_gap
-from atomcast.inner import InnerSolvers
 from atomcast.protocol import Agreement, Request
+from atomcast.steps.inner import MANY_WEIGHTS, KernelQuadratic, inner_solver
 
 if TYPE_CHECKING:
+    from atomcast.newton import Inner
     from atomcast.replica import Replica
 
 #: Where one round had violators to spare, those of the next that violate less than this share of
@@ -30,13 +31,13 @@ class Corrective:
     """
 
     name: ClassVar[str] = "corrective"
-    needs_quadratic: ClassVar[bool] = True
+    needs_polytope: ClassVar[bool] = False
     patience: ClassVar[float] = 2
 
     def __init__(self, atoms_per_round: int | Literal["auto"] = "auto") -> None:
         self.atoms_per_round = atoms_per_round
         self._last_violation = 0.0
-        self.inner: InnerSolvers | None = None
+        self.inner: Inner | None = None
 
     def _batch(self, replica: Replica, known: int) -> int:
         if self.atoms_per_round == "auto":
@@ -45,7 +46,7 @@ class Corrective:
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
-        count = self._batch(replica, len(replica.active))
+        count = self._batch(replica, replica.active.atoms)
         if not replica.feasible:
             return Request(count=count, known_too=False)
         # Below this merit an atom's share of the gap is within the tolerance: it is not needed.
@@ -60,7 +61,7 @@ class Corrective:
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """Minimise over the hull of all known atoms."""
         self._last_violation = 0.0
-        before = len(replica.active) - len(agreement.id)
+        before = replica.active.atoms - len(agreement.id)
         full = len(agreement.id) and len(agreement.id) == self._batch(replica, before)
         if full and replica.feasible:
             merit = replica.domain.merit(agreement.score)
@@ -68,10 +69,20 @@ class Corrective:
         if not len(replica.active):
             return  # the gap is above the tolerance by rounding alone: no atom violates anything
         if self.inner is None:
-            self.inner = InnerSolvers(replica.domain)
-        gap = duality_gap(replica.domain, replica.active.inner(), agreement.best)
-        left = replica.domain.scale * self._last_violation
-        self.inner.minimise(replica.active, replica.target, gap, left)
+            self.inner = inner_solver(replica)
+        self.inner.minimise(replica.active, self._tolerance(replica, agreement))
+
+    def _tolerance(self, replica: Replica, agreement: Agreement) -> float:
+        """How exact the weights must be: far from the optimum, no better than is of use."""
+        if not replica.active.quadratic:
+            gap = duality_gap(replica.domain, replica.active.inner(), agreement.best)
+            return max(0.1 * replica.target, 0.05 * gap if replica.feasible else 0.0)
+        if len(replica.active) <= MANY_WEIGHTS:
+            return 1e-3 * replica.target
+        if isinstance(self.inner, KernelQuadratic):
+            gap = duality_gap(replica.domain, replica.active.inner(), agreement.best)
+            return max(0.3 * replica.target, 0.2 * gap)
+        return max(1e-3 * replica.target, 0.02 * replica.domain.scale * self._last_violation)
 
 
 def _multiplier(replica: Replica) -> float:
