@@ -75,8 +75,8 @@ class Fleet:
         """The same nodes with the atoms that they may propose, and those already broadcast."""
         if not isinstance(self.atoms, DivisibleAtoms):
             raise ValueError(
-                f"selection={replica.selection!r} leaves atoms out, which {type(self.atoms).__name__}"
-                ' do not support: use selection="exact"'
+                f"selection={replica.selection!r} leaves atoms out, but "
+                f'{type(self.atoms).__name__} cannot be divided: use selection="exact"'
             )
         if self._chooser is None or self._chooser[0] is not replica.selection:
             chooser = replica.selection.chooser(self.atoms, self.owner, self._sizes)
