@@ -74,7 +74,7 @@ class KernelActiveSet(ActiveSet):
         """The same known points and weights, for a machine that tells other classes apart."""
         new = KernelActiveSet(known.spec, code, *known._cache, one_class)
         new.ids, new.names = list(known.ids), list(known.names)
-        new.extras = list(known.extras)
+        new.extras = dict(known.extras)
         new.position = dict(known.position)
         new._log, new._labels = known._log, known._labels
         new._weights, new._products = known._weights.copy(), np.zeros(len(known._weights))
