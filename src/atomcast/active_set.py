@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -101,6 +102,10 @@ class ActiveSet(ABC):
     def clear(self, position: int) -> None:
         """Set a weight that is zero up to rounding to exactly zero."""
         self._weights[position] = 0.0
+
+    def content(self, ids: NDArray[np.int64]) -> Any:
+        """What a model needs to know of its atoms besides their ids; nothing, as a rule."""
+        return None
 
     @abstractmethod
     def _store(self, atoms: Sequence[Atom]) -> None:

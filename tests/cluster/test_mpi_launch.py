@@ -41,13 +41,11 @@ QUICK = (
 
 
 def workers():
-    """The ranks that run on this machine for this process."""
-    running = psutil.process_iter(["cmdline", "name"])
+    """The ranks that this process, or a program that it started, has started."""
     return [
         process
-        for process in running
-        if "atomcast.cluster.mpi_worker" in (process.info["cmdline"] or ())
-        and "prterun" not in process.info["name"]
+        for process in psutil.Process().children(recursive=True)
+        if "atomcast.cluster.mpi_worker" in process.cmdline() and "prterun" not in process.name()
     ]
 
 
@@ -156,7 +154,8 @@ def test_a_program_that_is_ended_takes_its_ranks_along(sent, code, tmp_path):
     )
     try:
         assert program.stdout.readline() == "ready\n"
-        assert len(workers()) == 2
+        ranks = workers()
+        assert len(ranks) == 2
         program.send_signal(sent)
         output, _ = program.communicate(timeout=30)
     finally:
@@ -165,7 +164,7 @@ def test_a_program_that_is_ended_takes_its_ranks_along(sent, code, tmp_path):
     if sent == signal.SIGINT:
         assert output == "interrupted\n"
         assert not list((tmp_path / "own").iterdir())
-    wait_until(lambda: not workers())
+    wait_until(lambda: not any(rank.is_running() for rank in ranks))
 
 
 def test_more_ranks_than_cores_are_explained(monkeypatch):

@@ -155,11 +155,12 @@ class LocalSession:
     def _fleet_each(self, problem: Problem, shards: Shards) -> list[Fleet]:
         """A fleet of one for each node, with a shard that no other node refers to."""
         fleets = []
+        sizes = np.bincount(shards.assignment(problem.axis), minlength=self.nodes)
         for i in range(self.nodes):
             shard = _checked(problem, shards.shard(i, problem.axis))
             owner = np.full(len(shard.ids), i, dtype=np.int64)
             atoms = problem.make_atoms(rounded(shard, self._cast))
-            fleets.append(Fleet(atoms, shard.ids, owner, self.nodes))
+            fleets.append(Fleet(atoms, shard.ids, owner, self.nodes, sizes))
         return fleets
 
     def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
