@@ -10,23 +10,43 @@ __version__ = version("atomcast")
 
 # Names are imported when they are used: `import atomcast` stays light.
 _HOMES = {
+    "GroupLasso": "atomcast.estimators.group_lasso",
+    "GroupLogisticRegression": "atomcast.estimators.group_lasso",
+    "KernelSVC": "atomcast.estimators.kernel_svc",
+    "L1AdaBoost": "atomcast.estimators.boosting",
+    "MCenters": "atomcast.selection",
+    "RandomSubset": "atomcast.selection",
     "Lasso": "atomcast.estimators.lasso",
     "LassoCV": "atomcast.estimators.lasso_cv",
     "lasso_path": "atomcast.estimators.lasso_path",
     "LocalCluster": "atomcast.cluster.local",
+    "MPICluster": "atomcast.cluster.mpi",
+    "RayCluster": "atomcast.cluster.ray",
     "Shards": "atomcast.data.shards",
     "Solver": "atomcast.solver",
+    "SparseLogisticRegression": "atomcast.estimators.logistic",
+    "SparseLogisticRegressionCV": "atomcast.estimators.logistic_cv",
     "TimeLimit": "atomcast.callbacks",
     "load_model": "atomcast.model_file",
     "save_model": "atomcast.model_file",
 }
 
 __all__ = [
+    "GroupLasso",
+    "GroupLogisticRegression",
+    "KernelSVC",
+    "L1AdaBoost",
     "Lasso",
     "LassoCV",
     "LocalCluster",
+    "MCenters",
+    "MPICluster",
+    "RandomSubset",
+    "RayCluster",
     "Shards",
     "Solver",
+    "SparseLogisticRegression",
+    "SparseLogisticRegressionCV",
     "TimeLimit",
     "__version__",
     "lasso_path",
@@ -37,11 +57,19 @@ __all__ = [
 if TYPE_CHECKING:
     from atomcast.callbacks import TimeLimit
     from atomcast.cluster.local import LocalCluster
+    from atomcast.cluster.mpi import MPICluster
+    from atomcast.cluster.ray import RayCluster
     from atomcast.data.shards import Shards
+    from atomcast.estimators.boosting import L1AdaBoost
+    from atomcast.estimators.group_lasso import GroupLasso, GroupLogisticRegression
+    from atomcast.estimators.kernel_svc import KernelSVC
     from atomcast.estimators.lasso import Lasso
     from atomcast.estimators.lasso_cv import LassoCV
     from atomcast.estimators.lasso_path import lasso_path
+    from atomcast.estimators.logistic import SparseLogisticRegression
+    from atomcast.estimators.logistic_cv import SparseLogisticRegressionCV
     from atomcast.model_file import load_model, save_model
+    from atomcast.selection import MCenters, RandomSubset
     from atomcast.solver import Solver
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -15,6 +16,7 @@ import numpy as np
 from atomcast.atoms.atom import Atom
 from atomcast.problem import Problem
 from atomcast.protocol import Agreement, Request
+from atomcast.selection import EXACT, Selection
 
 if TYPE_CHECKING:
     from atomcast.steps import Step
@@ -30,17 +32,30 @@ class Replica:
         The rule, with a workspace of its own.
     tol : float
         The relative gap that is good enough; steps need not be more exact than that.
+    selection : Selection
+        Which atoms nodes may propose.
     """
 
-    def __init__(self, problem: Problem, step: Step, tol: float) -> None:
+    def __init__(
+        self, problem: Problem, step: Step, tol: float, selection: Selection = EXACT
+    ) -> None:
+        if step.needs_polytope and not problem.domain.polytope:
+            raise ValueError(
+                f"step={step.name!r} needs a domain with finitely many vertices, which "
+                f"{type(problem.domain).__name__} is not: use "
+                '"corrective", "line-search" or "classic"'
+            )
         self.problem = problem
         self.domain = problem.domain
         self.step = step
         self.tol = tol
+        self.selection = selection
         self.round = 0
+        #: By node of this process, how far its atoms are from those that may be proposed.
+        self.radius: dict[int, float] = {}
         self.active = problem.make_active()
         # Below this share of the objective at zero, a relative gap would only measure rounding.
-        self._smallest = 1e-10 * abs(self.active.value())
+        self._smallest = self.active.negligible()
 
     @property
     def feasible(self) -> bool:
@@ -59,11 +74,19 @@ class Replica:
 
     def request(self) -> Request:
         """What the next round asks of the nodes."""
-        return self.step.request(self)
+        request = self.step.request(self)
+        if self.problem.sample and not len(self.active):
+            return replace(request, count=self.problem.sample, random=True)
+        return request
 
     def wanted(self, agreement: Agreement) -> Agreement:
         """The winners that the step will really use; the others are not broadcast."""
         return self.step.wanted(self, agreement)
+
+    @property
+    def smallest_target(self) -> float:
+        """What `target` never falls below."""
+        return self.tol * self._smallest
 
     def certified(self, duality_gap: float) -> float:
         """The best bound on the distance to the optimum that is known here.

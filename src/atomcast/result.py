@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from atomcast.network.ledger import Ledger
     from atomcast.trace import Trace
 
-Status = Literal["optimal", "max_rounds", "stopped", "time_limit"]
+Status = Literal["optimal", "selection_optimal", "max_rounds", "stopped", "time_limit"]
 
 
 @dataclass(frozen=True)
@@ -30,18 +30,27 @@ class Result:
         larger).
     rounds : int
         Steps taken.
-    status : {"optimal", "max_rounds", "stopped", "time_limit"}
-        Why the run ended. "optimal": the relative gap is within the tolerance.
+    status : {"optimal", "selection_optimal", "max_rounds", "stopped", "time_limit"}
+        Why the run ended. "optimal": the relative gap is within the tolerance;
+        "selection_optimal": it is so over the atoms that the selection left in, but not over all.
     atom_ids, atom_weights : arrays of shape (k,)
         Global ids and weights of the atoms in the solution.
     n : int
         How many atoms there are in all.
+    atom_extras : array of shape (k, m)
+        What travelled with each of these atoms besides its values: a stump's threshold, a label.
     image : array of shape (d,) or None
         A alpha, the fitted combination of atoms, where atoms are vectors.
     trace : Trace
         A row a round.
     ledger : Ledger
         What was sent.
+    content : object or None
+        What the active set says of the atoms in the solution, where ids do not tell enough: the
+        support vectors of a kernel machine.
+    radius : dict of int to float
+        By node of this process, the largest distance from an atom to one that might be proposed,
+        for `MCenters`.
     """
 
     objective: float
@@ -52,9 +61,12 @@ class Result:
     atom_ids: NDArray[np.int64]
     atom_weights: NDArray[np.float64]
     n: int
+    atom_extras: NDArray[np.float64] = field(repr=False)
     image: NDArray[np.float64] | None = field(repr=False)
     trace: Trace = field(repr=False)
     ledger: Ledger = field(repr=False)
+    content: Any = field(default=None, repr=False)
+    radius: dict[int, float] = field(default_factory=dict, repr=False)
 
     @property
     def weights(self) -> NDArray[np.float64]:

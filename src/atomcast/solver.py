@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 import numpy as np
@@ -23,8 +23,10 @@ from atomcast.cluster.local import as_cluster
 from atomcast.data.shards import Shards
 from atomcast.domains import duality_gap
 from atomcast.problem import Problem
+from atomcast.protocol import Request
 from atomcast.replica import Replica
 from atomcast.result import Result, Status
+from atomcast.selection import Selection, as_selection
 from atomcast.steps import STEPS
 
 
@@ -44,8 +46,11 @@ class Solver:
         Steps after which the run stops anyway.
     atoms_per_round : int or "auto", default="auto"
         How many atoms may join in a round of the corrective step.
-    selection : {"exact"}, default="exact"
-        Which local atoms may be proposed.
+    selection : str or selection, default="exact"
+        Which local atoms may be proposed: "exact" (the best), "random-violators", "per-node" (an
+        equal share for every node), or, leaving atoms out, "random-subset" and "m-centers" or
+        objects such as `MCenters(m=100)`. A run that leaves atoms out ends with one complete
+        round, so that the gap of its result is the true one.
     callbacks : sequence of callables, default=()
         Each is called with a `State` once a round; returning False stops the run.
     verbose : bool, default=False
@@ -56,7 +61,7 @@ class Solver:
     tol: float = 1e-4
     max_rounds: int = 10_000
     atoms_per_round: int | Literal["auto"] = "auto"
-    selection: str = "exact"
+    selection: str | Selection = "exact"
     callbacks: Sequence[Callback] = ()
     verbose: bool = False
 
@@ -66,7 +71,15 @@ class Solver:
         check_count("max_rounds", self.max_rounds, "steps after which to stop", minimum=0)
         if self.atoms_per_round != "auto":
             check_count("atoms_per_round", self.atoms_per_round, 'or "auto"')
-        check_choice("selection", self.selection, ("exact",))
+        as_selection(self.selection)
+
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What all processes must have in common: everything but callbacks and output."""
+        own = ("callbacks", "verbose")
+        return {
+            part.name: getattr(self, part.name) for part in fields(self) if part.name not in own
+        }
 
     def solve(self, problem: Problem, shards: Shards, cluster: Any = None) -> Result:
         """Solve one problem on a cluster (None: one node; an int: so many local nodes)."""
@@ -83,9 +96,10 @@ class Solver:
         session: Session | None = None
         try:
             for problem in problems:
+                replica = self._replica(problem, replica)
                 if session is None:
                     session = as_cluster(cluster).open(problem, shards).__enter__()
-                replica = self._replica(problem, replica)
+                session.begin(replica, self.settings)
                 yield self._run(replica, session)
         finally:
             if session is not None:
@@ -94,17 +108,18 @@ class Solver:
     def _replica(self, problem: Problem, previous: Replica | None) -> Replica:
         """The state to start from: nothing known, or all that the previous run knew."""
         step = STEPS[self.step](self.atoms_per_round)
-        replica = Replica(problem, step, self.tol)
+        replica = Replica(problem, step, self.tol, as_selection(self.selection))
         if previous is not None and len(previous.active):
             shrink = min(1.0, problem.domain.scale / previous.domain.scale)
-            replica.active = previous.active
+            adopt = problem.adopt
+            replica.active = previous.active if adopt is None else adopt(previous.active)
             replica.active.set_weights(shrink * previous.active.weights)
         return replica
 
     def _run(self, replica: Replica, session: Session) -> Result:
         """Rounds until the gap is small enough, or something else ends the run."""
         tracer = Tracer()
-        progress = Progress() if self.verbose else None
+        progress = Progress() if self.verbose and session.speaks else None
         watchers: list[Callback] = [tracer, *self.callbacks, *([progress] if progress else [])]
         best = Best(self.tol)
         start = time.perf_counter()
@@ -135,10 +150,22 @@ class Solver:
                 wanted = replica.wanted(agreement)
                 atoms = session.cast(replica, wanted)
                 replica.advance(wanted, atoms)
+            if replica.selection.restricted:
+                best, status = self._certified(replica, session, status)
         finally:
             if progress is not None:
                 progress.close()
         return best.result(status, state, session, tracer)
+
+    def _certified(self, replica: Replica, session: Session, status: Status) -> tuple[Best, Status]:
+        """The last weights with their true gap, from one round in which all atoms count."""
+        agreement = session.propose(replica, Request(count=1, complete=True))
+        gap = duality_gap(replica.domain, replica.active.inner(), agreement.best)
+        best = Best(self.tol)
+        best.consider(replica, gap if replica.feasible else math.inf)
+        if status == "optimal" and best.relative_gap > self.tol:
+            status = "selection_optimal"
+        return best, status
 
     def _status(self, state: State, watchers: Sequence[Callback]) -> Status | None:
         """Why the run should end now, if it should."""
@@ -196,10 +223,13 @@ class Best:
             status=status,
             atom_ids=self.ids,
             atom_weights=self.weights,
-            n=session.n,
+            n=state.replica.active.total(session.n),
+            atom_extras=state.replica.active.extras_of(self.ids),
             image=self.image,
             trace=tracer.trace,
             ledger=session.ledger,
+            content=state.replica.active.content(self.ids),
+            radius=dict(state.replica.radius),
         )
 
 

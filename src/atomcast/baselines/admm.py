@@ -210,6 +210,7 @@ class Run:
             atom_ids=self.features.ids[used][order],
             atom_weights=x[used][order],
             n=self.features.n,
+            atom_extras=np.zeros((len(used), 0)),
             image=image,
             trace=self.trace,
             ledger=self.ledger,

@@ -6,7 +6,7 @@ solver works on atoms that several nodes have sent.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -83,11 +83,15 @@ class GatheredSession:
     """The single node with its atoms loaded."""
 
     nodes = 1
+    speaks = True
 
     def __init__(self, fleet: Fleet, n: int) -> None:
         self.n = n
         self.ledger = Ledger(1)
         self._fleet = fleet
+
+    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
+        """Nothing to agree on with oneself."""
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Score the atoms; the node agrees with itself."""
