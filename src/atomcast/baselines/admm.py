@@ -54,7 +54,7 @@ class Features:
     def of(shards: Shards) -> Features:
         """What the nodes hold."""
         parts = [shards.shard(i) for i in range(shards.nodes)]
-        blocks = [sparse.csc_array(part.matrix).astype(np.float64) for part in parts]
+        blocks = [sparse.csc_array(part.matrix).astype(np.float64, copy=False) for part in parts]
         matrix = sparse.hstack(blocks, format="csc")
         bounds = np.concatenate(([0], np.cumsum([len(part.ids) for part in parts])))
         squares = np.asarray(matrix.power(2).sum(axis=0)).ravel()
