@@ -118,7 +118,7 @@ def fig2b(
     with clear_errors(debug):
         setting = experiment.QUICK if quick else experiment.Setting()
         data, runs = _dorothea(synthetic, download), _runs(runs, quick)
-        note = f"{_name(synthetic)}, beta = {setting.beta:g}, N = {setting.nodes}, {runs} runs"
+        note = f"{_name(synthetic)}, beta = {setting.beta:g}, N = {setting.nodes}, {_times(runs)}"
         note += f", {setting.rounds:,} rounds of the classic step"
         rows = experiment.fig2b(data, setting, runs, out, note)
         budgets = (1e5, 3e5, 1e6, 3e6)
@@ -160,7 +160,7 @@ def fig3(
         if atom_density:
             setting = replace(setting, atom_densities=tuple(atom_density))
         runs = _runs(runs, quick)
-        note = f"d = {setting.d:,}, n = {setting.n:,}, N = {setting.nodes}, {runs} runs"
+        note = f"d = {setting.d:,}, n = {setting.n:,}, N = {setting.nodes}, {_times(runs)}"
         _, verdicts = experiment.fig3(setting, runs, out, note)
         header = ["s_A s_alpha n", "s_A", "s_alpha", "nonzeros", "classic", "corrective", "ADMM"]
         table = [
@@ -193,7 +193,7 @@ def fig4(
     with clear_errors(debug):
         setting = experiment.QUICK if quick else experiment.Setting()
         data, runs = _dorothea(synthetic, download), _runs(runs, quick)
-        note = f"{_name(synthetic)}, N = {setting.nodes}, {runs} runs, up to {setting.rounds:,} "
+        note = f"{_name(synthetic)}, N = {setting.nodes}, {_times(runs)}, up to {setting.rounds:,} "
         note += f"rounds of the classic step and {setting.admm_rounds} of ADMM"
         _, costs = experiment.fig4(data, setting, runs, out, note)
         header = ["beta", "above the optimum", "method", "values", "iterations", "local seconds"]
@@ -204,7 +204,7 @@ def fig4(
                 cost.method,
                 _shown(cost.values),
                 _shown(cost.round),
-                f"{cost.seconds:.3f}",
+                _shown(cost.seconds, ".3f"),
             ]
             for cost in costs
         ]
@@ -233,6 +233,10 @@ def _runs(runs: int | None, quick: bool) -> int:
     return runs if runs is not None else 2 if quick else 5
 
 
+def _times(runs: int) -> str:
+    return "1 run" if runs == 1 else f"{runs} runs"
+
+
 def _dorothea(synthetic: bool, download: bool) -> DataSet:
     from atomcast.experiments.real_data import dorothea
 
@@ -252,7 +256,7 @@ def _say_written(out: Path, name: str) -> None:
     typer.echo(f"written: {', '.join(map(str, files))}")
 
 
-def _shown(value: str | float) -> str:
+def _shown(value: str | float, form: str = ",.0f") -> str:
     if isinstance(value, str):
         return value
-    return f"{value:,.0f}" if abs(value) < float("inf") else "-"  # also for NaN
+    return format(value, form) if abs(value) < float("inf") else "-"  # also for NaN

@@ -179,7 +179,7 @@ def plot(
     from atomcast.report.plots import COLORS, new_figure
 
     down, across = len(setting.atom_densities), len(setting.solution_densities)
-    figure = new_figure(3.6 * across, 2.9 * down + 0.6)
+    figure = new_figure(3.6 * across, 3.1 * down + 0.6)
     axes = figure.subplots(down, across, squeeze=False).ravel()
     for ax, verdict in zip(axes, verdicts, strict=True):
         labels = {CLASSIC: CLASSIC, CORRECTIVE: CORRECTIVE, verdict.parameters: "ADMM, best"}
@@ -188,7 +188,7 @@ def plot(
                 ax, lines[verdict.atom_density, verdict.solution_density, method], label, color
             )
         title = f"s_A = {verdict.atom_density:g}, s_alpha = {verdict.solution_density:g}\n"
-        title += f"s_A s_alpha n = {verdict.rule:g}; {verdict.parameters}"
+        title += f"s_A s_alpha n = {verdict.rule:g}\n{verdict.parameters}"
         curves.finish(ax, "values", "mse", title)
     figure.legend(
         *axes[0].get_legend_handles_labels(),
