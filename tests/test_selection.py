@@ -141,7 +141,7 @@ def test_only_chosen_atoms_are_sent_and_the_gap_is_the_true_one(rule, isolated):
     scores = A.T @ (2 * (A @ model.coef_ - y))
     gap = model.coef_ @ scores + 2.0 * np.abs(scores).max()
     assert result.gap == pytest.approx(gap, rel=1e-6)
-    assert result.status == "selection_optimal"
+    assert result.status == "stopped"
     assert result.relative_gap > 1e-6
 
 

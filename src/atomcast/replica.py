@@ -12,6 +12,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from atomcast.atoms.atom import Atom
 from atomcast.problem import Problem
@@ -20,6 +21,8 @@ from atomcast.selection import EXACT, Selection
 
 if TYPE_CHECKING:
     from atomcast.steps import Step
+
+Floats = NDArray[np.float64]
 
 
 class Replica:
@@ -51,11 +54,20 @@ class Replica:
         self.tol = tol
         self.selection = selection
         self.round = 0
+        #: Rounds before this run, along a path: the ledger counts through.
+        self.first_round = 0
         #: By node of this process, how far its atoms are from those that may be proposed.
         self.radius: dict[int, float] = {}
         self.active = problem.make_active()
         # Below this share of the objective at zero, a relative gap would only measure rounding.
         self._smallest = self.active.negligible()
+
+    def continue_from(self, previous: Replica, weights: Floats) -> None:
+        """Know all that another run knew, and start from these weights."""
+        adopt = self.problem.adopt
+        self.active = previous.active if adopt is None else adopt(previous.active)
+        self.active.set_weights(weights)
+        self.first_round = previous.first_round + previous.round + 1
 
     @property
     def feasible(self) -> bool:

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from atomcast.network.ledger import Ledger
     from atomcast.trace import Trace
 
-Status = Literal["optimal", "selection_optimal", "max_rounds", "stopped", "time_limit"]
+Status = Literal["optimal", "max_rounds", "stopped", "time_limit"]
 
 
 @dataclass(frozen=True)
@@ -30,9 +30,8 @@ class Result:
         larger).
     rounds : int
         Steps taken.
-    status : {"optimal", "selection_optimal", "max_rounds", "stopped", "time_limit"}
-        Why the run ended. "optimal": the relative gap is within the tolerance;
-        "selection_optimal": it is so over the atoms that the selection left in, but not over all.
+    status : {"optimal", "max_rounds", "stopped", "time_limit"}
+        Why the run ended. "optimal": the relative gap is within the tolerance.
     atom_ids, atom_weights : arrays of shape (k,)
         Global ids and weights of the atoms in the solution.
     n : int

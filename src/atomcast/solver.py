@@ -111,9 +111,7 @@ class Solver:
         replica = Replica(problem, step, self.tol, as_selection(self.selection))
         if previous is not None and len(previous.active):
             shrink = min(1.0, problem.domain.scale / previous.domain.scale)
-            adopt = problem.adopt
-            replica.active = previous.active if adopt is None else adopt(previous.active)
-            replica.active.set_weights(shrink * previous.active.weights)
+            replica.continue_from(previous, shrink * previous.active.weights)
         return replica
 
     def _run(self, replica: Replica, session: Session) -> Result:
@@ -164,7 +162,7 @@ class Solver:
         best = Best(self.tol)
         best.consider(replica, gap if replica.feasible else math.inf)
         if status == "optimal" and best.relative_gap > self.tol:
-            status = "selection_optimal"
+            status = "stopped"  # good enough for the atoms that the selection left in, not for all
         return best, status
 
     def _status(self, state: State, watchers: Sequence[Callback]) -> Status | None:

@@ -168,7 +168,7 @@ class LocalSession:
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Let every node score its own atoms and propose; the network finds the winners."""
-        self.ledger.round = replica.round
+        self.ledger.round = replica.first_round + replica.round
         parts = [fleet.propose(replica, request) for fleet in self._fleets]
         proposals = parts[0] if len(parts) == 1 else Proposals.merged(parts)
         return self._network.agree(proposals, request.count, self.ledger)
