@@ -9,8 +9,8 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-Kind = Literal["proposal", "partial sum", "index", "atom", "control"]
-KINDS: tuple[Kind, ...] = ("proposal", "partial sum", "index", "atom", "control")
+Kind = Literal["proposal", "partial sum", "index", "atom", "control", "prediction"]
+KINDS: tuple[Kind, ...] = ("proposal", "partial sum", "index", "atom", "control", "prediction")
 Counts = NDArray[np.int64]
 
 #: On the wire a number takes eight bytes: a float64 or an int64.

@@ -1,0 +1,1 @@
+"""What dFW is compared with: atoms chosen by each node alone, and ADMM."""

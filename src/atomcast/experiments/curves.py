@@ -1,0 +1,177 @@
+"""Curves of several runs: rows for the CSV file, mean and spread, and the lines of a picture."""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Iterable, Sequence
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast.trace import Trace
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+
+Floats = NDArray[np.float64]
+
+#: Methods that several figures show.
+CLASSIC, CORRECTIVE = "dFW, classic step (the paper)", "dFW, corrective step"
+#: A run of thousands of rounds is written with so many of them, evenly spread on a log scale.
+KEPT_ROUNDS = 400
+
+LABELS = {
+    "values": "values sent",
+    "round": "iterations",
+    "seconds": "seconds of local computation",
+    "objective": "objective",
+    "mse": "mean squared error",
+}
+
+
+class Point(NamedTuple):
+    """One iterate of one run on the problem `panel`; `values`, `bytes` are the traffic so far."""
+
+    panel: str
+    method: str
+    run: int
+    round: int
+    seconds: float
+    objective: float
+    mse: float
+    gap: float
+    atoms: int
+    values: int
+    bytes: int
+
+
+class Average(NamedTuple):
+    """Mean and spread of the runs of a method at one place of the horizontal axis."""
+
+    panel: str
+    method: str
+    axis: str
+    x: float
+    mean: float
+    low: float
+    high: float
+
+
+def points(
+    panel: str, method: str, run: int, trace: Trace, d: int, seconds: Sequence[float] | None = None
+) -> list[Point]:
+    """The rows of a trace, thinned out where there are very many.
+
+    Parameters
+    ----------
+    panel, method, run
+        What the trace is of.
+    trace : Trace
+    d : int
+        The mean squared error is the objective divided by this.
+    seconds : sequence, optional
+        Use these instead of the trace's.
+    """
+    rows = list(trace)
+    kept = np.unique(np.geomspace(1, len(rows), KEPT_ROUNDS).astype(int) - 1)
+    result = []
+    for k in kept.tolist():
+        row = rows[k]
+        spent = row.seconds if seconds is None else seconds[k]
+        result.append(
+            Point(
+                panel, method, run, row.round, spent, row.objective, row.objective / d, row.gap,
+                row.atoms, row.values, row.bytes,
+            )
+        )  # fmt: skip
+    return result
+
+
+def best_so_far(rows: Sequence[Point], x: str, y: str) -> tuple[Floats, Floats]:
+    """The axis and the smallest y up to there, of one run, where x is above zero."""
+    across = np.array([getattr(row, x) for row in rows], dtype=np.float64)
+    best = np.minimum.accumulate([getattr(row, y) for row in rows])
+    return across[across > 0], best[across > 0]
+
+
+def sampled(rows: Sequence[Point], x: str, y: str, grid: Floats) -> Floats:
+    """What one run had reached at each place of a grid; NaN before its first iterate."""
+    across, best = best_so_far(rows, x, y)
+    place = np.searchsorted(across, grid * (1 + 1e-12), side="right") - 1
+    return np.where(place >= 0, best[np.maximum(place, 0)], np.nan)
+
+
+def runs_of(rows: Iterable[Point], panel: str, method: str) -> list[list[Point]]:
+    """The runs of a method on a problem."""
+    by_run: dict[int, list[Point]] = {}
+    for row in rows:
+        if row.panel == panel and row.method == method:
+            by_run.setdefault(row.run, []).append(row)
+    return list(by_run.values())
+
+
+def average(
+    rows: Sequence[Point], panel: str, method: str, x: str, y: str, places: int = 200
+) -> list[Average]:
+    """Mean, smallest and largest of the runs, on a grid from where all have begun."""
+    runs = runs_of(rows, panel, method)
+    ends = [best_so_far(run, x, y)[0][[0, -1]] for run in runs]
+    first, last = max(end[0] for end in ends), max(end[1] for end in ends)
+    grid = np.geomspace(first, last, places) if last > first else np.array([first])
+    reached = np.array([sampled(run, x, y, grid) for run in runs])
+    return [
+        Average(panel, method, x, *map(float, numbers))
+        for numbers in zip(
+            grid, reached.mean(axis=0), reached.min(axis=0), reached.max(axis=0), strict=True
+        )
+    ]
+
+
+def needed(rows: Sequence[Point], panel: str, method: str, x: str, y: str, target: float) -> float:
+    """How far along an axis the runs must go, on average, to reach a target; inf if one did not."""
+    costs = []
+    for run in runs_of(rows, panel, method):
+        across, best = best_so_far(run, x, y)
+        there = np.flatnonzero(best <= target)
+        costs.append(across[there[0]] if len(there) else np.inf)
+    return float(np.mean(costs)) if costs else np.inf
+
+
+def reached_at(
+    rows: Sequence[Point], panel: str, method: str, x: str, y: str, place: float
+) -> float:
+    """The mean over runs of the smallest y up to a place; NaN if some run begins later."""
+    grid = np.array([place])
+    return float(np.mean([sampled(run, x, y, grid)[0] for run in runs_of(rows, panel, method)]))
+
+
+def draw(ax: Axes, lines: Sequence[Average], label: str, color: str, style: str = "-") -> None:
+    """A line for the mean and a band from the smallest to the largest."""
+    x = [line.x for line in lines]
+    ax.plot(x, [line.mean for line in lines], style, color=color, linewidth=1.5, label=label)
+    low, high = [line.low for line in lines], [line.high for line in lines]
+    ax.fill_between(x, low, high, color=color, alpha=0.2, linewidth=0)
+
+
+def finish(ax: Axes, x: str, y: str, title: str = "") -> None:
+    """Logarithmic axes with their names."""
+    ax.set(xscale="log", yscale="log", xlabel=LABELS[x], ylabel=LABELS[y])
+    ax.set_title(title, fontsize=9)
+    ax.grid(True, which="major", alpha=0.3)
+
+
+class Counter:
+    """Progress on stderr: which of how many parts an experiment has reached."""
+
+    def __init__(self, name: str, total: int) -> None:
+        self.name, self.total, self.done = name, total, 0
+        self._start = time.perf_counter()
+
+    def __call__(self, what: str) -> None:
+        """Say what is done now."""
+        self.done += 1
+        seconds = time.perf_counter() - self._start
+        line = f"{self.name} [{self.done}/{self.total}] {what}  ({seconds:.0f} s)"
+        print(line, file=sys.stderr, flush=True)

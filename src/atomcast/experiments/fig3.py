@@ -1,0 +1,201 @@
+"""Figure 3: dFW beside ADMM on synthetic problems of nine densities, MSE against communication."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, NamedTuple
+
+import numpy as np
+
+from atomcast.baselines.admm import Features, lasso
+from atomcast.cluster.local import LocalCluster
+from atomcast.data.generators import make_sparse_regression
+from atomcast.data.shards import Shards
+from atomcast.domains import L1Ball
+from atomcast.experiments import admm_runs, curves, dfw
+from atomcast.experiments.curves import CLASSIC, CORRECTIVE, Counter, Point
+from atomcast.experiments.output import write_figure, write_rows
+from atomcast.objectives import SquaredError
+from atomcast.problem import explicit_problem
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The sizes of the experiment; the defaults are the paper's."""
+
+    d: int = 10_000
+    n: int = 100_000
+    atom_densities: Sequence[float] = (0.001, 0.01, 0.1)
+    solution_densities: Sequence[float] = (0.001, 0.01, 0.1)
+    nodes: int = 100
+    penalty: float = 0.1
+    rounds: int = 2000
+    admm_rounds: int = 60
+    tol: float = 1e-3
+
+
+QUICK = Setting(d=1000, n=10_000, rounds=1000, admm_rounds=40)
+
+#: A method has arrived once it has done so much of the way from zero weights to the optimum.
+ARRIVED = 0.95
+
+
+class Verdict(NamedTuple):
+    """What each method had to send to do 95 % of the way; inf if it did not get there.
+
+    `rule` is s_A s_alpha n, which the paper expects to be about 100 where both methods tie.
+    """
+
+    atom_density: float
+    solution_density: float
+    rule: float
+    support: float
+    classic: float
+    corrective: float
+    admm: float
+    parameters: str
+
+
+class Truth(NamedTuple):
+    """What is known of one problem: squared errors at zero and at the optimum, and nonzeros."""
+
+    start: float
+    optimum: float
+    support: int
+
+
+def panel_name(s_A: float, s_alpha: float) -> str:
+    """How a problem is called in the rows."""
+    return f"s_A={s_A:g} s_alpha={s_alpha:g}"
+
+
+def one_run(s_A: float, s_alpha: float, setting: Setting, run: int) -> tuple[list[Point], Truth]:
+    """All methods on one problem; the seed is the number of the run."""
+    made = make_sparse_regression(setting.d, setting.n, s_A, s_alpha, random_state=run)
+    shards = Shards.split(made.X, setting.nodes, random_state=run)
+    features = Features.of(shards)
+    lam = setting.penalty * float(np.abs(made.X.T @ made.y).max())
+    x = lasso(made.y, features, lam, tol=1e-7)
+    beta = float(np.abs(x).sum())
+    truth = Truth(
+        float(made.y @ made.y), float(np.sum((made.y - made.X @ x) ** 2)), int(np.count_nonzero(x))
+    )
+    problem = explicit_problem(SquaredError(made.y), L1Ball(beta))
+    panel, rows = panel_name(s_A, s_alpha), []
+    for method, step in ((CLASSIC, "classic"), (CORRECTIVE, "corrective")):
+        cluster = LocalCluster(setting.nodes)
+        result, spent = dfw.run(problem, shards, cluster, step, setting.tol, setting.rounds)
+        rows += curves.points(panel, method, run, result.trace, setting.d, spent)
+    rows += admm_runs.run_all(panel, run, made.y, features, lam, beta, setting.admm_rounds)
+    return rows, truth
+
+
+def fig3(
+    setting: Setting, runs: int = 5, out: Path | None = None, note: str = ""
+) -> tuple[list[Point], list[Verdict]]:
+    """Run all problems.
+
+    Parameters
+    ----------
+    setting : Setting
+    runs : int
+        Run r has seed r, for the data and for the partition.
+    out : path of a folder, optional
+        Write fig3.csv, fig3-mean.csv, fig3-verdict.csv, fig3.png and fig3.svg there.
+    note : str
+        What the figure should say of its sizes.
+    """
+    pairs = [(a, s) for a in setting.atom_densities for s in setting.solution_densities]
+    tell = Counter("fig3", len(pairs) * runs)
+    rows: list[Point] = []
+    verdicts = []
+    for s_A, s_alpha in pairs:
+        truths = []
+        for run in range(runs):
+            new, truth = one_run(s_A, s_alpha, setting, run)
+            rows += new
+            truths.append(truth)
+            tell(f"{panel_name(s_A, s_alpha)}, run {run}")
+        verdicts.append(judge(rows, s_A, s_alpha, setting, truths))
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        write_rows(rows, out / "fig3.csv")
+        write_rows(verdicts, out / "fig3-verdict.csv")
+        lines = {
+            (verdict.atom_density, verdict.solution_density, method): curves.average(
+                rows,
+                panel_name(verdict.atom_density, verdict.solution_density),
+                method,
+                "values",
+                "mse",
+            )
+            for verdict in verdicts
+            for method in (CLASSIC, CORRECTIVE, verdict.parameters)
+        }
+        write_rows([line for group in lines.values() for line in group], out / "fig3-mean.csv")
+        write_figure(plot(verdicts, lines, setting, note), out / "fig3")
+    return rows, verdicts
+
+
+def judge(
+    rows: Sequence[Point], s_A: float, s_alpha: float, setting: Setting, truths: Sequence[Truth]
+) -> Verdict:
+    """What each method had to send."""
+    panel = panel_name(s_A, s_alpha)
+    best = admm_runs.best(rows, panel)
+
+    def cost(method: str) -> float:
+        costs = []
+        for run, truth in enumerate(truths):
+            target = truth.optimum + (1 - ARRIVED) * (truth.start - truth.optimum)
+            mine = [row for row in rows if row.run == run]
+            costs.append(curves.needed(mine, panel, method, "values", "objective", target))
+        return float(np.mean(costs))
+
+    return Verdict(
+        s_A,
+        s_alpha,
+        s_A * s_alpha * setting.n,
+        float(np.mean([truth.support for truth in truths])),
+        cost(CLASSIC),
+        cost(CORRECTIVE),
+        cost(best),
+        best,
+    )
+
+
+def plot(
+    verdicts: Sequence[Verdict],
+    lines: dict[tuple[float, float, str], list[curves.Average]],
+    setting: Setting,
+    note: str,
+) -> Figure:
+    """A grid of panels, s_A downwards and s_alpha across."""
+    from atomcast.report.plots import COLORS, new_figure
+
+    down, across = len(setting.atom_densities), len(setting.solution_densities)
+    figure = new_figure(3.6 * across, 3.1 * down + 0.6)
+    axes = figure.subplots(down, across, squeeze=False).ravel()
+    for ax, verdict in zip(axes, verdicts, strict=True):
+        labels = {CLASSIC: CLASSIC, CORRECTIVE: CORRECTIVE, verdict.parameters: "ADMM, best"}
+        for color, (method, label) in zip(COLORS, labels.items(), strict=False):
+            curves.draw(
+                ax, lines[verdict.atom_density, verdict.solution_density, method], label, color
+            )
+        title = f"s_A = {verdict.atom_density:g}, s_alpha = {verdict.solution_density:g}\n"
+        title += f"s_A s_alpha n = {verdict.rule:g}\n{verdict.parameters}"
+        curves.finish(ax, "values", "mse", title)
+    figure.legend(
+        *axes[0].get_legend_handles_labels(),
+        title=note,
+        title_fontsize=9,
+        frameon=False,
+        loc="outside upper center",
+        ncols=3,
+    )
+    return figure

@@ -1,0 +1,161 @@
+"""Figure 4: dFW beside ADMM on Dorothea: MSE against communication, iterations and local time."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from atomcast.baselines.admm import Features
+from atomcast.cluster.local import LocalCluster
+from atomcast.data.datasets import DataSet
+from atomcast.data.shards import Shards
+from atomcast.domains import L1Ball
+from atomcast.experiments import admm_runs, curves, dfw
+from atomcast.experiments.curves import CLASSIC, CORRECTIVE, Counter, Point
+from atomcast.experiments.output import write_figure, write_rows
+from atomcast.objectives import SquaredError
+from atomcast.problem import explicit_problem
+from atomcast.solver import Solver
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+AXES = ("values", "round", "seconds")
+
+
+@dataclass(frozen=True)
+class Setting:
+    """The sizes of the experiment; the defaults are the paper's."""
+
+    betas: Sequence[float] = (8.0, 16.0, 24.0)
+    nodes: int = 100
+    rounds: int = 3000
+    admm_rounds: int = 100
+    tol: float = 1e-4
+
+
+QUICK = Setting(rounds=1000, admm_rounds=50)
+
+
+class Cost(NamedTuple):
+    """What a method needs for an objective that is so much above the optimum; inf: never."""
+
+    beta: float
+    above: float
+    method: str
+    values: float
+    round: float
+    seconds: float
+
+
+def panel_name(beta: float) -> str:
+    """How a problem is called in the rows."""
+    return f"beta={beta:g}"
+
+
+def fig4(
+    data: DataSet, setting: Setting, runs: int = 5, out: Path | None = None, note: str = ""
+) -> tuple[list[Point], list[Cost]]:
+    """Run both methods for every beta on as many random partitions as there are runs.
+
+    Parameters
+    ----------
+    data : DataSet
+    setting : Setting
+    runs : int
+        Run r has seed r, for the partition.
+    out : path of a folder, optional
+        Write fig4.csv, fig4-mean.csv, fig4-cost.csv, fig4.png and fig4.svg there.
+    note : str
+        What the figure should say of the data and sizes.
+    """
+    tell = Counter("fig4", 3 * len(setting.betas) * runs)
+    rows: list[Point] = []
+    costs: list[Cost] = []
+    for beta in setting.betas:
+        panel = panel_name(beta)
+        problem = explicit_problem(SquaredError(data.y), L1Ball(beta))
+        exact = Solver(tol=1e-7).solve(problem, Shards.split(data.X, 1))
+        assert exact.image is not None
+        # The penalty whose solution has this l1 norm: the largest correlation at the optimum.
+        lam = float(np.abs(data.X.T @ (data.y - exact.image)).max())
+        for run in range(runs):
+            shards = Shards.split(data.X, setting.nodes, random_state=run)
+            for method, step in ((CLASSIC, "classic"), (CORRECTIVE, "corrective")):
+                cluster = LocalCluster(setting.nodes)
+                result, spent = dfw.run(problem, shards, cluster, step, setting.tol, setting.rounds)
+                rows += curves.points(panel, method, run, result.trace, len(data.y), spent)
+                tell(f"{panel}, run {run}: {method}")
+            features = Features.of(shards)
+            rows += admm_runs.run_all(panel, run, data.y, features, lam, beta, setting.admm_rounds)
+            tell(f"{panel}, run {run}: ADMM, {len(admm_runs.NAMES)} choices of parameters")
+        costs += judge(rows, beta, exact.objective)
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        write_rows(rows, out / "fig4.csv")
+        write_rows(costs, out / "fig4-cost.csv")
+        lines = averages(rows, setting)
+        write_rows([line for group in lines.values() for line in group], out / "fig4-mean.csv")
+        write_figure(plot(lines, note), out / "fig4")
+    return rows, costs
+
+
+def judge(rows: Sequence[Point], beta: float, optimum: float) -> list[Cost]:
+    """What each method needs for an objective within 50 %, 10 % and 2 % of the optimum."""
+    panel = panel_name(beta)
+    return [
+        Cost(
+            beta,
+            above,
+            method,
+            *(
+                curves.needed(rows, panel, method, x, "objective", (1 + above) * optimum)
+                for x in AXES
+            ),
+        )
+        for above in (0.5, 0.1, 0.02)
+        for method in (CLASSIC, CORRECTIVE, admm_runs.best(rows, panel))
+    ]
+
+
+Key = tuple[float, str, str]
+
+
+def averages(rows: Sequence[Point], setting: Setting) -> dict[Key, list[curves.Average]]:
+    """The lines by beta, method and axis."""
+    lines: dict[Key, list[curves.Average]] = {}
+    for beta in setting.betas:
+        panel = panel_name(beta)
+        for method in (CLASSIC, CORRECTIVE, admm_runs.best(rows, panel)):
+            for x in AXES:
+                lines[beta, method, x] = curves.average(rows, panel, method, x, "mse")
+    return lines
+
+
+def plot(lines: dict[Key, list[curves.Average]], note: str) -> Figure:
+    """Three panels; a colour for each beta, a dash for each method."""
+    from atomcast.report.plots import COLORS, new_figure
+
+    figure = new_figure(13.0, 5.0)
+    panels: dict[str, Any] = dict(zip(AXES, figure.subplots(1, 3, sharey=True), strict=True))
+    betas = list(dict.fromkeys(beta for beta, _, _ in lines))
+    for (beta, method, x), line in lines.items():
+        style = {CLASSIC: "-", CORRECTIVE: "--"}.get(method, ":")
+        label = f"beta = {beta:g}: {method}"
+        curves.draw(panels[x], line, label, COLORS[betas.index(beta) % len(COLORS)], style)
+    for x, ax in panels.items():
+        curves.finish(ax, x, "mse")
+    figure.legend(
+        *panels["values"].get_legend_handles_labels(),
+        title=note,
+        title_fontsize=9,
+        fontsize=8,
+        frameon=False,
+        loc="outside upper center",
+        ncols=len(betas),
+    )
+    return figure

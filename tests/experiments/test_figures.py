@@ -1,0 +1,182 @@
+"""The figures at tiny sizes: the files they leave, and numbers that can be checked otherwise."""
+
+from __future__ import annotations
+
+import csv
+from functools import partial
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Lasso
+from typer.testing import CliRunner
+
+import realdata
+from atomcast.data.generators import make_sparse_regression
+from atomcast.domains import L1Ball
+from atomcast.experiments import (
+    admm_runs,
+    commands,
+    fig2b,
+    fig3,
+    fig4,
+    lower_bound,
+    real_data,
+    topologies,
+)
+from atomcast.experiments.curves import CLASSIC, CORRECTIVE
+from problems import optimum
+
+TINY_2B = fig2b.Setting(beta=4.0, nodes=5, rounds=60, per_node=(1, 3), tol=1e-6)
+TINY_3 = fig3.Setting(
+    d=60, n=120, atom_densities=(0.1, 0.5), solution_densities=(0.05,), nodes=4, rounds=60,
+    admm_rounds=30, tol=1e-6,
+)  # fmt: skip
+TINY_4 = fig4.Setting(betas=(2.0, 4.0), nodes=5, rounds=60, admm_rounds=20, tol=1e-6)
+
+
+def stand_in():
+    return real_data.dorothea(synthetic=True, n=200)
+
+
+def read(path):
+    with open(path, newline="", encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def check_pictures(folder, name):
+    assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
+    assert "<svg" in (folder / f"{name}.svg").read_text()
+
+
+def test_fig2b(tmp_path):
+    data = stand_in()
+    rows = fig2b.fig2b(data, TINY_2B, runs=2, out=tmp_path)
+    check_pictures(tmp_path, "fig2b")
+    written = read(tmp_path / "fig2b.csv")
+    assert len(written) == len(rows)
+    assert {row["method"] for row in written} == set(fig2b.METHODS)
+    assert {row["run"] for row in written} == {"0", "1"}
+    best, _ = optimum(data.X, data.y, L1Ball(4.0))
+    last = {(row.method, row.run): row.objective for row in rows}
+    assert last[CORRECTIVE, 0] == pytest.approx(best, rel=1e-4)
+    assert all(objective >= best * (1 - 1e-9) for objective in last.values())
+    # The same atoms, sent to everybody or to one place: N = 5 times the values.
+    for method, star in ((fig2b.LOCAL, fig2b.LOCAL_STAR), (fig2b.RANDOM, fig2b.RANDOM_STAR)):
+        everybody = [(r.values, r.objective) for r in rows if r.method == method]
+        coordinator = [(5 * r.values, r.objective) for r in rows if r.method == star]
+        assert everybody == coordinator
+    means = read(tmp_path / "fig2b-mean.csv")
+    assert all(float(r["low"]) <= float(r["mean"]) <= float(r["high"]) for r in means)
+
+
+def test_fig3_solves_the_problem_of_the_paper(tmp_path):
+    rows, verdicts = fig3.fig3(TINY_3, runs=2, out=tmp_path)
+    check_pictures(tmp_path, "fig3")
+    assert [v.rule for v in verdicts] == pytest.approx([0.1 * 0.05 * 120, 0.5 * 0.05 * 120])
+    assert len(read(tmp_path / "fig3-verdict.csv")) == 2
+    made = make_sparse_regression(60, 120, 0.5, 0.05, random_state=0)
+    share = 0.1 * np.abs(made.X.T @ made.y).max() / 60
+    model = Lasso(alpha=share, fit_intercept=False, tol=1e-10, max_iter=10**5)
+    expected = np.mean((made.y - made.X @ model.fit(made.X, made.y).coef_) ** 2)
+    panel = fig3.panel_name(0.5, 0.05)
+    ends = {r.method: r.mse for r in rows if r.panel == panel and r.run == 0}
+    assert ends[CORRECTIVE] == pytest.approx(expected, rel=1e-4)
+    assert set(ends) == {CLASSIC, CORRECTIVE, *admm_runs.NAMES}
+    assert all(v.parameters in admm_runs.NAMES for v in verdicts)
+    assert all(v.corrective < np.inf for v in verdicts)
+
+
+def test_fig4_compares_at_equal_beta(tmp_path):
+    data = stand_in()
+    rows, costs = fig4.fig4(data, TINY_4, runs=2, out=tmp_path)
+    check_pictures(tmp_path, "fig4")
+    for beta in (2.0, 4.0):
+        best, _ = optimum(data.X, data.y, L1Ball(beta))
+        mine = [row for row in rows if row.panel == fig4.panel_name(beta)]
+        assert min(row.objective for row in mine) == pytest.approx(best, rel=1e-4)
+        ends = {row.method: row.objective for row in mine}
+        assert ends["ADMM (rho=10, alpha=1.5)"] < 1.2 * best
+    assert len(costs) == 2 * 3 * 3
+    corrective = [cost for cost in costs if cost.method == CORRECTIVE]
+    assert all(np.isfinite([cost.values, cost.round, cost.seconds]).all() for cost in corrective)
+    assert len(read(tmp_path / "fig4-cost.csv")) == len(costs)
+
+
+def test_topologies_follow_their_formulas(tmp_path):
+    rows = topologies.topologies(sizes=(6, 12), d=10, n=60, runs=2, tol=0.5, out=tmp_path)
+    check_pictures(tmp_path, "topologies")
+    assert len(rows) == len(read(tmp_path / "topologies.csv")) == 2 * 2 * 5 * 2
+    for row in rows:
+        if row.step == "classic":
+            assert row.values == row.formula
+            assert row.atoms_sent == row.rounds
+        else:
+            assert np.isnan(row.formula)
+    # The model does not depend on the network, nor on how many nodes there are.
+    assert len({row.rounds for row in rows if row.run == 0 and row.step == "classic"}) == 1
+
+
+def test_formulas_of_section_4_1():
+    assert topologies.formula("star", 10, 20, 50, 3) == 3 * 10 * 56 + 60
+    assert topologies.formula("tree", 10, 20, 50, 3) == 3 * 9 * 56 + 54
+    assert topologies.formula("graph, spanning tree", 10, 20, 50, 0) == 40 + 54
+    assert topologies.formula("graph, flooding", 10, 20, 50, 1) == 31 * (2 * 40 + 50)
+    assert topologies.formula("star, plain", 10, 20, 50, 1) == 10 * (2 * 30 + 50)
+
+
+@pytest.fixture
+def tiny(monkeypatch):
+    """Quick settings that are quicker still."""
+    monkeypatch.setattr(fig2b, "QUICK", TINY_2B)
+    monkeypatch.setattr(fig3, "QUICK", TINY_3)
+    monkeypatch.setattr(fig4, "QUICK", TINY_4)
+    everywhere, hard = topologies.topologies, lower_bound.lower_bound
+    small = partial(everywhere, (6, 12), d=10, n=60, tol=0.5)
+    monkeypatch.setattr(topologies, "topologies", lambda sizes, **more: small(**more))
+    monkeypatch.setattr(
+        lower_bound, "lower_bound", lambda sizes, distances, out: hard((16,), (2,), out=out)
+    )
+    monkeypatch.setattr(real_data, "dorothea", partial(real_data.dorothea, n=200))
+
+
+def test_everything_with_one_command(tmp_path, tiny):
+    arguments = ["all", "--quick", "--runs", "1", "--synthetic", "--out", str(tmp_path / "new")]
+    outcome = CliRunner().invoke(commands.app, arguments)
+    assert outcome.exit_code == 0, outcome.output
+    for name in ("lower-bound", "topologies", "fig2b", "fig3", "fig4"):
+        check_pictures(tmp_path / "new", name)
+        assert read(tmp_path / "new" / f"{name}.csv")
+    assert "measured = formula in all 10 runs" in outcome.output
+    assert "s_A s_alpha n" in outcome.output
+    assert "generated stand-in for Dorothea" in outcome.output
+
+
+def test_missing_data_is_never_replaced_silently(tmp_path, monkeypatch):
+    monkeypatch.setenv("ATOMCAST_DATA", str(tmp_path))
+    for name in ("fig2b", "fig4"):
+        outcome = CliRunner().invoke(commands.app, [name, "--quick", "--out", str(tmp_path)])
+        assert outcome.exit_code == 2
+        assert "the data set 'dorothea' is not complete on this machine" in outcome.stderr
+        assert "--synthetic" in outcome.stderr
+    assert not list(tmp_path.glob("fig*"))
+
+
+def test_the_stand_in_looks_like_dorothea():
+    data = stand_in()
+    assert data.X.shape == (1150, 200)
+    assert np.all(data.X.data == 1.0)
+    assert data.X.nnz / (1150 * 200) == pytest.approx(0.009, rel=0.1)
+    assert set(data.y) == {-1.0, 1.0}
+    assert np.mean(data.y > 0) <= 0.1
+
+
+def test_real_data_is_used_where_it_is(monkeypatch):
+    realdata.use("dorothea", monkeypatch)
+    assert real_data.dorothea().X.shape == (1150, 100_000)
+
+
+def test_a_part_of_fig3_can_be_run_alone(tmp_path, tiny):
+    arguments = ["fig3", "--quick", "--runs", "1", "--atom-density", "0.3", "--out", str(tmp_path)]
+    outcome = CliRunner().invoke(commands.app, arguments)
+    assert outcome.exit_code == 0, outcome.output
+    assert [row["atom_density"] for row in read(tmp_path / "fig3-verdict.csv")] == ["0.3"]
