@@ -10,6 +10,7 @@ __version__ = version("atomcast")
 
 # Names are imported when they are used: `import atomcast` stays light.
 _HOMES = {
+    "Checkpoint": "atomcast.checkpoint",
     "Lasso": "atomcast.estimators.lasso",
     "LassoCV": "atomcast.estimators.lasso_cv",
     "lasso_path": "atomcast.estimators.lasso_path",
@@ -22,6 +23,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Checkpoint",
     "Lasso",
     "LassoCV",
     "LocalCluster",
@@ -36,6 +38,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from atomcast.callbacks import TimeLimit
+    from atomcast.checkpoint import Checkpoint
     from atomcast.cluster.local import LocalCluster
     from atomcast.data.shards import Shards
     from atomcast.estimators.lasso import Lasso

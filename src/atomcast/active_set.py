@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -68,6 +69,18 @@ class ActiveSet(ABC):
     def clear(self, position: int) -> None:
         """Set a weight that is zero up to rounding to exactly zero."""
         self._weights[position] = 0.0
+
+    def memory(self) -> dict[str, NDArray[Any]]:
+        """What was updated from round to round, and has its own rounding in it.
+
+        Steps that compare slopes which are equal but for rounding may otherwise go another way.
+        """
+        return {} if self.image is None else {"image": self.image}
+
+    def remember(self, memory: dict[str, NDArray[Any]]) -> None:
+        """Take over the memory of an active set with the same atoms and weights."""
+        if self.image is not None:
+            self.image = memory["image"]
 
     @abstractmethod
     def _store(self, atoms: Sequence[Atom]) -> None:

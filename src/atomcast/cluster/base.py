@@ -6,6 +6,9 @@ from collections.abc import Sequence
 from types import TracebackType
 from typing import Protocol, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from atomcast.atoms.atom import Atom
 from atomcast.data.shards import Shards
 from atomcast.network.ledger import Ledger
@@ -42,6 +45,14 @@ class Session(Protocol):
 
     def vote(self, status: Status | None) -> Status | None:
         """Agree on whether to stop, where nodes may see different clocks or callbacks."""
+        ...
+
+    def owners(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The node that holds each of these atoms, shape (k,)."""
+        ...
+
+    def fingerprint(self) -> str:
+        """What tells these atoms from others; the same however they are spread over nodes."""
         ...
 
     def __enter__(self) -> Self: ...

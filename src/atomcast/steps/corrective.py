@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from atomcast.corral import Corral
 from atomcast.face_descent import FaceDescent
@@ -46,6 +49,7 @@ class Corrective:
         self.gram = Gram()
         self.corral: Corral | None = None
         self.descent: FaceDescent | None = None
+        self._direction: NDArray[Any] | None = None
 
     def _batch(self, known: int) -> int:
         if self.atoms_per_round == "auto":
@@ -85,10 +89,22 @@ class Corrective:
             self.corral.minimise(replica.active, tolerance)
         else:
             if self.descent is None:
-                self.descent = FaceDescent(replica.domain)
+                self.descent = FaceDescent(replica.domain, self._direction)
             # Far from the optimum, more than this would be wasted on the next batch.
             enough = 0.02 * replica.domain.scale * self._last_violation
             self.descent.minimise(replica.active, max(tolerance, enough))
+
+    def memory(self) -> dict[str, NDArray[Any]]:
+        """The last violation, and the direction that the power method has come to."""
+        memory: dict[str, NDArray[Any]] = {"last_violation": np.array([self._last_violation])}
+        if self.descent is not None:
+            memory["direction"] = self.descent.direction
+        return memory
+
+    def remember(self, memory: dict[str, NDArray[Any]]) -> None:
+        """Take over the memory; the corral and the Gram matrix follow from the weights."""
+        self._last_violation = float(memory["last_violation"][0])
+        self._direction = memory.get("direction")
 
 
 def _multiplier(replica: Replica) -> float:
