@@ -8,6 +8,7 @@ for them, so that a checkpoint stays small, discloses no atom, and fits any numb
 
 from __future__ import annotations
 
+import glob
 import os
 import time
 from dataclasses import dataclass
@@ -112,6 +113,7 @@ class Checkpoint:
     def __call__(self, state: State) -> None:
         """Write a checkpoint if it is time."""
         if self._round is None or state.round < self._round:  # the first round of a run
+            self._check_folder()
             self._remove_leftovers()
             self._round, self._time = state.round, time.monotonic()
             return
@@ -129,9 +131,16 @@ class Checkpoint:
         write_checkpoint(self.path, state.snapshot())
         self._round, self._time = state.round, time.monotonic()
 
+    def _check_folder(self) -> None:
+        """Fail before the work is done, not after."""
+        folder = self.path.absolute().parent
+        if not folder.is_dir():
+            raise FileNotFoundError(f"path={str(self.path)!r}: there is no folder {folder}")
+
     def _remove_leftovers(self) -> None:
         """Remove files that a process left unfinished when it was killed."""
-        for leftover in self.path.absolute().parent.glob(f".{self.path.name}.*.part"):
+        name = glob.escape(self.path.name)
+        for leftover in self.path.absolute().parent.glob(f".{name}.*.part"):
             leftover.unlink(missing_ok=True)
 
 

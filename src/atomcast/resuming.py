@@ -54,6 +54,8 @@ def resume(path: str | os.PathLike[str], replica: Replica, best: Best, session: 
     active, at_zero = replica.active, abs(replica.active.value())
     replica.round = snapshot.round
     owners = session.owners(snapshot.ids)
+    if np.any(owners < 0):
+        raise ValueError(f"{path} has an atom {snapshot.ids[owners < 0][0]}, which no node holds")
     recalled = Agreement(-np.inf, owners, snapshot.ids, np.zeros(len(owners)))
     active.append(session.cast(replica, recalled))
     if len(active.weights) != len(snapshot.weights):

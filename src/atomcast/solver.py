@@ -74,6 +74,11 @@ class Solver:
         if self.atoms_per_round != "auto":
             check_count("atoms_per_round", self.atoms_per_round, 'or "auto"')
         check_choice("selection", self.selection, ("exact",))
+        if self.resume is not None and not isinstance(self.resume, str | os.PathLike):
+            raise ValueError(
+                f"resume must be the path of a checkpoint or None, got {self.resume!r}; "
+                "Checkpoint(path) among the callbacks writes one"
+            )
 
     def solve(self, problem: Problem, shards: Shards, cluster: Any = None) -> Result:
         """Solve one problem on a cluster (None: one node; an int: so many local nodes)."""

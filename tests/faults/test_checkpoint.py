@@ -10,7 +10,7 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 import atomcast.checkpoint
-from atomcast import Checkpoint, Lasso, LocalCluster, Shards, load_model, save_model
+from atomcast import Checkpoint, Lasso, LocalCluster, Shards, Solver, load_model, save_model
 from atomcast.checkpoint import read_checkpoint, write_checkpoint
 from atomcast.domains import L1Ball, Simplex
 from atomcast.fingerprint import object_fingerprint, shard_fingerprint
@@ -84,9 +84,9 @@ def test_a_copy_is_a_copy(tmp_path, path):
 
 
 def test_leftovers_of_killed_processes_are_removed(tmp_path, data):
-    mine, other = tmp_path / ".c.safetensors.123.part", tmp_path / ".d.safetensors.123.part"
+    mine, other = tmp_path / ".c[1]*.st.123.part", tmp_path / ".c1.st.123.part"
     mine.touch(), other.touch()
-    solve(*data, L1Ball(2.0), callbacks=[Checkpoint(tmp_path / "c.safetensors")])
+    solve(*data, L1Ball(2.0), callbacks=[Checkpoint(tmp_path / "c[1]*.st")])
     assert not mine.exists()
     assert other.exists()
 
@@ -146,6 +146,22 @@ def test_weights_that_do_not_give_the_objective_are_refused(data, path):
     write_checkpoint(path, snapshot)
     with pytest.raises(ValueError, match="does not go with this problem"):
         solve(*data, L1Ball(2.0), resume=path)
+
+
+def test_atoms_that_nobody_holds_are_refused(data, path):
+    snapshot = read_checkpoint(path)
+    for wrong in (60, -1):
+        snapshot.ids[2] = wrong
+        write_checkpoint(path, snapshot)
+        with pytest.raises(ValueError, match=f"has an atom {wrong}, which no node holds"):
+            solve(*data, L1Ball(2.0), nodes=3, resume=path)
+
+
+def test_mistakes_are_found_before_the_work_is_done(data, tmp_path):
+    with pytest.raises(FileNotFoundError, match="there is no folder"):
+        solve(*data, L1Ball(2.0), callbacks=[Checkpoint(tmp_path / "nowhere" / "c")])
+    with pytest.raises(ValueError, match="resume must be the path of a checkpoint"):
+        Solver(resume=True)
 
 
 def test_files_that_are_no_checkpoint(data, tmp_path, path):

@@ -169,3 +169,15 @@ def test_a_path_of_other_problems_is_refused(tmp_path):
     Lasso(2.0, solver=Solver(callbacks=[Checkpoint(path)])).fit(X, y)
     with pytest.raises(ValueError, match="checkpoint of another problem"):
         LassoCV([1.0, 2.0], solver=Solver(resume=path)).fit(X, y)
+
+
+def test_isolated_nodes_that_read_files(tmp_path):
+    X, y = regression(seed=1, d=25, n=60)
+    parts = [tmp_path / f"{i}.npy" for i in range(3)]
+    for i, part in enumerate(parts):
+        np.save(part, X[:, 20 * i : 20 * i + 20])
+    how = {"step": "pairwise", "tol": 1e-7}
+    whole = solve(X, y, L1Ball(2.0), callbacks=[Copies(tmp_path)], **how)
+    for round in range(0, whole.rounds + 1, 5):
+        path = tmp_path / f"{round}.safetensors"
+        agrees(solve(Shards.files(parts), y, L1Ball(2.0), resume=path, **how), whole)

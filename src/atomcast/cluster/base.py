@@ -48,7 +48,7 @@ class Session(Protocol):
         ...
 
     def owners(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The node that holds each of these atoms, shape (k,)."""
+        """The node that holds each of these atoms, shape (k,); -1 where there is none."""
         ...
 
     def fingerprint(self) -> str:

@@ -202,8 +202,8 @@ class LocalSession:
         return status
 
     def owners(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The node that holds each of these atoms, shape (k,)."""
-        return self._shards.assignment(self._axis)[ids]
+        """The node that holds each of these atoms, shape (k,); -1 where there is none."""
+        return np.max([fleet.owners(ids) for fleet in self._fleets], axis=0)
 
     def fingerprint(self) -> str:
         """What tells these atoms from others; the same however they are spread over nodes."""
