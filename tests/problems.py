@@ -6,7 +6,6 @@ and its tolerances named.
 
 from __future__ import annotations
 
-import cvxpy as cp
 import numpy as np
 from scipy import sparse
 
@@ -102,6 +101,8 @@ def optimum(X, y, domain, fit_intercept=False):
 
     The data is scaled to a target of norm one first, for the solver's tolerances are absolute.
     """
+    import cvxpy as cp  # slow to import, and most tests need it not
+
     X = X.toarray() if sparse.issparse(X) else np.asarray(X, dtype=np.float64)
     if fit_intercept:
         X, y = X - X.mean(axis=0), y - y.mean()

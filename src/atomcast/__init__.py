@@ -11,12 +11,19 @@ __version__ = version("atomcast")
 # Names are imported when they are used: `import atomcast` stays light.
 _HOMES = {
     "Checkpoint": "atomcast.checkpoint",
+    "GroupLasso": "atomcast.estimators.group_lasso",
+    "GroupLogisticRegression": "atomcast.estimators.group_lasso",
+    "L1AdaBoost": "atomcast.estimators.boosting",
     "Lasso": "atomcast.estimators.lasso",
     "LassoCV": "atomcast.estimators.lasso_cv",
     "lasso_path": "atomcast.estimators.lasso_path",
     "LocalCluster": "atomcast.cluster.local",
+    "MPICluster": "atomcast.cluster.mpi",
+    "RayCluster": "atomcast.cluster.ray",
     "Shards": "atomcast.data.shards",
     "Solver": "atomcast.solver",
+    "SparseLogisticRegression": "atomcast.estimators.logistic",
+    "SparseLogisticRegressionCV": "atomcast.estimators.logistic_cv",
     "TimeLimit": "atomcast.callbacks",
     "load_model": "atomcast.model_file",
     "save_model": "atomcast.model_file",
@@ -24,11 +31,18 @@ _HOMES = {
 
 __all__ = [
     "Checkpoint",
+    "GroupLasso",
+    "GroupLogisticRegression",
+    "L1AdaBoost",
     "Lasso",
     "LassoCV",
     "LocalCluster",
+    "MPICluster",
+    "RayCluster",
     "Shards",
     "Solver",
+    "SparseLogisticRegression",
+    "SparseLogisticRegressionCV",
     "TimeLimit",
     "__version__",
     "lasso_path",
@@ -40,10 +54,16 @@ if TYPE_CHECKING:
     from atomcast.callbacks import TimeLimit
     from atomcast.checkpoint import Checkpoint
     from atomcast.cluster.local import LocalCluster
+    from atomcast.cluster.mpi import MPICluster
+    from atomcast.cluster.ray import RayCluster
     from atomcast.data.shards import Shards
+    from atomcast.estimators.boosting import L1AdaBoost
+    from atomcast.estimators.group_lasso import GroupLasso, GroupLogisticRegression
     from atomcast.estimators.lasso import Lasso
     from atomcast.estimators.lasso_cv import LassoCV
     from atomcast.estimators.lasso_path import lasso_path
+    from atomcast.estimators.logistic import SparseLogisticRegression
+    from atomcast.estimators.logistic_cv import SparseLogisticRegressionCV
     from atomcast.model_file import load_model, save_model
     from atomcast.solver import Solver
 

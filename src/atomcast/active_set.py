@@ -14,8 +14,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.atoms.atom import Atom
+from atomcast.atoms.atom import NO_EXTRAS, Atom
 from atomcast.columns import Columns, grown, with_appended
+from atomcast.domains import Domain
 from atomcast.objectives import Objective
 
 Floats = NDArray[np.float64]
@@ -35,10 +36,16 @@ class ActiveSet(ABC):
         self.ids: list[int] = []
         self.names: list[str] = []
         self.position: dict[int, int] = {}
+        self.extras: dict[int, Floats] = {}
         self._weights: Floats = np.zeros(16)
 
     def __len__(self) -> int:
         return len(self.ids)
+
+    @property
+    def atoms(self) -> int:
+        """How many atoms are known; an atom may have more than one weight."""
+        return len(self.position)
 
     def __contains__(self, id: int) -> bool:
         return id in self.position
@@ -50,14 +57,16 @@ class ActiveSet(ABC):
 
     def append(self, atoms: Sequence[Atom]) -> None:
         """Add newly received atoms with weight zero."""
-        self._weights = grown(self._weights, len(self.ids), len(self.ids) + len(atoms))
         for atom in atoms:
             if atom.id in self.position:
                 raise ValueError(f"atom {atom.id} was broadcast twice")
-            self.position[atom.id] = len(self.ids)
-            self._weights[len(self.ids)] = 0.0
-            self.ids.append(atom.id)
-            self.names.append(atom.name)
+            old, width = len(self.ids), self._width(atom)
+            self._weights = grown(self._weights, old, old + width)
+            self._weights[old : old + width] = 0.0
+            self.position[atom.id] = old
+            self.extras[atom.id] = atom.extras
+            self.ids += [atom.id] * width
+            self.names += [atom.name] * width
         if atoms:
             self._store(atoms)
 
@@ -65,6 +74,30 @@ class ActiveSet(ABC):
         """Global ids and weights of the atoms whose weight is not zero."""
         used = np.flatnonzero(self.weights)
         return np.array(self.ids, dtype=np.int64)[used], self.weights[used].copy()
+
+    def extras_of(self, ids: NDArray[np.int64]) -> Floats:
+        """The extras of some atoms of the support, shape (k, m)."""
+        rows = [self.extras.get(int(id), NO_EXTRAS) for id in ids]
+        return np.stack(rows) if rows else np.zeros((0, 0))
+
+    def total(self, n: int) -> int:
+        """How many weights there are in all where the nodes hold n atoms."""
+        return n
+
+    def negligible(self) -> float:
+        """Below this, a value of the objective is as good as zero; asked before the first atom."""
+        return 1e-10 * abs(self.value())
+
+    def vertex(self, domain: Domain, id: int, score: float) -> Floats:
+        """The weights of the vertex of the domain that an agreed atom stands for."""
+        weights = np.zeros(len(self))
+        sign = float(domain.signs(np.array([score]))[0])
+        weights[self.position[id]] = domain.scale * sign
+        return weights
+
+    def _width(self, atom: Atom) -> int:
+        """How many weights an atom has."""
+        return 1
 
     def clear(self, position: int) -> None:
         """Set a weight that is zero up to rounding to exactly zero."""
@@ -114,6 +147,10 @@ class ActiveSet(ABC):
     def products(self, start: int, stop: int) -> Floats:
         """Columns start to stop of A'HA, H the curvature at the current weights."""
 
+    def hessian(self, positions: NDArray[np.int64]) -> Floats:
+        """The part of A'HA that belongs to some of the weights, shape (m, m)."""
+        return self.products(0, len(self))[np.ix_(positions, positions)]
+
 
 class ExplicitActiveSet(ActiveSet):
     """Atoms that are vectors of length d, and an objective of their combination z = A alpha."""
@@ -126,6 +163,11 @@ class ExplicitActiveSet(ActiveSet):
         self.columns: Columns | None = None
         self.image: Floats = np.zeros(objective.d)
         self._gradient: tuple[Floats, Floats] | None = None
+        self._value: tuple[Floats, float] | None = None
+
+    def negligible(self) -> float:
+        """What the objective says, if it can cross zero; else a tiny share of its value at zero."""
+        return float(getattr(self.objective, "negligible", super().negligible()))
 
     @property
     def gradient(self) -> Floats:
@@ -141,8 +183,10 @@ class ExplicitActiveSet(ActiveSet):
         return np.zeros(self.objective.d) if self.columns is None else self.columns.combine(weights)
 
     def value(self) -> float:
-        """The objective at the current image."""
-        return self.objective.value(self.image)
+        """The objective at the current image, computed once per image."""
+        if self._value is None or self._value[0] is not self.image:
+            self._value = self.image, self.objective.value(self.image)
+        return self._value[1]
 
     def inner(self) -> float:
         """The product of image and gradient, which equals <alpha, grad f(alpha)>."""
@@ -185,4 +229,15 @@ class ExplicitActiveSet(ActiveSet):
             result -= constant
             # What centring leaves of a constant atom is rounding, not a direction.
             result[np.abs(result) <= 1e-14 * np.abs(constant)] = 0.0
+        return result
+
+    def hessian(self, positions: NDArray[np.int64]) -> Floats:
+        """The part of A'HA that belongs to some of the atoms, shape (m, m)."""
+        assert self.columns is not None
+        curvature = self.objective.curvature(self.image)
+        diagonal = np.broadcast_to(curvature.diagonal, self.objective.d)
+        result = self.columns.cross(positions, positions, diagonal)
+        if curvature.rank_one is not None:
+            along = self.columns.scores(curvature.rank_one)[positions]
+            result -= np.outer(along, along)
         return result

@@ -47,7 +47,7 @@ class State:
             self.seconds,
             self.objective,
             self.gap,
-            len(self.replica.active),
+            self.replica.active.atoms,
             ledger.values,
             ledger.bytes,
         )
@@ -106,7 +106,7 @@ class Progress:
     def _line(state: State) -> str:
         return (
             f"round {state.round:>5}  objective {state.objective:.6g}  "
-            f"gap {state.relative_gap:.1e}  atoms {len(state.replica.active)}  "
+            f"gap {state.relative_gap:.1e}  atoms {state.replica.active.atoms}  "
             f"values sent {state.ledger.values:,}  {state.seconds:.1f} s"
         )
 

@@ -114,6 +114,7 @@ class Checkpoint:
         """Write a checkpoint if it is time."""
         if self._round is None or state.round < self._round:  # the first round of a run
             self._check_folder()
+            state.snapshot()  # where none can be taken, better to know now than after the work
             self._remove_leftovers()
             self._round, self._time = state.round, time.monotonic()
             return

@@ -12,6 +12,7 @@ from scipy import sparse
 from atomcast.atoms.atom import Atom
 
 Floats = NDArray[np.float64]
+Positions = NDArray[np.int64]
 
 
 class Columns(Protocol):
@@ -38,6 +39,10 @@ class Columns(Protocol):
 
     def block(self, start: int, stop: int) -> Floats:
         """Columns start to stop as a dense array, shape (d, stop - start)."""
+        ...
+
+    def cross(self, left: Positions, right: Positions, diagonal: Floats) -> Floats:
+        """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
         ...
 
 
@@ -80,6 +85,10 @@ class DenseColumns:
     def block(self, start: int, stop: int) -> Floats:
         """Columns start to stop as a dense array, shape (d, stop - start)."""
         return self._rows[start:stop].T
+
+    def cross(self, left: Positions, right: Positions, diagonal: Floats) -> Floats:
+        """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
+        return (self._rows[left] * diagonal) @ self._rows[right].T
 
 
 class SparseColumns:
@@ -140,6 +149,16 @@ class SparseColumns:
             part = slice(self._starts[k], self._starts[k + 1])
             dense[self._indices[part], k - start] = self._data[part]
         return dense
+
+    def cross(self, left: Positions, right: Positions, diagonal: Floats) -> Floats:
+        """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
+        columns, rows = self._matrices()
+        scaled = columns[:, right]
+        scaled = sparse.csc_array(
+            (scaled.data * diagonal[scaled.indices], scaled.indices, scaled.indptr), scaled.shape
+        )
+        result: Floats = (rows[left] @ scaled).toarray()
+        return result
 
     def atoms(self) -> list[Atom]:
         """The columns as atoms again; their ids are their positions."""

@@ -7,6 +7,7 @@ the vertex of the atom with the largest *merit*, and the duality gap follows fro
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import ClassVar, Protocol, runtime_checkable
 
@@ -32,12 +33,21 @@ class Domain(Protocol):
         """Whether the origin belongs to the set: the run then starts there."""
         ...
 
+    @property
+    def polytope(self) -> bool:
+        """Whether the vertices are finitely many, each a multiple of a single atom."""
+        ...
+
     def merit(self, scores: Floats) -> Floats:
         """How much each atom promises: minus its linear cost as a vertex, divided by `scale`."""
         ...
 
     def signs(self, scores: Floats) -> Floats:
         """The sign with which each atom would enter, given its score."""
+        ...
+
+    def known_merit(self, ids: Sequence[int], scores: Floats) -> Floats:
+        """The merit behind each weight of known atoms, given their ids and gradient."""
         ...
 
 
@@ -47,6 +57,7 @@ class L1Ball:
 
     beta: float
     has_origin: ClassVar[bool] = True
+    polytope: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_positive("beta", self.beta, "the radius of the l1 ball")
@@ -64,12 +75,17 @@ class L1Ball:
         """Against the gradient; an atom with score zero counts as positive."""
         return np.where(scores > 0, -1.0, 1.0)
 
+    def known_merit(self, ids: Sequence[int], scores: Floats) -> Floats:
+        """Each weight is an atom's own: the merit of its score."""
+        return self.merit(scores)
+
 
 @dataclass(frozen=True)
 class Simplex:
     """Nonnegative weights that sum to one."""
 
     has_origin: ClassVar[bool] = False
+    polytope: ClassVar[bool] = True
     scale: ClassVar[float] = 1.0
 
     def merit(self, scores: Floats) -> Floats:
@@ -79,6 +95,10 @@ class Simplex:
     def signs(self, scores: Floats) -> Floats:
         """Always positive."""
         return np.ones_like(scores)
+
+    def known_merit(self, ids: Sequence[int], scores: Floats) -> Floats:
+        """Each weight is an atom's own: the merit of its score."""
+        return self.merit(scores)
 
 
 def duality_gap(domain: Domain, inner: float, best_merit: float) -> float:

@@ -30,6 +30,8 @@ class Problem:
         The length that atoms must have; None where they need not fit a target.
     axis : {0, 1}
         Whether the atoms are the rows (0) or the columns (1) of the data.
+    missing : bool
+        Whether values of the data may be missing (NaN).
     """
 
     domain: Domain
@@ -37,6 +39,7 @@ class Problem:
     make_atoms: Callable[[Shard], Atoms]
     d: int | None = None
     axis: int = 1
+    missing: bool = False
 
 
 def explicit_problem(objective: Objective, domain: Domain) -> Problem:

@@ -33,6 +33,12 @@ class Replica:
     """
 
     def __init__(self, problem: Problem, step: Step, tol: float) -> None:
+        if step.needs_polytope and not problem.domain.polytope:
+            raise ValueError(
+                f"step={step.name!r} needs a domain with finitely many vertices, which "
+                f"{type(problem.domain).__name__} is not: use "
+                '"corrective", "line-search" or "classic"'
+            )
         self.problem = problem
         self.domain = problem.domain
         self.step = step
@@ -40,7 +46,7 @@ class Replica:
         self.round = 0
         self.active = problem.make_active()
         # Below this share of the objective at zero, a relative gap would only measure rounding.
-        self._smallest = 1e-10 * abs(self.active.value())
+        self._smallest = self.active.negligible()
 
     @property
     def feasible(self) -> bool:
@@ -64,6 +70,11 @@ class Replica:
     def wanted(self, agreement: Agreement) -> Agreement:
         """The winners that the step will really use; the others are not broadcast."""
         return self.step.wanted(self, agreement)
+
+    @property
+    def smallest_target(self) -> float:
+        """What `target` never falls below."""
+        return self.tol * self._smallest
 
     def certified(self, duality_gap: float) -> float:
         """The best bound on the distance to the optimum that is known here.

@@ -36,6 +36,8 @@ class Result:
         Global ids and weights of the atoms in the solution.
     n : int
         How many atoms there are in all.
+    atom_extras : array of shape (k, m)
+        What travelled with each of these atoms besides its values: a stump's threshold, a label.
     image : array of shape (d,) or None
         A alpha, the fitted combination of atoms, where atoms are vectors.
     trace : Trace
@@ -52,6 +54,7 @@ class Result:
     atom_ids: NDArray[np.int64]
     atom_weights: NDArray[np.float64]
     n: int
+    atom_extras: NDArray[np.float64] = field(repr=False)
     image: NDArray[np.float64] | None = field(repr=False)
     trace: Trace = field(repr=False)
     ledger: Ledger = field(repr=False)

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from atomcast.checkpoint import Snapshot, read_checkpoint
+from atomcast.cluster.base import Resumable, Session
 from atomcast.fingerprint import object_fingerprint
 from atomcast.protocol import Agreement
 
 if TYPE_CHECKING:
-    from atomcast.cluster.base import Session
     from atomcast.replica import Replica
     from atomcast.solver import Best
 
@@ -25,7 +25,7 @@ def snapshot_of(replica: Replica, best: Best, session: Session) -> Snapshot:
     active = replica.active
     return Snapshot(
         problem=object_fingerprint(replica.problem),
-        data=session.fingerprint(),
+        data=_resumable(session).fingerprint(),
         step=replica.step.name,
         round=replica.round,
         objective=active.value(),
@@ -53,7 +53,7 @@ def resume(path: str | os.PathLike[str], replica: Replica, best: Best, session: 
     _check(path, snapshot, replica, session)
     active, at_zero = replica.active, abs(replica.active.value())
     replica.round = snapshot.round
-    owners = session.owners(snapshot.ids)
+    owners = _resumable(session).owners(snapshot.ids)
     if np.any(owners < 0):
         raise ValueError(f"{path} has an atom {snapshot.ids[owners < 0][0]}, which no node holds")
     recalled = Agreement(-np.inf, owners, snapshot.ids, np.zeros(len(owners)))
@@ -77,6 +77,15 @@ def resume(path: str | os.PathLike[str], replica: Replica, best: Best, session: 
     replica.step.remember(snapshot.memory)
 
 
+def _resumable(session: Session) -> Resumable:
+    if not isinstance(session, Resumable):
+        raise ValueError(
+            f"a {type(session).__name__} can neither write nor resume checkpoints: use "
+            "LocalCluster, or leave Checkpoint and resume out"
+        )
+    return session
+
+
 def _check(
     path: str | os.PathLike[str], snapshot: Snapshot, replica: Replica, session: Session
 ) -> None:
@@ -91,7 +100,7 @@ def _check(
             f"{path} is a checkpoint of another problem: the target or a parameter of the "
             "estimator, such as beta, was a different one; use the same, or start a new run"
         )
-    if snapshot.data != session.fingerprint():
+    if snapshot.data != _resumable(session).fingerprint():
         raise ValueError(
             f"{path} is a checkpoint of other data: give the same columns and values in the same "
             "order (the number of nodes may differ), or start a new run"

@@ -10,7 +10,7 @@ import math
 import os
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from functools import partial
 from typing import Any, Literal
 
@@ -80,6 +80,14 @@ class Solver:
                 "Checkpoint(path) among the callbacks writes one"
             )
 
+    @property
+    def settings(self) -> dict[str, Any]:
+        """What all processes must have in common: everything but callbacks, output and files."""
+        own = ("callbacks", "verbose", "resume")
+        return {
+            part.name: getattr(self, part.name) for part in fields(self) if part.name not in own
+        }
+
     def solve(self, problem: Problem, shards: Shards, cluster: Any = None) -> Result:
         """Solve one problem on a cluster (None: one node; an int: so many local nodes)."""
         return next(iter(self.solve_path([problem], shards, cluster)))
@@ -95,9 +103,10 @@ class Solver:
         session: Session | None = None
         try:
             for problem in problems:
+                first, replica = replica is None, self._replica(problem, replica)
                 if session is None:
                     session = as_cluster(cluster).open(problem, shards).__enter__()
-                first, replica = replica is None, self._replica(problem, replica)
+                session.begin(replica, self.settings)
                 best = Best(self.tol)
                 if first and self.resume is not None:
                     resume(self.resume, replica, best, session)
@@ -119,7 +128,7 @@ class Solver:
     def _run(self, replica: Replica, best: Best, session: Session) -> Result:
         """Rounds until the gap is small enough, or something else ends the run."""
         tracer = Tracer()
-        progress = Progress() if self.verbose else None
+        progress = Progress() if self.verbose and session.speaks else None
         watchers: list[Callback] = [tracer, *self.callbacks, *([progress] if progress else [])]
         start = time.perf_counter()
         status: Status | None = None
@@ -223,7 +232,8 @@ class Best:
             status=status,
             atom_ids=self.ids,
             atom_weights=self.weights,
-            n=session.n,
+            n=state.replica.active.total(session.n),
+            atom_extras=state.replica.active.extras_of(self.ids),
             image=self.image,
             trace=tracer.trace,
             ledger=session.ledger,

@@ -13,7 +13,7 @@ from atomcast.domains import L1Ball, Simplex
 from atomcast.face_descent import FaceDescent, project
 from atomcast.gram import Gram
 from atomcast.objectives import SquaredError
-from atomcast.steps import corrective
+from atomcast.steps import inner
 
 
 def known_atoms(X, y, fit_intercept=False):
@@ -92,7 +92,7 @@ def test_a_run_goes_on_to_the_same_answer_when_it_takes_over(monkeypatch):
     X = rng.normal(size=(80, 200))
     y = X[:, :20] @ rng.normal(size=20) + 0.1 * rng.normal(size=80)
     exact = Lasso(5.0, solver=Solver(tol=1e-8)).fit(X, y)
-    monkeypatch.setattr(corrective, "MANY_ATOMS", 7)
+    monkeypatch.setattr(inner, "MANY_WEIGHTS", 7)
     other = Lasso(5.0, solver=Solver(tol=1e-8)).fit(X, y)
     assert other.result_.status == "optimal"
     assert other.result_.objective == pytest.approx(exact.result_.objective, rel=1e-8)

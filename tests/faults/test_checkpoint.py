@@ -180,6 +180,28 @@ def test_files_that_are_no_checkpoint(data, tmp_path, path):
             solve(*data, L1Ball(2.0), resume=path)
 
 
+class Elsewhere:
+    """A cluster whose session has the verbs of every session, and no more."""
+
+    nodes = 3
+
+    def open(self, problem, shards):
+        inner, verbs = LocalCluster(3).open(problem, shards), ["begin", "propose", "cast", "vote"]
+        members = {name: staticmethod(getattr(inner, name)) for name in verbs}
+        members |= {"nodes": 3, "n": inner.n, "ledger": inner.ledger, "speaks": True}
+        members |= {"__enter__": lambda self: self, "__exit__": lambda self, *_: None}
+        return type("ElsewhereSession", (), members)()
+
+
+def test_clusters_that_cannot_resume_say_so_at_once(data, path):
+    assert solve(*data, L1Ball(2.0), nodes=3, cluster=Elsewhere()).status == "optimal"
+    before = path.read_bytes()
+    for how in ({"resume": path}, {"callbacks": [Checkpoint(path, rounds=100)]}):
+        with pytest.raises(ValueError, match="ElsewhereSession can neither write nor resume"):
+            solve(*data, L1Ball(2.0), nodes=3, cluster=Elsewhere(), **how)
+    assert path.read_bytes() == before
+
+
 # -- fingerprints ---------------------------------------------------------------------------------
 
 VALUES = st.sampled_from([0.0, -0.0, 1.0, -1.0, 2.0, 0.5, 1e-300, 3.7])

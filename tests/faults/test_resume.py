@@ -1,17 +1,24 @@
 """A run that is resumed from any round ends as if it had never been interrupted."""
 
+import warnings
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sklearn.base import clone
+from sklearn.exceptions import ConvergenceWarning
 
 from atomcast import (
     Checkpoint,
+    GroupLasso,
+    L1AdaBoost,
     Lasso,
     LassoCV,
     LocalCluster,
     Shards,
     Solver,
+    SparseLogisticRegression,
     load_model,
     save_model,
 )
@@ -75,12 +82,18 @@ def test_sparse_data_with_growing_batches(tmp_path):
 
 
 def test_the_direction_of_the_power_method_is_carried_over(tmp_path, monkeypatch):
-    monkeypatch.setattr("atomcast.steps.corrective.MANY_ATOMS", 20)  # face descent beyond that
+    monkeypatch.setattr("atomcast.steps.inner.MANY_WEIGHTS", 20)  # face descent beyond that
     X, y = regression(seed=2, d=80, n=200, support=40)
     how = {"tol": 1e-6, "atoms_per_round": 8}
     whole = solve(X, y, L1Ball(15.0), nodes=4, callbacks=[Copies(tmp_path)], **how)
     last = read_checkpoint(tmp_path / f"{whole.rounds}.safetensors")
     assert len(last.memory["direction"]) > 20
+    again = tmp_path / "again.safetensors"
+    options = {**how, "resume": tmp_path / f"{whole.rounds}.safetensors"}
+    solve(X, y, L1Ball(15.0), callbacks=[Checkpoint(again)], **options)  # ends where it begins
+    np.testing.assert_array_equal(
+        read_checkpoint(again).memory["direction"], last.memory["direction"]
+    )
     for round in range(whole.rounds + 1):
         path = tmp_path / f"{round}.safetensors"
         agrees(solve(X, y, L1Ball(15.0), nodes=2, resume=path, **how), whole)
@@ -169,6 +182,42 @@ def test_a_path_of_other_problems_is_refused(tmp_path):
     Lasso(2.0, solver=Solver(callbacks=[Checkpoint(path)])).fit(X, y)
     with pytest.raises(ValueError, match="checkpoint of another problem"):
         LassoCV([1.0, 2.0], solver=Solver(resume=path)).fit(X, y)
+
+
+ESTIMATORS = {
+    "logistic": (SparseLogisticRegression(beta=20.0), 2),
+    "multinomial": (SparseLogisticRegression(beta=20.0), 3),
+    "boosting": (L1AdaBoost(), 2),
+    "groups": (GroupLasso(beta=20.0, groups=np.arange(60).reshape(12, 5).tolist()), 0),
+}
+
+
+@pytest.mark.parametrize("name", list(ESTIMATORS))
+@pytest.mark.parametrize("step", ["corrective", "line-search"])
+def test_other_estimators(tmp_path, name, step):
+    estimator, classes = ESTIMATORS[name]
+    X, y = regression(seed=6, d=90, n=60, support=12)
+    if classes:
+        y = np.digitize(y, np.quantile(y, np.arange(1, classes) / classes))
+    how = {"step": step, "tol": 1e-4, "max_rounds": 25, "atoms_per_round": 2}
+
+    def fit(nodes, **more):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            return (
+                clone(estimator).set_params(cluster=nodes, solver=Solver(**how, **more)).fit(X, y)
+            )
+
+    whole = fit(4, callbacks=[Copies(tmp_path)]).result_
+    assert whole.rounds >= 4
+    for round in sorted({1, 3, whole.rounds // 2, whole.rounds}):
+        resumed = fit(2, resume=tmp_path / f"{round}.safetensors").result_
+        np.testing.assert_array_equal(resumed.atom_ids, whole.atom_ids)
+        scale = np.abs(whole.atom_weights).sum()
+        np.testing.assert_allclose(
+            resumed.atom_weights, whole.atom_weights, rtol=0, atol=1e-9 * scale
+        )
+        assert (resumed.rounds, resumed.status) == (whole.rounds, whole.status)
 
 
 def test_isolated_nodes_that_read_files(tmp_path):

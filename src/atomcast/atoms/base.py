@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,4 +26,19 @@ class Atoms(Protocol):
 
     def atom(self, j: int, id: int) -> Atom:
         """The j-th atom as it travels, under its global id."""
+        ...
+
+
+@runtime_checkable
+class AtomFamilies(Atoms, Protocol):
+    """Atoms that are never enumerated: each of n families puts forward its best member.
+
+    The member with number k of the family with global id j has the global id j * stride + k. The
+    scores are those of the members put forward, and `atom` is given a member's id.
+    """
+
+    stride: int
+
+    def members(self) -> NDArray[np.int64]:
+        """The number, within its family, of each member that was scored last, shape (n,)."""
         ...

@@ -1,10 +1,11 @@
-"""The contract of a cluster: where the nodes run, and the three verbs the loop knows."""
+"""The contract of a cluster: where the nodes run, and the verbs the loop knows."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import sys
+from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -29,11 +30,22 @@ class Session(Protocol):
         How many atoms they hold together.
     ledger : Ledger
         The account of what they have said.
+    speaks : bool
+        Whether this process tells the user how the run goes; one process of a cluster does.
     """
 
     nodes: int
     n: int
-    ledger: Ledger
+    speaks: bool
+
+    @property
+    def ledger(self) -> Ledger:
+        """The account of what the nodes have said."""
+        ...
+
+    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
+        """Make the nodes ready for a run from this state, and check that all mean the same run."""
+        ...
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Let every node score its atoms and propose; return what they agree on."""
@@ -47,14 +59,6 @@ class Session(Protocol):
         """Agree on whether to stop, where nodes may see different clocks or callbacks."""
         ...
 
-    def owners(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The node that holds each of these atoms, shape (k,); -1 where there is none."""
-        ...
-
-    def fingerprint(self) -> str:
-        """What tells these atoms from others; the same however they are spread over nodes."""
-        ...
-
     def __enter__(self) -> Self: ...
 
     def __exit__(
@@ -63,6 +67,19 @@ class Session(Protocol):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None: ...
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """What a session must be able to tell for its runs to be resumed from a checkpoint."""
+
+    def owners(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The node that holds each of these atoms, shape (k,); -1 where there is none."""
+        ...
+
+    def fingerprint(self) -> str:
+        """What tells these atoms from others; the same however they are spread over nodes."""
+        ...
 
 
 class Cluster(Protocol):
@@ -76,3 +93,13 @@ class Cluster(Protocol):
     def open(self, problem: Problem, shards: Shards) -> Session:
         """Load the shards, check them, and make the nodes ready."""
         ...
+
+
+def error_in_flight(outer: BaseException | None) -> BaseException | None:
+    """The error that is leaving a run, if one is.
+
+    `outer` was being handled when the run began, and a generator that is closed after a result
+    was taken from it ends without an error.
+    """
+    error = sys.exc_info()[1]
+    return None if error is outer or isinstance(error, GeneratorExit) else error

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.atoms.atom import Atom
-from atomcast.atoms.base import Atoms
+from atomcast.atoms.base import AtomFamilies, Atoms
 from atomcast.protocol import TIE, Ids, Proposals, Request, leaders
 from atomcast.replica import Replica
 
@@ -41,6 +41,8 @@ class Fleet:
         self._starts = np.concatenate(([0], np.cumsum(counts)[:-1])).astype(np.int64)
         in_order = bool(np.all(owner[1:] >= owner[:-1]))
         self._by_owner = None if in_order else np.argsort(owner, kind="stable")
+        # A column may stand for a family of so many atoms, of which it puts forward the best.
+        self._stride = atoms.stride if isinstance(atoms, AtomFamilies) else 1
         self._known = np.zeros(len(ids), dtype=bool)
         self._log = 0
         self._known_at: list[int] = []
@@ -52,20 +54,21 @@ class Fleet:
         scores = self.atoms.scores(replica)
         merit = replica.domain.merit(scores)
         best = self._best(merit)
+        ids = self._ids_put_forward(replica)
         rows = self._candidates(merit, best, request)
-        rows = rows[leaders(merit[rows], self.ids[rows], self.owner[rows], request.count)]
+        rows = rows[leaders(merit[rows], ids[rows], self.owner[rows], request.count)]
         return Proposals(
             node=self.owner[rows],
-            id=self.ids[rows],
+            id=ids[rows],
             score=scores[rows],
             merit=merit[rows],
             best=best,
-            partial=self._partial_sums(scores, replica) if request.partial_sums else None,
+            partial=self._partial_sums(replica) if request.partial_sums else None,
         )
 
     def atom(self, id: int) -> Atom:
         """The atom with this global id, as its owner would send it."""
-        return self.atoms.atom(int(np.searchsorted(self.ids, id)), id)
+        return self.atoms.atom(self._column(id), id)
 
     def holds(self, id: int) -> bool:
         """Whether a node of this fleet holds the atom with this global id."""
@@ -75,18 +78,30 @@ class Fleet:
         """The node of this fleet that holds each of these atoms, shape (k,); -1 where none does."""
         owners = np.full(len(ids), -1, dtype=np.int64)
         held = self._held(ids)
-        owners[held] = self.owner[np.searchsorted(self.ids, ids[held])]
+        owners[held] = self.owner[np.searchsorted(self.ids, ids[held] // self._stride)]
         return owners
 
     def _held(self, ids: Ids) -> NDArray[np.bool_]:
-        places = np.minimum(np.searchsorted(self.ids, ids), len(self.ids) - 1)
-        return self.ids[places] == ids if len(self.ids) else np.zeros(len(ids), dtype=bool)
+        columns = ids // self._stride
+        places = np.minimum(np.searchsorted(self.ids, columns), len(self.ids) - 1)
+        return self.ids[places] == columns if len(self.ids) else np.zeros(len(ids), dtype=bool)
+
+    def _column(self, id: int) -> int:
+        return int(np.searchsorted(self.ids, id // self._stride))
+
+    def _ids_put_forward(self, replica: Replica) -> Ids:
+        """The atom that each column stands for in this round."""
+        if not isinstance(self.atoms, AtomFamilies):
+            return self.ids
+        ids = self.ids * self._stride + self.atoms.members()
+        self._known = np.isin(ids, replica.active.ids)
+        return ids
 
     def _catch_up(self, replica: Replica) -> None:
         """Mark the atoms that were broadcast since the last round as known."""
         new = np.array(replica.active.ids[self._log :], dtype=np.int64)
         held = np.flatnonzero(self._held(new))
-        local = np.searchsorted(self.ids, new[held])
+        local = np.searchsorted(self.ids, new[held] // self._stride)
         self._known[local] = True
         self._local.extend(local.tolist())
         self._known_at.extend((self._log + held).tolist())
@@ -121,10 +136,9 @@ class Fleet:
             rows = rows[merit[rows] >= last - 2 * TIE * abs(last)]
         return rows
 
-    def _partial_sums(self, scores: Floats, replica: Replica) -> Floats:
+    def _partial_sums(self, replica: Replica) -> Floats:
         """S_i of Algorithm 3: each node's own part of <alpha, grad f(alpha)>."""
-        weights = replica.active.weights[self._known_at]
-        products = weights * scores[self._local]
+        products = (replica.active.weights * replica.active.scores())[self._known_at]
         return np.bincount(
             self.owner[self._local], products.astype(np.float64), minlength=self.nodes
         ).astype(np.float64)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
 
@@ -13,8 +13,8 @@ from atomcast._checks import check_choice, check_count, check_positive
 from atomcast.atoms.atom import Atom
 from atomcast.cluster.fleet import Fleet
 from atomcast.cluster.rounding import rounded
-from atomcast.data.finite import check_finite
-from atomcast.data.shards import Shard, Shards
+from atomcast.cluster.validation import checked_shard as _checked
+from atomcast.data.shards import Shards
 from atomcast.fingerprint import shard_fingerprint
 from atomcast.network import wire
 from atomcast.network.build import check_broadcast, is_graph, make_topology, size_of
@@ -120,6 +120,8 @@ class LocalCluster:
 class LocalSession:
     """The nodes of a `LocalCluster` with their shards loaded."""
 
+    speaks = True
+
     def __init__(self, cluster: LocalCluster, problem: Problem, shards: Shards) -> None:
         if shards.nodes != cluster.nodes:
             raise ValueError(
@@ -163,6 +165,9 @@ class LocalSession:
             atoms = problem.make_atoms(rounded(shard, self._cast))
             fleets.append(Fleet(atoms, shard.ids, owner, self.nodes))
         return fleets
+
+    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
+        """All nodes share this process: there is nothing to tell them."""
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Let every node score its own atoms and propose; the network finds the winners."""
@@ -223,18 +228,6 @@ class LocalSession:
         trace: TracebackType | None,
     ) -> None:
         self._fleets = []
-
-
-def _checked(problem: Problem, shard: Shard) -> Shard:
-    """The shard, if its values are finite and its atoms have the length the objective needs."""
-    check_finite(shard, problem.axis)
-    length = shard.matrix.shape[1 - problem.axis]
-    if problem.d is not None and length != problem.d:
-        raise ValueError(
-            f"{shard.source} has {length} rows, but the target has {problem.d}; "
-            "every shard must describe the same rows, in the same order, as the target"
-        )
-    return shard
 
 
 def as_cluster(cluster: Any) -> Any:

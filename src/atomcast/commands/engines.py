@@ -13,5 +13,19 @@ def local(nodes: int) -> Any:
     return LocalCluster(nodes)
 
 
+def mpi(nodes: int) -> Any:
+    """MPI ranks, started for this fit."""
+    from atomcast import MPICluster
+
+    return MPICluster.launch(nodes)
+
+
+def ray(nodes: int) -> Any:
+    """Ray actors, on the cluster that RAY_ADDRESS names or on this machine."""
+    from atomcast import RayCluster
+
+    return RayCluster(nodes)
+
+
 #: Engines by the name that --engine takes.
-ENGINES: dict[str, Callable[[int], Any]] = {"local": local}
+ENGINES: dict[str, Callable[[int], Any]] = {"local": local, "mpi": mpi, "ray": ray}

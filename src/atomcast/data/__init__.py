@@ -22,6 +22,7 @@ from atomcast.data.generators import (
     make_sparse_regression,
     make_speech_like,
 )
+from atomcast.data.grouped import GroupedShards, one_hot
 from atomcast.data.parts import Part
 from atomcast.data.readers import peek, read_part
 from atomcast.data.shards import Shard, Shards
@@ -29,6 +30,7 @@ from atomcast.data.vectors import read_vector
 
 __all__ = [
     "DataSet",
+    "GroupedShards",
     "LabelledExamples",
     "LowerBoundInstance",
     "Part",
@@ -46,6 +48,7 @@ __all__ = [
     "make_lower_bound",
     "make_sparse_regression",
     "make_speech_like",
+    "one_hot",
     "peek",
     "read_part",
     "read_vector",

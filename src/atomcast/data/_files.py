@@ -55,9 +55,29 @@ class FileShards(Shards):
     def nodes(self) -> int:
         return len(self._paths)
 
+    def only(self, i: int) -> FileShards:
+        """Return the file of one node alone, so that no other file need be within reach."""
+        self._check_node(i)
+        return FileShards([self._paths[i]], row_ids=self._row_ids, n_features=self._n_features)
+
+    def within_reach(self) -> bool:
+        """Return whether this process can read all files."""
+        return all(os.access(path, os.R_OK) for path in self._paths)
+
+    def with_infos(self, infos: Iterable[PartInfo]) -> FileShards:
+        """Return the same shards with what others have found in the files, one info for each."""
+        same = FileShards(**self.arguments())
+        same.__dict__["infos"] = list(infos)  # where the cached property looks first
+        return same
+
+    def arguments(self) -> dict[str, Any]:
+        """Return what `Shards.files` must be given to make these shards again, as plain data."""
+        paths = [str(path) for path in self._paths]
+        return {"paths": paths, "row_ids": self._row_ids, "n_features": self._n_features}
+
     def column_names(self, axis: int = 1) -> tuple[str, ...] | None:
         check_axis(axis)
-        names = [info.names for info in self._infos]
+        names = [info.names for info in self.infos]
         if axis == 0:
             return names[0]
         known = [part for part in names if part is not None]
@@ -70,7 +90,7 @@ class FileShards(Shards):
 
     def rows(self, axis: int = 1) -> int:
         check_axis(axis)
-        return _shape(self._infos[0])[1 - axis]
+        return _shape(self.infos[0])[1 - axis]
 
     def assignment(self, axis: int = 1) -> IntArray:
         return np.repeat(np.arange(self.nodes), np.diff(self._bounds(axis)))
@@ -81,7 +101,7 @@ class FileShards(Shards):
         part = read_part(self._paths[i], row_ids=self._row_ids, n_features=self._n_features)
         if part.matrix.shape[axis] != stop - start:
             raise ValueError(
-                f"{self._source(i)} now holds {part.matrix.shape[axis]} atoms, but {stop - start} "
+                f"{self.source(i)} now holds {part.matrix.shape[axis]} atoms, but {stop - start} "
                 "when these Shards first looked: do not change files during a run, or make new "
                 "Shards"
             )
@@ -89,15 +109,15 @@ class FileShards(Shards):
             matrix=ready(oriented(part.matrix, axis)),
             ids=np.arange(start, stop, dtype=np.int64),
             names=part.names if axis == 1 else None,
-            source=self._source(i),
+            source=self.source(i),
             row_digest=None if part.row_ids is None else row_digest(part.row_ids),
             origin=start,
         )
 
     def validate(self, axis: int = 1) -> None:
         check_axis(axis)
-        sources = [self._source(i) for i in range(self.nodes)]
-        check_same_length([_shape(info)[1 - axis] for info in self._infos], sources, axis=axis)
+        sources = [self.source(i) for i in range(self.nodes)]
+        check_same_length([_shape(info)[1 - axis] for info in self.infos], sources, axis=axis)
         self._check_names(axis, sources)
         if axis == 1:
             self._check_row_ids(sources)
@@ -105,7 +125,7 @@ class FileShards(Shards):
     def _check_names(self, axis: int, sources: list[str]) -> None:
         known = [
             (info.names, source)
-            for info, source in zip(self._infos, sources, strict=True)
+            for info, source in zip(self.infos, sources, strict=True)
             if info.names is not None
         ]
         if axis == 1:
@@ -133,7 +153,8 @@ class FileShards(Shards):
                 raise ValueError(misaligned(source, reference[2], difference))
 
     @cached_property
-    def _infos(self) -> list[PartInfo]:
+    def infos(self) -> list[PartInfo]:
+        """What is in each file; found by looking at all of them."""
         return [
             describe(path, row_ids=self._row_ids, n_features=self._n_features)
             for path in self._paths
@@ -141,9 +162,10 @@ class FileShards(Shards):
 
     def _bounds(self, axis: int) -> IntArray:
         check_axis(axis)
-        return contiguous_bounds([_shape(info)[axis] for info in self._infos])
+        return contiguous_bounds([_shape(info)[axis] for info in self.infos])
 
-    def _source(self, i: int) -> str:
+    def source(self, i: int) -> str:
+        """Return how messages call the shard of node `i`."""
         return f"shard {i} ({self._paths[i].name})"
 
 

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from atomcast.cluster.local import LocalCluster, as_cluster
@@ -26,15 +27,48 @@ def features_and_target(
         cluster = as_cluster(cluster)
         names = getattr(estimator, "feature_names_in_", None)
         return Shards.split(X, cluster.nodes, names=names), y.astype(np.float64), cluster
+    if hasattr(cluster, "place"):  # processes that hold a part each learn of the others'
+        X = cluster.place(X)
     if y is None:
         raise ValueError("y is missing: the target must be known to every node")
     y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
-    estimator.n_features_in_ = X.count()
-    if X.names is not None:
-        estimator.feature_names_in_ = np.array(X.names, dtype=object)
+    _keep_names(estimator, X)
+    return X, y, LocalCluster(X.nodes) if cluster is None else as_cluster(cluster)
+
+
+def _keep_names(estimator: Any, shards: Shards) -> None:
+    """What scikit-learn remembers of arrays and DataFrames, for features in shards."""
+    estimator.n_features_in_ = shards.count()
+    if shards.names is not None:
+        estimator.feature_names_in_ = np.array(shards.names, dtype=object)
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
-    return X, y, LocalCluster(X.nodes) if cluster is None else as_cluster(cluster)
+
+
+def features_and_classes(
+    estimator: Any, X: Any, y: Any, cluster: Any, **formats: Any
+) -> tuple[Shards, NDArray[np.int64], Any]:
+    """Check the data of a classifier; returns the features, class numbers, and the cluster.
+
+    Sets `classes_`. Further keywords go to scikit-learn's `validate_data`.
+    """
+    if isinstance(X, Shards):
+        if y is None:
+            raise ValueError("y is missing: the labels must be known to every node")
+        y = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"))
+        _keep_names(estimator, X)
+        cluster = LocalCluster(X.nodes) if cluster is None else as_cluster(cluster)
+    else:
+        X, y = validate_data(estimator, X, y, **{**FORMATS, **formats})
+        cluster = as_cluster(cluster)
+        X = Shards.split(X, cluster.nodes, names=getattr(estimator, "feature_names_in_", None))
+    check_classification_targets(y)
+    estimator.classes_, numbers = np.unique(y, return_inverse=True)
+    if len(estimator.classes_) < 2:
+        raise ValueError(
+            f"y has only one class, {estimator.classes_[0]!r}: a classifier needs two or more"
+        )
+    return X, numbers.astype(np.int64), cluster
 
 
 def linear_prediction(estimator: Any, X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -47,7 +81,7 @@ def linear_prediction(estimator: Any, X: Any, coef: NDArray[np.float64]) -> NDAr
             f"X has {X.count()} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input"
         )
-    total = np.zeros(X.rows())
+    total = np.zeros((X.rows(), *coef.shape[1:]))
     for i in range(X.nodes):
         shard = X.shard(i)
         total += shard.matrix @ coef[shard.ids]

@@ -27,6 +27,7 @@ class Away(SingleAtomStep):
     """
 
     name: ClassVar[str] = "away"
+    needs_polytope: ClassVar[bool] = True
 
     def _leaves(self, replica: Replica, agreement: Agreement) -> bool:
         """Whether moving away promises more than moving towards the winner."""
@@ -64,6 +65,7 @@ class Pairwise(SingleAtomStep):
     """Move weight from the worst vertex carried to the best vertex of all."""
 
     name: ClassVar[str] = "pairwise"
+    needs_polytope: ClassVar[bool] = True
 
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """Shift weight by line search, at most all that the worst vertex has."""
@@ -87,6 +89,7 @@ class BlendedPairwise(SingleAtomStep):
     """
 
     name: ClassVar[str] = "blended-pairwise"
+    needs_polytope: ClassVar[bool] = True
 
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """Step towards the winner by line search, then balance the active set."""

@@ -20,8 +20,8 @@ class Step(Protocol):
     """A rule for new weights. It owns its workspace, and never communicates."""
 
     name: ClassVar[str]
-    #: True if the rule keeps a Gram matrix, and so needs an objective with constant curvature.
-    needs_quadratic: ClassVar[bool]
+    #: True if the rule keeps an account of vertices, and so needs a domain with finitely many.
+    needs_polytope: ClassVar[bool]
     #: After so many rounds with no new atom and no progress, only rounding is left.
     patience: ClassVar[float]
 
@@ -49,7 +49,7 @@ class Step(Protocol):
 class SingleAtomStep:
     """What the rules that take one atom a round have in common."""
 
-    needs_quadratic: ClassVar[bool] = False
+    needs_polytope: ClassVar[bool] = False
     patience: ClassVar[float] = 100
     #: Algorithm 3 sends partial sums S_i; rules that know the whole active set need none.
     partial_sums: ClassVar[bool] = False
@@ -118,8 +118,8 @@ def vertex_weights(replica: Replica, position: int, score: float) -> Floats:
 
 def winner_vertex(replica: Replica, agreement: Agreement) -> Floats:
     """The weights of the vertex that the network agreed on."""
-    position = replica.active.position[int(agreement.id[0])]
-    return vertex_weights(replica, position, float(agreement.score[0]))
+    id, score = int(agreement.id[0]), float(agreement.score[0])
+    return replica.active.vertex(replica.domain, id, score)
 
 
 def carried_vertex(replica: Replica, vertices: Vertices, k: int) -> Floats:

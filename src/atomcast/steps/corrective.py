@@ -7,20 +7,18 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.corral import Corral
-from atomcast.face_descent import FaceDescent
-from atomcast.gram import Gram
+from atomcast.domains import duality_gap
 from atomcast.protocol import Agreement, Request
+from atomcast.steps.inner import MANY_WEIGHTS, Quadratic, inner_solver
 
 if TYPE_CHECKING:
+    from atomcast.newton import Inner
     from atomcast.replica import Replica
 
 #: Where the batch size is chosen automatically, the active set at most doubles while batches are
 #: below the first size, then grows by a fifth a round; batches above the second size grow it by a
 #: tenth at most.
 SMALL_BATCH, LARGE_BATCH = 10, 100
-#: Up to so many known atoms, a dense inverse of their Gram matrix is the fastest way.
-MANY_ATOMS = 1_000
 #: Where one round had violators to spare, those of the next that violate less than this share of
 #: what its last winner did need not be proposed: they would hardly win.
 KEPT = 1 / 3
@@ -40,15 +38,13 @@ class Corrective:
     """
 
     name: ClassVar[str] = "corrective"
-    needs_quadratic: ClassVar[bool] = True
+    needs_polytope: ClassVar[bool] = False
     patience: ClassVar[float] = 2
 
     def __init__(self, atoms_per_round: int | Literal["auto"] = "auto") -> None:
         self.atoms_per_round = atoms_per_round
         self._last_violation = 0.0
-        self.gram = Gram()
-        self.corral: Corral | None = None
-        self.descent: FaceDescent | None = None
+        self.inner: Inner | None = None
         self._direction: NDArray[Any] | None = None
 
     def _batch(self, known: int) -> int:
@@ -59,7 +55,7 @@ class Corrective:
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
-        count = self._batch(len(replica.active))
+        count = self._batch(replica.active.atoms)
         if not replica.feasible:
             return Request(count=count, known_too=False)
         # Below this merit an atom's share of the gap is within the tolerance: it is not needed.
@@ -75,30 +71,33 @@ class Corrective:
         """Minimise over the hull of all known atoms."""
         self._last_violation = 0.0
         full = len(agreement.id) and len(agreement.id) == self._batch(
-            len(replica.active) - len(agreement.id)
+            replica.active.atoms - len(agreement.id)
         )
         if full and replica.feasible:
             merit = replica.domain.merit(agreement.score[-1:])
             self._last_violation = max(float(merit[0]) - _multiplier(replica), 0.0)
         if not len(replica.active):
             return  # the gap is above the tolerance by rounding alone: no atom violates anything
-        tolerance = 1e-3 * replica.target
-        if len(replica.active) <= MANY_ATOMS:
-            if self.corral is None:
-                self.corral = Corral(replica.domain, self.gram)
-            self.corral.minimise(replica.active, tolerance)
-        else:
-            if self.descent is None:
-                self.descent = FaceDescent(replica.domain, self._direction)
-            # Far from the optimum, more than this would be wasted on the next batch.
-            enough = 0.02 * replica.domain.scale * self._last_violation
-            self.descent.minimise(replica.active, max(tolerance, enough))
+        if self.inner is None:
+            self.inner = inner_solver(replica, self._direction)
+        self.inner.minimise(replica.active, self._tolerance(replica, agreement))
+
+    def _tolerance(self, replica: Replica, agreement: Agreement) -> float:
+        """How exact the weights must be: far from the optimum, no better than is of use."""
+        if not replica.active.quadratic:
+            gap = duality_gap(replica.domain, replica.active.inner(), agreement.best)
+            return max(0.1 * replica.target, 0.05 * gap if replica.feasible else 0.0)
+        if len(replica.active) <= MANY_WEIGHTS:
+            return 1e-3 * replica.target
+        return max(1e-3 * replica.target, 0.02 * replica.domain.scale * self._last_violation)
 
     def memory(self) -> dict[str, NDArray[Any]]:
         """The last violation, and the direction that the power method has come to."""
+        if isinstance(self.inner, Quadratic):
+            self._direction = self.inner.descent.direction
         memory: dict[str, NDArray[Any]] = {"last_violation": np.array([self._last_violation])}
-        if self.descent is not None:
-            memory["direction"] = self.descent.direction
+        if self._direction is not None and len(self._direction):
+            memory["direction"] = self._direction
         return memory
 
     def remember(self, memory: dict[str, NDArray[Any]]) -> None:

@@ -1,0 +1,82 @@
+"""Making sure that all nodes start from the same, and are still at the same point."""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+import xxhash
+from scipy import sparse
+
+from atomcast.cluster.plain import attributes
+from atomcast.replica import Replica
+
+Facts = dict[str, str]
+
+
+class DriftError(RuntimeError):
+    """Nodes that should have the same state do not."""
+
+
+def state_digest(replica: Replica) -> int:
+    """A hash of everything that must be equal, bit for bit, on all nodes; it fits an int64."""
+    active = replica.active
+    hasher = xxhash.xxh3_64(active.weights.data)
+    if active.image is not None:
+        hasher.update(active.image.data)
+    known = len(active)
+    hasher.update(b"%d %d %d" % (replica.round, known, active.ids[-1] if known else -1))
+    return hasher.intdigest() >> 1
+
+
+def check_digests(digests: Sequence[int], round: int) -> None:
+    """Raise the same DriftError everywhere unless all nodes have the same state."""
+    if len(set(digests)) == 1:
+        return
+    usual = max(set(digests), key=lambda digest: (digests.count(digest), digest == digests[0]))
+    odd = [str(i) for i, digest in enumerate(digests) if digest != usual]
+    raise DriftError(
+        f"round {round}: node {', '.join(odd)} has another state than the other nodes, although "
+        "all were told the same. Do all of them use the same versions of atomcast, numpy and "
+        "scipy, the same BLAS library, as many threads (set OMP_NUM_THREADS=1 everywhere), the "
+        "same kind of processor and the same target y?"
+    )
+
+
+def facts(thing: Any, path: str = "") -> Facts:
+    """What an object says, as texts that can be compared part by part; arrays by their hash."""
+    if isinstance(thing, np.ndarray):
+        digest = xxhash.xxh3_64_hexdigest(np.ascontiguousarray(thing).tobytes())
+        return {path: f"an array of {thing.dtype}, shape {thing.shape}, hash {digest}"}
+    if thing is None or isinstance(thing, bool | int | float | str | np.generic):
+        return {path: repr(thing)}
+    if sparse.issparse(thing):
+        parts: Any = {"data": thing.data, "shape": thing.shape}
+    elif isinstance(thing, Mapping):
+        parts = thing
+    elif isinstance(thing, Sequence):
+        parts = dict(enumerate(thing))
+    elif isinstance(thing, functools.partial):
+        parts = {"function": thing.func, **dict(enumerate(thing.args)), **thing.keywords}
+    elif isinstance(thing, type) or not attributes(thing):
+        return {path: getattr(thing, "__qualname__", type(thing).__qualname__)}
+    else:
+        parts = attributes(thing)
+    found: Facts = {f"type of {path}" if path else "type": type(thing).__name__}
+    for name, part in parts.items():
+        found |= facts(part, f"{path}.{name}" if path else str(name))
+    return found
+
+
+def check_same_facts(each: Sequence[Facts]) -> None:
+    """Raise the same ValueError everywhere unless all nodes were told the same."""
+    for i, told in enumerate(each):
+        for name in {**each[0], **told}:
+            mine, first = told.get(name, "missing"), each[0].get(name, "missing")
+            if mine != first:
+                raise ValueError(
+                    f"node {i} was told another {name} than node 0: {mine} against {first}. "
+                    "Give the same parameters and the same target to every node"
+                )

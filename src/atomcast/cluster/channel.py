@@ -1,0 +1,94 @@
+"""Messages of known length between two processes of one machine, over a socket in a folder."""
+
+from __future__ import annotations
+
+import os
+import socket
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from atomcast.cluster.plain import pack, unpack
+
+_LENGTH = 8
+#: The longest path that a socket may have on Linux and macOS.
+LONGEST_PATH = 100
+
+
+class Channel:
+    """A connection over which plain things go (see `plain`)."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._socket = connection
+
+    def send(self, thing: Any) -> None:
+        """Send a thing."""
+        self.send_bytes(pack(thing))
+
+    def send_bytes(self, message: bytes) -> None:
+        """Send bytes that the other side takes with `receive_bytes`."""
+        self._socket.sendall(len(message).to_bytes(_LENGTH, "little") + message)
+
+    def receive(self) -> Any:
+        """Wait for the next thing; EOFError if the other side is gone."""
+        return unpack(self.receive_bytes())
+
+    def receive_bytes(self) -> bytearray:
+        """Wait for the next bytes; EOFError if the other side is gone."""
+        return self._exactly(int.from_bytes(self._exactly(_LENGTH), "little"))
+
+    def _exactly(self, count: int) -> bytearray:
+        content = bytearray(count)
+        view = memoryview(content)
+        while len(view):
+            try:
+                got = self._socket.recv_into(view)
+            except ConnectionError:
+                got = 0
+            if not got:
+                raise EOFError("the other side has closed the connection")
+            view = view[got:]
+        return content
+
+    def close(self) -> None:
+        """Close the connection."""
+        self._socket.close()
+
+
+class Listener:
+    """A socket that waits for one connection, in a folder that only this user can enter."""
+
+    def __init__(self) -> None:
+        base = None if len(tempfile.gettempdir()) < LONGEST_PATH - 40 else "/tmp"
+        self._folder = tempfile.mkdtemp(prefix="atomcast-", dir=base)
+        self.path = Path(self._folder) / "socket"
+        self._socket = socket.socket(socket.AF_UNIX)
+        self._socket.bind(str(self.path))
+        self._socket.listen(1)
+
+    def accept(self, still_waiting: Callable[[], bool]) -> Channel | None:
+        """Wait for the connection; None if there is no longer any sense in waiting."""
+        self._socket.settimeout(0.1)
+        while True:
+            try:
+                connection, _ = self._socket.accept()
+            except TimeoutError:
+                if not still_waiting():
+                    return None
+                continue
+            connection.settimeout(None)
+            return Channel(connection)
+
+    def close(self) -> None:
+        """Take the socket and its folder away."""
+        self._socket.close()
+        self.path.unlink(missing_ok=True)
+        os.rmdir(self._folder)
+
+
+def connect(path: str) -> Channel:
+    """Connect to a listener."""
+    connection = socket.socket(socket.AF_UNIX)
+    connection.connect(path)
+    return Channel(connection)

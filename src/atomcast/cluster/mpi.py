@@ -1,0 +1,83 @@
+"""A cluster of MPI ranks: one node a rank, for programs started by mpirun or srun."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Self
+
+from atomcast.cluster.mpi_errors import end_all_on_error, import_mpi
+from atomcast.data.shards import Shards
+from atomcast.problem import Problem
+
+if TYPE_CHECKING:
+    from atomcast.cluster.mpi_launch import LaunchedCluster
+    from atomcast.cluster.mpi_session import MPISession
+
+
+class MPICluster:
+    """The ranks of an MPI job, each of which is a node with a shard of its own.
+
+    Every rank runs the same program and calls `fit` with the same parameters and the same target.
+    The data may be `Shards.mine` (this rank's part), `Shards.files` (a file for each rank), or a
+    matrix that every rank has, from which it cuts its own shard. All ranks end with the same model.
+
+    Parameters
+    ----------
+    comm : mpi4py communicator, optional
+        The ranks that take part; by default all of them.
+
+    Examples
+    --------
+    >>> from atomcast import Lasso, MPICluster, Shards  # doctest: +SKIP
+    >>> part = np.load(f"part-{rank}.npy", mmap_mode="r")  # doctest: +SKIP
+    >>> model = Lasso(beta=16.0, cluster=MPICluster()).fit(Shards.mine(part), y)  # doctest: +SKIP
+    """
+
+    def __init__(self, comm: Any = None) -> None:
+        MPI = import_mpi()
+        if comm is not None and not isinstance(comm, MPI.Comm):
+            raise TypeError(f"comm must be None or an mpi4py communicator, got {comm!r}")
+        self.comm = MPI.COMM_WORLD if comm is None else comm
+        end_all_on_error()
+
+    @staticmethod
+    def launch(nodes: int = 2, **options: Any) -> LaunchedCluster:
+        """Ranks that a plain program starts by itself, for as long as a fit takes.
+
+        Parameters
+        ----------
+        nodes : int
+            How many ranks.
+        **options
+            As for `LaunchedCluster`.
+        """
+        from atomcast.cluster.mpi_launch import LaunchedCluster
+
+        return LaunchedCluster(nodes, **options)
+
+    @property
+    def nodes(self) -> int:
+        """How many ranks there are."""
+        return int(self.comm.Get_size())
+
+    @property
+    def rank(self) -> int:
+        """The number of this rank."""
+        return int(self.comm.Get_rank())
+
+    def place(self, shards: Shards) -> Shards:
+        """Number the shards of all ranks one after the other; all ranks must call it."""
+        from atomcast.cluster.mpi_shards import place
+
+        return place(self.comm, shards)
+
+    def open(self, problem: Problem, shards: Shards) -> MPISession:
+        """Load this rank's shard, and check that those of all ranks fit together."""
+        from atomcast.cluster.mpi_session import MPISession
+
+        return MPISession(self.comm, problem, shards)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self  # a communicator is a handle: scikit-learn's clone must not copy it
+
+    def __repr__(self) -> str:
+        return f"MPICluster(rank {self.rank} of {self.nodes})"

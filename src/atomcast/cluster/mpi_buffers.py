@@ -1,0 +1,102 @@
+"""Bytes between ranks: collectives on buffers, never on pickled objects."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+#: How much room a broadcast leaves for an atom before any was sent.
+FIRST_ROOM = 1024
+
+
+def gather_bytes(comm: Any, message: bytes) -> list[bytes]:
+    """Let every rank have the bytes of all ranks, which may be of different lengths."""
+    sizes = np.empty(comm.Get_size(), dtype=np.int64)
+    comm.Allgather(np.array([len(message)], dtype=np.int64), sizes)
+    everything = np.empty(int(sizes.sum()), dtype=np.uint8)
+    comm.Allgatherv(np.frombuffer(message, dtype=np.uint8), (everything, sizes))
+    return [part.tobytes() for part in np.split(everything, np.cumsum(sizes)[:-1])]
+
+
+def gather_json(comm: Any, thing: Any) -> list[Any]:
+    """Let every rank have what all ranks say, in JSON."""
+    return [json.loads(text) for text in gather_bytes(comm, json.dumps(thing).encode())]
+
+
+class Broadcaster:
+    """Carries messages from their owners to all ranks, in as few collectives as possible.
+
+    Nobody but the owner knows how long a message is, and asking would cost a collective of its
+    own. So the owner sends a block that is as large as recent messages were, lengths first, and
+    only what does not fit into it follows in a second one.
+    """
+
+    def __init__(self, comm: Any) -> None:
+        self._comm = comm
+        self._rank = comm.Get_rank()
+        self._room = FIRST_ROOM
+
+    def messages(self, owners: Sequence[int], mine: Sequence[bytes]) -> list[memoryview]:
+        """All messages in the order of their owners' list; `mine` are those of this rank.
+
+        Parameters
+        ----------
+        owners : sequence of int
+            The rank that sends each message; the same list on every rank.
+        mine : sequence of bytes
+            The messages of this rank, in the same order.
+        """
+        if len(set(owners)) == 1:
+            return self._from_one(owners[0], len(owners), mine)
+        return self._from_several(np.asarray(owners), mine)
+
+    def _from_one(self, owner: int, count: int, mine: Sequence[bytes]) -> list[memoryview]:
+        head = 8 * count
+        block = np.empty(count * (8 + self._room), dtype=np.uint8)
+        whole = b""
+        if self._rank == owner:
+            block[:head].view(np.int64)[:] = [len(message) for message in mine]
+            whole = mine[0] if count == 1 else b"".join(mine)
+            fits = min(len(whole), len(block) - head)
+            block[head : head + fits] = np.frombuffer(whole, dtype=np.uint8, count=fits)
+        self._comm.Bcast(block, owner)
+        lengths = block[:head].view(np.int64).tolist()
+        total = sum(lengths)
+        if total > len(block) - head:
+            larger = np.empty(head + total, dtype=np.uint8)
+            larger[: len(block)] = block
+            if self._rank == owner:
+                larger[head:] = np.frombuffer(whole, dtype=np.uint8)
+            self._comm.Bcast(larger[len(block) :], owner)
+            block = larger
+        self._room = max(-(-total // count), self._room * 7 // 8, 64)
+        return _pieces(block[head:], lengths)
+
+    def _from_several(self, owners: NDArray[Any], mine: Sequence[bytes]) -> list[memoryview]:
+        counts = np.bincount(owners, minlength=self._comm.Get_size())
+        by_owner = np.argsort(owners, kind="stable")
+        lengths = np.empty(len(owners), dtype=np.int64)
+        own = np.array([len(message) for message in mine], dtype=np.int64)
+        self._comm.Allgatherv(own, (lengths, counts))
+        ends = np.concatenate(([0], np.cumsum(lengths)))
+        bounds = ends[np.concatenate(([0], np.cumsum(counts)))]
+        everything = np.empty(int(ends[-1]), dtype=np.uint8)
+        payload = np.frombuffer(b"".join(mine), dtype=np.uint8)
+        self._comm.Allgatherv(payload, (everything, np.diff(bounds)))
+        pieces = _pieces(everything, lengths.tolist())
+        ordered: list[memoryview] = [memoryview(b"")] * len(owners)
+        for place, piece in zip(by_owner.tolist(), pieces, strict=True):
+            ordered[place] = piece
+        return ordered
+
+
+def _pieces(content: NDArray[np.uint8], lengths: Sequence[int]) -> list[memoryview]:
+    view, start, pieces = content.data, 0, []
+    for length in lengths:
+        pieces.append(view[start : start + length])
+        start += length
+    return pieces

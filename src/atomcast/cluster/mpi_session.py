@@ -1,0 +1,206 @@
+"""An open MPI cluster, as one of its ranks sees it.
+
+Every rank runs the loop on its own copy of the state, with a fleet of one node. A round takes one
+collective for the proposals (plus one if they are many) and one for the atom, unless it is known.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import TracebackType
+from typing import Any, Literal, Self, get_args
+
+import numpy as np
+
+from atomcast.atoms.atom import Atom
+from atomcast.cluster.account import Account, new_winners
+from atomcast.cluster.agreeing import check_digests, check_same_facts, facts, state_digest
+from atomcast.cluster.base import error_in_flight
+from atomcast.cluster.fleet import Fleet
+from atomcast.cluster.mpi_buffers import Broadcaster, gather_bytes, gather_json
+from atomcast.cluster.mpi_errors import RankError, abort, agreed
+from atomcast.cluster.mpi_shards import place
+from atomcast.cluster.mpi_table import FAILED, Table
+from atomcast.cluster.validation import (
+    ShardReport,
+    check_owners,
+    check_reports,
+    described,
+    inspect,
+)
+from atomcast.data.shards import Shard, Shards
+from atomcast.network import wire
+from atomcast.network.ledger import Ledger
+from atomcast.problem import Problem
+from atomcast.protocol import Agreement, Proposals, Request
+from atomcast.replica import Replica
+from atomcast.result import Status
+
+#: What a run can end with, by the number that stands for it in a message; 0 means "go on".
+STATUSES: tuple[Status, ...] = get_args(Status)
+#: Every rank finds these by itself, from the same numbers, in the same round.
+SEEN_BY_ALL = ("optimal", "max_rounds")
+
+
+class MPISession:
+    """A rank with its shard loaded; made by `MPICluster.open`."""
+
+    def __init__(self, comm: Any, problem: Problem, shards: Shards) -> None:
+        self._comm = comm
+        self._outer = sys.exc_info()[1]
+        self.rank, self.nodes = comm.Get_rank(), comm.Get_size()
+        self.speaks = self.rank == 0
+        self._account = Account(self.nodes)
+        self._broadcaster = Broadcaster(comm)
+        self._table = Table(comm)
+        with _told_by_all():
+            shard = self._loaded(problem, place(comm, shards))
+        owner = np.full(len(shard.ids), self.rank, dtype=np.int64)
+        self._fleet = Fleet(problem.make_atoms(shard), shard.ids, owner, self.nodes)
+        self._due: Literal["nothing", "proposals", "atoms"] = "nothing"
+        self._last: tuple[Replica, Agreement] | None = None
+        self._wish = 0
+        self._stop = 0
+        self._proposals: Proposals | None = None
+        self._messages: Sequence[Any] = ()
+
+    @property
+    def ledger(self) -> Ledger:
+        """The account of the logical star, the same on every rank."""
+        return self._account.ledger
+
+    def _loaded(self, problem: Problem, shards: Shards) -> Shard:
+        """The shard of this rank, if the shards of all ranks are sound and fit together."""
+        axis = problem.axis
+        if shards.nodes != self.nodes:
+            raise ValueError(
+                f"the data is cut into {shards.nodes} shards, but there are {self.nodes} ranks; "
+                f"start the program with mpirun -n {shards.nodes}, or cut it into {self.nodes}"
+            )
+        shard, report = inspect(
+            problem, lambda: shards.shard(self.rank, axis), lambda: shards.count(axis), self.rank
+        )
+        reports = [ShardReport.from_json(m) for m in gather_bytes(self._comm, report.to_json())]
+        check_reports(reports, axis)
+        assert shard is not None
+        shards.validate(axis)
+        self.n = report.total
+        owners = np.zeros(self.n, dtype=np.int32)
+        owners[shard.ids] = 1
+        everywhere = np.empty_like(owners)
+        self._comm.Allreduce(owners, everywhere)
+        check_owners(everywhere)
+        return shard
+
+    # -- the verbs of a session -------------------------------------------------------------
+
+    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
+        """Check that all ranks start the same run from the same state."""
+        told = {**settings, "problem": replica.problem, "weights": replica.active.weights}
+        with _told_by_all():
+            check_same_facts(gather_json(self._comm, facts(told)))
+        self._table.width = replica.request().count
+        self._wish = self._stop = 0
+        self._due = "proposals"
+
+    def propose(self, replica: Replica, request: Request) -> Agreement:
+        """Score this rank's atoms, exchange proposals, and agree."""
+        try:
+            own = self._fleet.propose(replica, request)
+        except Exception as error:
+            self._tell(error)
+            raise
+        self._due = "nothing"
+        self._proposals = self._exchange(replica, own)
+        agreement = self._account.agree(replica, self._proposals, request.count)
+        self._last = replica, agreement
+        self._due = "atoms"
+        return agreement
+
+    def _exchange(self, replica: Replica, own: Proposals) -> Proposals:
+        """The proposals of all ranks, after checking that all are at the same point."""
+        proposals = self._table.gathered(own, state_digest(replica), self._wish)
+        votes = self._table.votes
+        if FAILED in votes:
+            self._raise_failure(None)
+        with _told_by_all():
+            check_digests(self._table.digests, replica.round)
+        self._stop = next((vote for vote in votes if vote), 0)
+        return proposals
+
+    def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
+        """Let the owners broadcast the winners that are not known yet."""
+        new = new_winners(replica, agreement)
+        if self.nodes == 1:
+            return [self._fleet.atom(id) for _, id in new]
+        self._due = "nothing"
+        mine = [wire.encode(self._fleet.atom(id)) for owner, id in new if owner == self.rank]
+        owners = [owner for owner, _ in new]
+        self._messages = self._broadcaster.messages(owners, mine) if new else ()
+        atoms = self._account.receive(owners, self._messages)
+        self._due = "proposals"
+        return atoms
+
+    def vote(self, status: Status | None) -> Status | None:
+        """Agree on whether to stop.
+
+        What all ranks find by themselves needs no vote. Clocks and callbacks differ: their wish to
+        stop travels with the next proposals, at no cost, and ends the run one round later.
+        """
+        if self.nodes > 1 and status not in SEEN_BY_ALL:
+            if not self._stop:
+                self._wish = 0 if status is None else 1 + STATUSES.index(status)
+                return None
+            status = STATUSES[self._stop - 1]
+        self._due = "proposals" if status is None else "nothing"
+        return status
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        error = error or error_in_flight(self._outer)
+        if error is not None and self.nodes > 1 and self._due != "nothing":
+            self._tell(error)
+
+    # -- failures ---------------------------------------------------------------------------
+
+    def _tell(self, error: BaseException) -> None:
+        """Let the other ranks know that this one cannot go on, in the collective they are in."""
+        if self.nodes == 1:
+            return
+        try:
+            if self._due == "atoms" and self._last is not None:
+                replica, agreement = self._last
+                self.cast(replica, replica.wanted(agreement))
+            self._due = "nothing"
+            self._table.gathered(None, 0, FAILED)
+        except BaseException:
+            abort(error)
+        self._raise_failure(error)
+
+    def _raise_failure(self, own: BaseException | None) -> None:
+        """Learn who failed and why, and raise that; the rank that failed has its own error."""
+        said = json.dumps(None if own is None else described(own)).encode()
+        failures = [json.loads(text) for text in gather_bytes(self._comm, said)]
+        if own is None:
+            rank, (kind, message) = next((i, f) for i, f in enumerate(failures) if f is not None)
+            raise agreed(RankError(f"rank {rank} failed: {kind}: {message}"))
+
+
+@contextmanager
+def _told_by_all() -> Iterator[None]:
+    """Mark errors that every rank raises for the same reason at the same time."""
+    try:
+        yield
+    except Exception as error:
+        agreed(error)
+        raise

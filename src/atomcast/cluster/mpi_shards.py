@@ -1,0 +1,107 @@
+"""Shards of an MPI job where every rank holds a part: who has how much, numbered by rank."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from atomcast.cluster.mpi_buffers import gather_json
+from atomcast.cluster.validation import described, raise_described
+from atomcast.data.alignment import check_unique
+from atomcast.data.matrices import IntArray, check_axis
+from atomcast.data.shards import Shard, Shards, contiguous_bounds
+
+
+def place(comm: Any, shards: Shards) -> Shards:
+    """Let the ranks tell each other how large their parts are; all ranks must call it.
+
+    A matrix that every rank has and cuts for itself needs no telling.
+    """
+    if shards.kind == "split" or isinstance(shards, RankShards):
+        return shards
+    rank, size = comm.Get_rank(), comm.Get_size()
+    local: Shards | None = None
+    try:
+        local = _own_part(shards, rank, size)
+        told = {
+            "shape": [local.count(0), local.count(1)],
+            "names": local.column_names(),
+            "source": shards.source(rank) if hasattr(shards, "source") else f"shard {rank}",
+        }
+    except Exception as error:
+        told = {"error": described(error)}
+    everything = gather_json(comm, told)
+    for i, said in enumerate(everything):
+        if "error" in said:
+            raise_described(said["error"], f"shard {i}")
+    assert local is not None
+    return RankShards(local, rank, everything)
+
+
+def _own_part(shards: Shards, rank: int, size: int) -> Shards:
+    if shards.kind == "mine":
+        return shards
+    if shards.nodes != size:
+        raise ValueError(
+            f"there are {shards.nodes} files, but {size} ranks: every rank reads one file; start "
+            f"the program with mpirun -n {shards.nodes}, or write the data in {size} files"
+        )
+    return shards.only(rank) if hasattr(shards, "only") else shards
+
+
+class RankShards(Shards):
+    """The part of this rank, with what the other ranks said about theirs."""
+
+    kind = "mine"
+
+    def __init__(self, local: Shards, rank: int, told: list[dict[str, Any]]) -> None:
+        self._local = local
+        self._rank = rank
+        self._told = told
+
+    def __repr__(self) -> str:
+        return f"{self._local!r} of rank {self._rank}, {self.nodes} ranks"
+
+    @property
+    def nodes(self) -> int:
+        """As many as there are ranks."""
+        return len(self._told)
+
+    def _bounds(self, axis: int) -> IntArray:
+        check_axis(axis)
+        return contiguous_bounds([said["shape"][axis] for said in self._told])
+
+    def column_names(self, axis: int = 1) -> tuple[str, ...] | None:
+        """The names that all ranks gave, in order; None if one of them gave none."""
+        names = [said["names"] for said in self._told]
+        if axis == 0:
+            return None if names[0] is None else tuple(names[0])
+        if any(part is None for part in names):
+            return None
+        return tuple(name for part in names for name in part)
+
+    def count(self, axis: int = 1) -> int:
+        """How many atoms all ranks hold together."""
+        return int(self._bounds(axis)[-1])
+
+    def rows(self, axis: int = 1) -> int:
+        """How long the atoms of this rank are."""
+        return self._local.rows(axis)
+
+    def assignment(self, axis: int = 1) -> IntArray:
+        """The rank that holds each atom."""
+        return np.repeat(np.arange(self.nodes), np.diff(self._bounds(axis)))
+
+    def shard(self, i: int, axis: int = 1) -> Shard:
+        """What this rank holds, numbered after the atoms of the lower ranks."""
+        if i != self._rank:
+            raise IndexError(f"shard {i} is on another rank: this is rank {self._rank}")
+        own = self._local.shard(0, axis)
+        return own.shifted(int(self._bounds(axis)[i]), self._told[i]["source"])
+
+    def validate(self, axis: int = 1) -> None:
+        """Raise ValueError if a column name occurs on two ranks."""
+        names = self.column_names(axis)
+        if names is not None:
+            check_unique(names, what="the column name")

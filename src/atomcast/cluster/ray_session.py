@@ -1,0 +1,235 @@
+"""An open Ray cluster: this process runs the loop and speaks for the coordinator of a star.
+
+A round takes one call to every node, which brings it the last agreement and its atoms and returns
+its proposals, and one call to each owner of new winners. Atoms stay with Ray as objects: nodes
+fetch them from where they are.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self
+
+import ray
+from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
+from threadpoolctl import threadpool_limits
+
+from atomcast.atoms.atom import Atom
+from atomcast.cluster.account import Account, new_winners
+from atomcast.cluster.agreeing import check_digests, state_digest
+from atomcast.cluster.base import error_in_flight
+from atomcast.cluster.ray_node import as_news, from_rows, in_order
+from atomcast.cluster.validation import check_reports
+from atomcast.data.alignment import check_unique
+from atomcast.data.shards import Shards
+from atomcast.network.ledger import Ledger
+from atomcast.problem import Problem
+from atomcast.protocol import Agreement, Request
+from atomcast.replica import Replica
+from atomcast.result import Status
+
+if TYPE_CHECKING:
+    from atomcast.cluster.ray import RayCluster
+
+#: How long to wait before an actor that is being restarted is asked again, in seconds.
+PAUSE = 0.1
+
+
+class NodeError(RuntimeError):
+    """A node failed, or was lost and did not come back."""
+
+
+class RaySession:
+    """Actors with their shards loaded; made by `RayCluster.open`."""
+
+    speaks = True
+
+    def __init__(self, cluster: RayCluster, problem: Problem, shards: Shards) -> None:
+        if shards.nodes != cluster.nodes:
+            raise ValueError(
+                f"the data is cut into {shards.nodes} shards, but the cluster has "
+                f"{cluster.nodes} nodes; use RayCluster(nodes={shards.nodes})"
+            )
+        self.nodes = cluster.nodes
+        self._outer = sys.exc_info()[1]
+        self._cluster = cluster
+        self._account = Account(self.nodes)
+        self._limits = threadpool_limits(limits=cluster.threads)
+        self._actors: list[Any] = []
+        self._log: list[tuple[Any, list[Any]]] = []
+        self._news: tuple[Any, ...] = (None,)
+        try:
+            names = shards.column_names(problem.axis) if problem.axis == 1 else None
+            check_unique(names or (), what="the column name")
+            self._prepare(problem, shards)
+            self.n = self._checked(problem.axis)
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
+            raise
+
+    @property
+    def ledger(self) -> Ledger:
+        """The account of the logical star."""
+        return self._account.ledger
+
+    # -- starting ---------------------------------------------------------------------------
+
+    def _prepare(self, problem: Problem, shards: Shards) -> None:
+        """Give Ray what the nodes will load: shards, or where each finds its own file."""
+        self._problem = ray.put(problem)
+        own_files = shards.kind == "files"
+        self._sources = (
+            [ray.put(shards)] * self.nodes
+            if own_files
+            else [ray.put(shards.shard(i, problem.axis)) for i in range(self.nodes)]
+        )
+        self._total = None if own_files else shards.count(problem.axis)
+        self._actors = self._cluster.take_actors()
+
+    def _load(self, i: int) -> Any:
+        # Not arguments of the actor itself: Ray could not restart it if one of them were lost.
+        return self._actors[i].load.remote(self._problem, self._sources[i], self._total)
+
+    def _checked(self, axis: int) -> int:
+        """How many atoms there are, if all shards are sound and fit together."""
+        asked = [self._load(i) for i in range(self.nodes)]
+        _, missing = ray.wait(
+            asked, num_returns=len(asked), timeout=self._cluster.patience, fetch_local=False
+        )
+        if missing:
+            waiting = [i for i, ref in enumerate(asked) if ref in missing]
+            raise NodeError(
+                f"node {', '.join(map(str, waiting))} found no place within "
+                f"{self._cluster.patience:g} s: node {waiting[-1]} asks for "
+                f"{self._cluster.options(waiting[-1])}, and the cluster has "
+                f"{ray.available_resources()} to offer; ask for less, or add machines"
+            )
+        try:
+            reports = ray.get(asked)
+        except RayActorError as error:
+            raise NodeError(f"a node was lost while it loaded its shard: {error}") from error
+        check_reports(reports, axis)
+        return int(reports[0].total)
+
+    # -- the verbs of a session -------------------------------------------------------------
+
+    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
+        """Write down, for the nodes and for those that must be rebuilt, where the run starts."""
+        start = {
+            "problem": replica.problem,
+            "step": replica.step,
+            "tol": replica.tol,
+            "weights": replica.active.weights.copy(),
+        }
+        self._log.append((ray.put(start), []))
+        self._news = (None,)
+
+    def propose(self, replica: Replica, request: Request) -> Agreement:
+        """Let every node take the last step and propose."""
+        run, round = len(self._log) - 1, replica.round
+        start = self._log[-1][0] if round == 0 else None
+
+        def turn(actor: Any) -> Any:
+            return actor.turn.remote(run, round, start, *self._news)
+
+        rows = self._answers([(i, turn) for i in range(self.nodes)])
+        proposals, digests = from_rows(rows)
+        check_digests([*digests, state_digest(replica)], round)
+        return self._account.agree(replica, proposals, request.count)
+
+    def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
+        """Let the owners hand out the new winners; the nodes get them with the next turn."""
+        new = new_winners(replica, agreement)
+        owners = [owner for owner, _ in new]
+        calls = [
+            (owner, _atoms_call([id for other, id in new if other == owner]))
+            for owner in dict.fromkeys(owners)
+        ]
+        refs: list[Any] = []
+        messages = in_order(owners, self._answers(calls, refs))
+        news = as_news(agreement, owners)
+        self._news = (news, *refs)
+        self._log[-1][1].append((news, messages))
+        return self._account.receive(owners, messages)
+
+    def vote(self, status: Status | None) -> Status | None:
+        """Decide: the loop runs here alone."""
+        return status
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        error = error or error_in_flight(self._outer)
+        # After bad data the nodes are as good as ever; after anything else they may be busy.
+        fit = error is None or isinstance(error, ValueError)
+        self._cluster.return_actors(self._actors, fit=fit)
+        self._actors, self._log, self._sources = [], [], []
+        self._limits.restore_original_limits()
+
+    # -- nodes that are lost ----------------------------------------------------------------
+
+    def _answers(
+        self, calls: Sequence[tuple[int, Callable[[Any], Any]]], refs: list[Any] | None = None
+    ) -> list[Any]:
+        """The answers to calls of several nodes; those of lost nodes are asked for again."""
+        asked = [call(self._actors[i]) for i, call in calls]
+        if refs is not None:
+            refs.extend(asked)
+        try:
+            answers = ray.get(asked)
+        except RayError:
+            answers = [self._answer(i, ref) for (i, _), ref in zip(calls, asked, strict=True)]
+        for k, (i, call) in enumerate(calls):
+            if answers[k] is None:
+                answers[k] = self._after_restoring(i, call)
+                if refs is not None:
+                    refs[k] = ray.put(answers[k])
+        return answers
+
+    def _answer(self, i: int, ref: Any) -> Any:
+        """An answer, None if the node or the message was lost; an error of the node is raised."""
+        try:
+            return ray.get(ref)
+        except RayTaskError as error:
+            if isinstance(error.cause, RayError):
+                return None
+            raise NodeError(f"node {i} failed: {error.cause!r}") from error
+        except RayError:
+            return None
+
+    def _after_restoring(self, i: int, call: Callable[[Any], Any]) -> Any:
+        """The answer of a node that was lost, once it is back and knows all that it missed."""
+        log, patience = ray.put(self._log), self._cluster.patience
+        self._news = (None,)  # the log tells it all, and objects of a lost machine may be gone
+        deadline = time.monotonic() + patience
+        while True:
+            left = max(deadline - time.monotonic(), PAUSE)
+            try:
+                report = ray.get(self._load(i), timeout=left)
+                check_reports([report], 1)
+                ray.get(self._actors[i].restore.remote(log), timeout=left)
+                answer = ray.get(call(self._actors[i]), timeout=left)
+                if answer is not None:
+                    return answer
+            except RayTaskError as error:
+                raise NodeError(f"node {i} was lost, and failed again: {error.cause}") from error
+            except (RayActorError, GetTimeoutError) as error:
+                if time.monotonic() > deadline:
+                    raise NodeError(
+                        f"node {i} was lost and did not come back within {patience:g} s: {error}. "
+                        "Is there another machine that offers what it asks for?"
+                    ) from error
+            time.sleep(PAUSE)
+
+
+def _atoms_call(ids: Sequence[int]) -> Callable[[Any], Any]:
+    return lambda actor: actor.atoms.remote(list(ids))

@@ -1,0 +1,94 @@
+"""What boosting combines: stumps, columns of a matrix, or fitted classifiers."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+from sklearn.utils.validation import check_is_fitted, validate_data
+
+from atomcast.atoms.stumps import Stump
+from atomcast.data.shards import Shards
+from atomcast.estimators.inputs import FORMATS
+
+Floats = NDArray[np.float64]
+
+
+def check_base(base: Any) -> None:
+    """Raise ValueError unless `base` is one of the three kinds."""
+    if isinstance(base, str):
+        if base not in ("stumps", "matrix"):
+            raise ValueError(
+                f'base must be "stumps", "matrix" or a list of fitted classifiers, got {base!r}'
+            )
+        return
+    if not isinstance(base, Sequence) or not len(base):
+        raise ValueError(
+            'base must be "stumps", "matrix" or a list of at least one fitted classifier, '
+            f"got {base!r}"
+        )
+    for j, classifier in enumerate(base):
+        if not hasattr(classifier, "predict"):
+            raise ValueError(f"base[{j}] is {classifier!r}, which has no method predict")
+        check_is_fitted(classifier)
+
+
+def features_for(base: Any) -> dict[str, Any]:
+    """What scikit-learn's check of X must be told: only stumps can do with missing values."""
+    return {"ensure_all_finite": "allow-nan"} if isinstance(base, str) and base == "stumps" else {}
+
+
+def predictions_of(base: Sequence[Any], X: Any, classes: NDArray[Any]) -> Floats:
+    """What each classifier says of each example: -1 or 1, shape (n_samples, n_classifiers)."""
+    if isinstance(X, Shards):
+        if X.matrix is None:
+            raise ValueError(
+                "fitted classifiers need whole examples: give X as an array or as Shards.split"
+            )
+        X = X.matrix
+    votes = np.empty((X.shape[0], len(base)), order="F")
+    for j, classifier in enumerate(base):
+        said = np.asarray(classifier.predict(X))
+        unknown = np.setdiff1d(said, classes)
+        if len(unknown):
+            raise ValueError(
+                f"base[{j}] predicts {unknown[0]!r}, which is not one of the classes "
+                f"{list(classes)} of y: fit it on the same two classes"
+            )
+        votes[:, j] = np.where(said == classes[1], 1.0, -1.0)
+    return votes
+
+
+def stump_votes(estimator: Any, X: Any, stumps: Floats, weights: Floats) -> Floats:
+    """The weighted vote of stumps on new data, which may be in shards, shape (n_samples,)."""
+    if isinstance(X, Shards):
+        if X.count() != estimator.n_features_in_:
+            raise ValueError(
+                f"X has {X.count()} features, but {type(estimator).__name__} is expecting "
+                f"{estimator.n_features_in_} features as input"
+            )
+        votes = np.zeros(X.rows())
+        for i in range(X.nodes):
+            shard = X.shard(i)
+            place = {int(id): j for j, id in enumerate(shard.ids)}
+            mine = np.array([int(feature) in place for feature in stumps[:, 0]], dtype=bool)
+            local = stumps[mine].copy()
+            local[:, 0] = [place[int(feature)] for feature in local[:, 0]]
+            votes += _votes(shard.matrix, local, weights[mine])
+        return votes
+    X = validate_data(estimator, X, reset=False, ensure_all_finite="allow-nan", **FORMATS)
+    return _votes(X.tocsc() if sparse.issparse(X) else X, stumps, weights)
+
+
+def _votes(matrix: Any, stumps: Floats, weights: Floats) -> Floats:
+    votes = np.zeros(matrix.shape[0])
+    for feature in np.unique(stumps[:, 0]):
+        part = matrix[:, [int(feature)]]
+        column = np.asarray(part.toarray() if sparse.issparse(part) else part, dtype=float)[:, 0]
+        for k in np.flatnonzero(stumps[:, 0] == feature):
+            _, threshold, polarity, missing = stumps[k]
+            votes += weights[k] * Stump(int(feature), threshold, polarity, missing).predict(column)
+    return votes

@@ -1,0 +1,183 @@
+"""Boosting with base classifiers that are spread over a network."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy.special import expit
+from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.utils.multiclass import type_of_target
+from sklearn.utils.validation import check_is_fitted
+
+from atomcast._checks import check_positive
+from atomcast.active_set import ExplicitActiveSet
+from atomcast.atoms.stumps import stump_atoms
+from atomcast.data.shards import Shards
+from atomcast.domains import Simplex
+from atomcast.estimators.base_classifiers import (
+    check_base,
+    features_for,
+    predictions_of,
+    stump_votes,
+)
+from atomcast.estimators.inputs import features_and_classes, linear_prediction
+from atomcast.estimators.lasso import warn_unless_converged
+from atomcast.objectives import LogMeanExp
+from atomcast.problem import Problem, explicit_problem
+from atomcast.result import Result
+from atomcast.solver import Solver, as_solver
+
+Floats = NDArray[np.float64]
+
+
+class L1AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+    """The best convex combination of base classifiers, which are spread over a network.
+
+    Minimises ``log(mean_i exp(-y_i sum_j alpha_j h_j(x_i) / T))`` over weights alpha that are not
+    negative and sum to one (problem (8) of the paper). In each round every node finds the base
+    classifier of its own that does best on the weighted examples, and only winners are broadcast.
+
+    Parameters
+    ----------
+    temperature : float, default=0.05
+        T: the smaller, the closer the fit, and the more base classifiers.
+    base : "stumps", "matrix" or list of fitted classifiers, default="stumps"
+        "stumps": decision stumps over the features, which may have missing values (NaN); each
+        node finds the best stump over its own features exactly. "matrix": the columns of X are
+        the predictions h_j(x_i) of base classifiers, at best between -1 and 1. A list: fitted
+        classifiers of the same two classes, spread over the nodes, each of which knows X.
+    cluster : None, int or cluster, default=None
+        Where the base classifiers are: None is one node, an int so many simulated nodes.
+    solver : None, str or Solver, default=None
+        How to fit: None is the corrective step to a relative gap of 1e-4, a str names a step.
+
+    Attributes
+    ----------
+    classes_ : array of shape (2,)
+    estimator_weights_ : array of shape (n_estimators_,)
+        The weights alpha that are not zero.
+    n_estimators_ : int
+        How many base classifiers the solution combines.
+    stumps_ : array of shape (n_estimators_, 4)
+        With base="stumps": feature, threshold, what is said above it, what if it is missing.
+    estimator_ids_ : array of shape (n_estimators_,)
+        Otherwise: columns of X, or places in the list.
+    example_weights_ : array of shape (n_samples,)
+        The distribution w over the training examples that the next base classifier would face.
+    result_ : Result
+        Objective, certified gap, trace, and the ledger of what was sent.
+    n_iter_ : int
+        Rounds taken.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_breast_cancer
+    >>> from atomcast import L1AdaBoost
+    >>> X, y = load_breast_cancer(return_X_y=True)
+    >>> model = L1AdaBoost(temperature=0.2, cluster=5).fit(X, y)
+    >>> model.result_.status
+    'optimal'
+    """
+
+    result_: Result
+    n_features_in_: int
+    classes_: NDArray[Any]
+
+    def __init__(
+        self,
+        temperature: float = 0.05,
+        *,
+        base: Any = "stumps",
+        cluster: Any = None,
+        solver: str | Solver | None = None,
+    ) -> None:
+        self.temperature = temperature
+        self.base = base
+        self.cluster = cluster
+        self.solver = solver
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the weights.
+
+        Parameters
+        ----------
+        X : array, scipy sparse matrix, DataFrame or Shards of shape (n_samples, n_features)
+        y : array of shape (n_samples,)
+            Labels of two classes, known to every node.
+        """
+        check_positive("temperature", self.temperature, "T of the objective")
+        check_base(self.base)
+        solver = as_solver(self.solver)
+        shards, numbers, cluster = features_and_classes(
+            self, X, y, self.cluster, **features_for(self.base)
+        )
+        if len(self.classes_) > 2:
+            raise ValueError(
+                "Only binary classification is supported. The type of the target is "
+                f"{type_of_target(y)}, with {len(self.classes_)} classes: wrap the estimator in "
+                "sklearn.multiclass.OneVsRestClassifier"
+            )
+        objective = LogMeanExp(2.0 * numbers - 1.0, self.temperature)
+        if not isinstance(self.base, str):
+            votes = predictions_of(self.base, shards, self.classes_)
+            shards = Shards.split(votes, cluster.nodes)
+        self._keep(solver.solve(self._problem(objective), shards, cluster), objective)
+        warn_unless_converged(self.result_, solver)
+        return self
+
+    def _problem(self, objective: LogMeanExp) -> Problem:
+        if self.base == "stumps":
+            make_active = partial(ExplicitActiveSet, objective)
+            return Problem(Simplex(), make_active, stump_atoms, objective.d, missing=True)
+        return explicit_problem(objective, Simplex())
+
+    def _keep(self, result: Result, objective: LogMeanExp) -> None:
+        assert result.image is not None
+        self.result_ = result
+        self.estimator_weights_ = result.atom_weights
+        self.n_estimators_ = len(result.atom_weights)
+        self.example_weights_ = objective.weights(result.image)
+        self.n_iter_ = result.rounds
+        if self.base == "stumps":
+            self.stumps_ = result.atom_extras
+        else:
+            self.estimator_ids_ = result.atom_ids
+
+    def decision_function(self, X: Any) -> Floats:
+        """The weighted vote, between -1 and 1 for base classifiers that say -1 or 1.
+
+        Parameters
+        ----------
+        X : array, scipy sparse matrix, DataFrame or Shards of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples,)
+        """
+        check_is_fitted(self)
+        if isinstance(self.base, str) and self.base == "stumps":
+            return stump_votes(self, X, self.stumps_, self.estimator_weights_)
+        if isinstance(self.base, str):
+            return linear_prediction(self, X, self.result_.weights)
+        votes = predictions_of([self.base[j] for j in self.estimator_ids_], X, self.classes_)
+        return np.asarray(votes @ self.estimator_weights_)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """The class with more than half of the vote, shape (n_samples,)."""
+        votes = self.decision_function(X)
+        return np.asarray(self.classes_[(votes > 0).astype(int)])
+
+    def predict_proba(self, X: Any) -> Floats:
+        """The probabilities for which the exponential loss is the right one, shape (n, 2)."""
+        odds = 2.0 * self.decision_function(X) / self.temperature
+        return np.column_stack([expit(-odds), expit(odds)])
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        tags.input_tags.allow_nan = isinstance(self.base, str) and self.base == "stumps"
+        tags.classifier_tags.multi_class = False
+        return tags

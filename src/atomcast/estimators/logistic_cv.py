@@ -1,0 +1,169 @@
+"""Sparse logistic regression with the radius chosen by cross-validation."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+from scipy.special import logsumexp
+from sklearn.model_selection import check_cv
+
+from atomcast.data.shards import Shards
+from atomcast.domains import L1Ball
+from atomcast.estimators.inputs import features_and_classes
+from atomcast.estimators.lasso import warn_unless_converged
+from atomcast.estimators.lasso_cv import rows_of
+from atomcast.estimators.lasso_path import WORTHWHILE, checked_betas
+from atomcast.estimators.logistic import (
+    SparseLogisticModel,
+    coefficients,
+    example_weights,
+    logistic_objective,
+    logistic_problem,
+)
+from atomcast.objectives import Logistic, Multinomial
+from atomcast.result import Result
+from atomcast.solver import Solver, as_solver
+
+Floats = NDArray[np.float64]
+Ids = NDArray[np.int64]
+
+
+class SparseLogisticRegressionCV(SparseLogisticModel):
+    """Sparse logistic regression along a path of radii, of which cross-validation picks one.
+
+    Radii are fitted in rising order, each from the solution before: no feature is sent twice.
+
+    Parameters
+    ----------
+    betas : array of shape (n_betas,), optional
+        The radii to try; by default found from the data.
+    n_betas : int, default=20
+        How many, if they are found from the data.
+    cv : int, cross-validation generator or iterable, default=5
+        An int means so many stratified folds.
+    fit_intercept, class_weight, cluster, solver
+        As for `SparseLogisticRegression`.
+
+    Attributes
+    ----------
+    beta_ : float
+        The radius chosen.
+    betas_ : array of shape (n_betas,)
+    loss_path_ : array of shape (n_betas, n_folds)
+        Mean logistic loss on the held-out rows.
+    classes_, coef_, intercept_, result_, dual_gap_, n_iter_
+        Of the model refitted on all rows, as for `SparseLogisticRegression`.
+    """
+
+    def __init__(
+        self,
+        betas: ArrayLike | None = None,
+        *,
+        n_betas: int = 20,
+        cv: Any = 5,
+        fit_intercept: bool = True,
+        class_weight: Any = None,
+        cluster: Any = None,
+        solver: str | Solver | None = None,
+    ) -> None:
+        self.betas = betas
+        self.n_betas = n_betas
+        self.cv = cv
+        self.fit_intercept = fit_intercept
+        self.class_weight = class_weight
+        self.cluster = cluster
+        self.solver = solver
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Choose the radius and fit the model; parameters as for `SparseLogisticRegression`."""
+        solver = as_solver(self.solver)
+        shards, numbers, cluster = features_and_classes(self, X, y, self.cluster)
+        weights = example_weights(self.class_weight, self.classes_, numbers)
+        objective = logistic_objective(numbers, self.fit_intercept, weights)
+        betas = self.betas
+        if betas is None:
+            betas = default_betas(shards, objective, self.n_betas, cluster)
+        self.betas_ = checked_betas(betas)
+        folds = list(check_cv(self.cv, numbers, classifier=True).split(numbers, numbers))
+        losses = [
+            self._losses(shards, numbers, weights, train, test, cluster, solver)
+            for train, test in folds
+        ]
+        self.loss_path_ = np.column_stack(losses)
+        best = int(np.argmin(self.loss_path_.mean(axis=1)))
+        self.beta_ = float(self.betas_[best])
+        *_, result = results_along(shards, objective, self.betas_[: best + 1], cluster, solver)
+        self._keep(result, objective)
+        warn_unless_converged(result, solver)
+        return self
+
+    def _losses(
+        self,
+        shards: Shards,
+        numbers: Ids,
+        weights: Any,
+        train: Ids,
+        test: Ids,
+        cluster: Any,
+        solver: Solver,
+    ) -> Floats:
+        """The mean loss on the test rows for each radius."""
+        if len(np.unique(numbers[train])) < len(self.classes_):
+            raise ValueError(
+                f"a fold of cv={self.cv!r} leaves a class without training examples: use fewer "
+                "folds, or drop the classes with the fewest examples"
+            )
+        train_weights = None if weights is None else weights[train]
+        objective = logistic_objective(numbers[train], self.fit_intercept, train_weights)
+        held_out = [shards.shard(i) for i in range(shards.nodes)]
+        losses = []
+        rows = rows_of(shards, train)
+        for result in results_along(rows, objective, self.betas_, cluster, solver):
+            assert result.image is not None
+            coef = coefficients(result, objective).T
+            scores = np.tile(np.atleast_1d(objective.intercept(result.image)), (len(test), 1))
+            for shard in held_out:
+                scores += shard.matrix[test] @ coef[shard.ids]
+            losses.append(mean_loss(scores, numbers[test]))
+        return np.array(losses)
+
+
+def mean_loss(scores: Floats, numbers: Ids) -> float:
+    """The mean logistic loss of scores of shape (n, 1) or (n, n_classes)."""
+    if scores.shape[1] == 1:
+        return float(np.mean(np.logaddexp(0.0, (1.0 - 2.0 * numbers) * scores[:, 0])))
+    chosen = scores[np.arange(len(numbers)), numbers]
+    return float(np.mean(logsumexp(scores, axis=1) - chosen))
+
+
+def results_along(
+    shards: Shards, objective: Logistic | Multinomial, betas: Floats, cluster: Any, solver: Solver
+) -> Iterator[Result]:
+    """A result for each radius, in order, each warm-started from the one before."""
+    problems = (logistic_problem(objective, L1Ball(float(beta))) for beta in betas)
+    return iter(solver.solve_path(problems, shards, cluster))
+
+
+def default_betas(
+    shards: Shards, objective: Logistic | Multinomial, count: int, cluster: Any
+) -> Floats:
+    """Radii from one that admits hardly anything to one that hardly constrains.
+
+    By convexity no radius below loss / steepest slope can explain everything; from there the
+    radius doubles until that no longer pays, as measured by the fit itself.
+    """
+    start = next(iter(results_along(shards, objective, np.ones(1), cluster, Solver(max_rounds=0))))
+    if start.gap <= 1e-12 * start.objective:  # no feature is of use: any radius will do
+        return np.geomspace(1e-3, 1.0, count)
+    first = largest = start.objective / start.gap
+    before = start.objective
+    doubling: Floats = first * np.exp2(np.arange(40.0))
+    for result in results_along(shards, objective, doubling, cluster, Solver(tol=1e-3)):
+        largest = float(np.abs(result.atom_weights).sum())
+        if before - result.objective < WORTHWHILE * start.objective:
+            break
+        before = result.objective
+    return np.geomspace(min(0.05 * first, largest), largest, count)

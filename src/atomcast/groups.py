@@ -1,0 +1,191 @@
+"""Groups of features: the partition, the ball of the group norm, and how groups are named."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from atomcast._checks import check_positive
+from atomcast.data.shards import Shards
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Groups:
+    """A partition of n features into groups, each with a weight in the norm.
+
+    Parameters
+    ----------
+    labels : array of shape (n,)
+        The group of each feature, numbered 0, 1, ... by their first features.
+    weights : array of shape (n_groups,)
+    leaders : array of shape (n_groups,)
+        The first feature of each group, whose id the group has as an atom; increasing.
+    """
+
+    labels: Ints
+    weights: Floats
+    leaders: Ints
+
+    def __len__(self) -> int:
+        return len(self.leaders)
+
+    def members(self, group: int) -> Ints:
+        """The features of a group."""
+        return np.flatnonzero(self.labels == group)
+
+    def norm(self, w: Floats) -> float:
+        """The norm sum_g weight_g ||w_g||_2 of weights of shape (n,)."""
+        squares = np.bincount(self.labels, w * w, minlength=len(self))
+        return float(self.weights @ np.sqrt(squares))
+
+
+@dataclass(frozen=True)
+class GroupBall:
+    """Weights with sum_g weight_g ||w_g||_2 <= beta.
+
+    An atom is a group, and its score is what the group promises: the norm of its scores divided
+    by its weight. The vertices in a group's direction are infinitely many, so that steps which
+    keep an account of vertices do not apply.
+    """
+
+    beta: float
+    groups: Groups
+    has_origin: ClassVar[bool] = True
+    polytope: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_positive("beta", self.beta, "the radius of the group-norm ball")
+
+    @property
+    def scale(self) -> float:
+        """The radius of the ball."""
+        return float(self.beta)
+
+    def merit(self, scores: Floats) -> Floats:
+        """The score of a group is its merit."""
+        return scores
+
+    def signs(self, scores: Floats) -> Floats:
+        """Directions are found once a group is known; there is no sign to choose."""
+        return np.ones_like(scores)
+
+    def weight_of(self, ids: Sequence[int] | Ints) -> Floats:
+        """The weight of the group behind each atom id."""
+        return self.groups.weights[self.groups.labels[np.asarray(ids, dtype=np.int64)]]
+
+    def known_merit(self, ids: Sequence[int], scores: Floats) -> Floats:
+        """What the group behind each weight promises."""
+        if not len(ids):
+            return np.zeros(0)
+        groups = self.groups.labels[np.asarray(ids, dtype=np.int64)]
+        squares = np.bincount(groups, scores * scores, minlength=len(self.groups))
+        return np.sqrt(squares[groups]) / self.groups.weights[groups]
+
+    def direction(self, id: int, scores: Floats) -> Floats:
+        """The vertex of a known group that goes most against the scores of its features."""
+        length = float(np.linalg.norm(scores)) * float(self.weight_of([id])[0])
+        return np.zeros_like(scores) if length == 0.0 else -self.scale * scores / length
+
+
+def as_groups(groups: Any, weights: ArrayLike | None, shards: Shards) -> Groups:
+    """A partition from what users may give; a clear error if it is none.
+
+    Parameters
+    ----------
+    groups : None, "sources" or sequence of sequences of int or str
+        None: every feature alone. "sources": what a node holds is a group. Sequences: the columns
+        of each group, by number or by name.
+    weights : array of shape (n_groups,), optional
+        One for each group, in the order given; by default the square root of its size.
+    """
+    n = shards.count()
+    if groups is None:
+        members = [np.array([j]) for j in range(n)]
+    elif isinstance(groups, str):
+        if groups != "sources":
+            raise ValueError(f'groups must be None, "sources" or a list of lists, got {groups!r}')
+        owner = shards.assignment()
+        members = [np.flatnonzero(owner == i) for i in np.unique(owner)]
+    else:
+        members = [_columns(group, k, shards) for k, group in enumerate(groups)]
+    labels = _checked_partition(members, n)
+    sizes = np.bincount(labels, minlength=len(members))
+    given = np.sqrt(sizes) if weights is None else _checked_weights(weights, len(members))
+    leaders = np.array([member.min() for member in members], dtype=np.int64)
+    order = np.argsort(leaders)
+    number = np.empty_like(order)
+    number[order] = np.arange(len(order))
+    return Groups(number[labels], given[order].astype(np.float64), leaders[order])
+
+
+def _columns(group: Any, k: int, shards: Shards) -> Ints:
+    """The numbers of a group's columns, given by number or by name."""
+    if isinstance(group, str) or not isinstance(group, Iterable):
+        raise ValueError(f"groups[{k}] is {group!r}: each group is a list of columns")
+    names = shards.names
+    place = {} if names is None else {name: j for j, name in enumerate(names)}
+    columns = []
+    for column in group:
+        if isinstance(column, str):
+            if column not in place:
+                raise ValueError(f"groups[{k}] names {column!r}, but X has no such column")
+            column = place[column]
+        if not 0 <= int(column) < shards.count():
+            raise ValueError(
+                f"groups[{k}] holds column {column}, but X has {shards.count()} columns, "
+                "numbered from 0"
+            )
+        columns.append(int(column))
+    if not columns:
+        raise ValueError(f"groups[{k}] is empty: each group needs at least one column")
+    return np.array(columns, dtype=np.int64)
+
+
+def _checked_partition(members: Sequence[Ints], n: int) -> Ints:
+    """The group of each column, if the groups cover all columns and none twice."""
+    labels = np.full(n, -1, dtype=np.int64)
+    for k, columns in enumerate(members):
+        taken = columns[labels[columns] >= 0]
+        if len(taken) or len(np.unique(columns)) < len(columns):
+            column = int(taken[0]) if len(taken) else int(np.sort(columns)[0])
+            raise ValueError(
+                f"groups overlap: column {column} is in groups[{k}] and in another place; repeat "
+                "the column in X if two groups should have it"
+            )
+        labels[columns] = k
+    missing = np.flatnonzero(labels < 0)
+    if len(missing):
+        raise ValueError(
+            f"groups do not cover column {int(missing[0])} (and {len(missing) - 1} more): put "
+            "every column in a group, if need be in one of its own"
+        )
+    return labels
+
+
+def _checked_weights(weights: ArrayLike, count: int) -> Floats:
+    result = np.asarray(weights, dtype=np.float64)
+    if result.shape != (count,) or not np.all((result > 0.0) & np.isfinite(result)):
+        raise ValueError(
+            f"weights must be {count} finite numbers > 0, one for each group, got {weights!r}"
+        )
+    return result
+
+
+def check_whole_groups(groups: Groups, shards: Shards) -> None:
+    """Raise ValueError if a group is split over nodes."""
+    owner = shards.assignment()
+    apart = np.flatnonzero(owner != owner[groups.leaders[groups.labels]])
+    if len(apart):
+        j = int(apart[0])
+        first = int(groups.leaders[groups.labels[j]])
+        raise ValueError(
+            f"a group is split: column {first} is on node {owner[first]}, but column {j} of the "
+            f"same group is on node {owner[j]}; a whole group must live on one node"
+        )

@@ -1,0 +1,118 @@
+"""Logistic loss for two classes, with the intercept minimised out."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import ArrayLike
+from scipy.special import expit
+
+from atomcast.objectives.base import Curvature, Floats
+from atomcast.objectives.search import newton_line_search
+
+
+class Logistic:
+    """Logistic loss, g(z) = sum_i c_i log(1 + exp(-y_i (z_i + b))), at the best intercept b.
+
+    The intercept that goes with an image is found by Newton's method, and the gradient at it is
+    the gradient of the minimum (envelope theorem); atoms are never centred.
+
+    Parameters
+    ----------
+    y : array of shape (d,)
+        The labels, -1 and 1.
+    fit_intercept : bool, default=False
+        Whether an unpenalised constant b is part of the model; both labels must then occur.
+    sample_weight : array of shape (d,), optional
+        The weights c_i, not negative; all one by default.
+    """
+
+    quadratic = False
+    lower_bound = 0.0
+
+    def __init__(
+        self, y: ArrayLike, fit_intercept: bool = False, sample_weight: ArrayLike | None = None
+    ) -> None:
+        self.y = np.ascontiguousarray(y, dtype=np.float64)
+        if self.y.ndim != 1 or not np.all(np.abs(self.y) == 1.0):
+            raise ValueError("y must be one-dimensional, of labels -1 and 1")
+        self.d = len(self.y)
+        self.fit_intercept = fit_intercept
+        self.sample_weight = checked_sample_weight(sample_weight, self.d)
+        positive = float(self.sample_weight[self.y > 0].sum())
+        negative = float(self.sample_weight[self.y < 0].sum())
+        if fit_intercept and not (positive > 0.0 and negative > 0.0):
+            raise ValueError("y has only one label: with an intercept, both must occur")
+        self._total = positive + negative
+        self._solved: tuple[Floats, float] | None = None
+        # Where z is zero, the best intercept is known; elsewhere it is found from the last one.
+        self._start = float(np.log(positive / negative)) if fit_intercept else 0.0
+        # Classes that can be told apart perfectly leave a loss that only measures the radius.
+        self.negligible = 1e-6 * self.value(np.zeros(self.d))
+
+    def intercept(self, z: Floats) -> float:
+        """The constant that goes with the image z."""
+        if not self.fit_intercept:
+            return 0.0
+        if self._solved is None or not np.array_equal(self._solved[0], z):
+            start = self._start if self._solved is None else self._solved[1]
+            self._solved = z.copy(), self._best_intercept(z, start)
+        return self._solved[1]
+
+    def _best_intercept(self, z: Floats, b: float) -> float:
+        """Newton's method for the one variable b, kept inside a bracket of the solution."""
+        low, high = self._start - float(z.max()), self._start - float(z.min())
+        low, high = low - 1e-12 * (1 + abs(low)), high + 1e-12 * (1 + abs(high))
+        b = min(max(b, low), high)
+        for _ in range(100):
+            slope, bend = self._slope_of_intercept(z, b)
+            if abs(slope) <= 1e-15 * self._total or high - low <= 1e-15 * (1 + abs(b)):
+                break
+            low, high = (b, high) if slope < 0.0 else (low, b)
+            newton = b - slope / bend if bend > 0.0 else np.nan
+            if newton == b:
+                break
+            b = newton if low < newton < high else 0.5 * (low + high)
+        return b
+
+    def _slope_of_intercept(self, z: Floats, b: float) -> tuple[float, float]:
+        missed = expit(-self.y * (z + b))
+        weighted = self.sample_weight * missed
+        return -float(weighted @ self.y), float(weighted @ (1.0 - missed))
+
+    def value(self, z: Floats) -> float:
+        """The weighted sum of the losses."""
+        losses = np.logaddexp(0.0, -self.y * (z + self.intercept(z)))
+        return float(self.sample_weight @ losses)
+
+    def gradient(self, z: Floats) -> Floats:
+        """Minus the label times the probability of the other label, weighted."""
+        missed = expit(-self.y * (z + self.intercept(z)))
+        return -self.sample_weight * self.y * missed
+
+    def line_search(self, z: Floats, direction: Floats, max_step: float) -> float:
+        """The minimiser along the direction, by safeguarded Newton steps."""
+        return newton_line_search(self, z, direction, max_step)
+
+    def curvature(self, z: Floats) -> Curvature:
+        """diag(h), h = c p (1 - p), minus h h' / sum(h) if there is an intercept."""
+        margin = z + self.intercept(z)
+        diagonal = self.sample_weight * expit(margin) * expit(-margin)
+        total = float(diagonal.sum())
+        if not self.fit_intercept or total <= 0.0:
+            return Curvature(diagonal)
+        return Curvature(diagonal, diagonal / np.sqrt(total))
+
+
+def checked_sample_weight(sample_weight: ArrayLike | None, d: int) -> Floats:
+    """Weights of the examples as floats, or an error if one of them is negative or missing."""
+    if sample_weight is None:
+        return np.ones(d)
+    weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
+    if weights.shape != (d,) or not np.all((weights >= 0.0) & np.isfinite(weights)):
+        raise ValueError(
+            f"sample_weight must be {d} finite numbers >= 0, one for each example, "
+            f"got shape {weights.shape}"
+        )
+    if not weights.any():
+        raise ValueError("sample_weight is zero everywhere: some example must count")
+    return weights

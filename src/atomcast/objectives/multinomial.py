@@ -1,0 +1,178 @@
+"""Multinomial logistic loss for three or more classes, with the intercepts minimised out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import ArrayLike, NDArray
+
+from atomcast.objectives.base import Floats
+from atomcast.objectives.logistic import checked_sample_weight
+from atomcast.objectives.search import exponentials, newton_line_search
+
+
+@dataclass(frozen=True)
+class SoftmaxCurvature:
+    """The Hessian of the multinomial loss: for each example c (diag(p) - p p').
+
+    Parameters
+    ----------
+    probabilities : array of shape (d, T)
+    sample_weight : array of shape (d,)
+    intercept_inverse : array of shape (T, T) or None
+        Inverse of the Hessian in the intercepts, where these are minimised out.
+    """
+
+    probabilities: Floats
+    sample_weight: Floats
+    intercept_inverse: Floats | None
+
+    @property
+    def complements(self) -> Floats:
+        """1 - p without the cancellation, shape (d, T): exact also where p is all but one."""
+        p = self.probabilities
+        return np.column_stack([np.delete(p, t, axis=1).sum(axis=1) for t in range(p.shape[1])])
+
+    def bend(self, direction: Floats) -> float:
+        """The second derivative along a direction of shape (d, T)."""
+        p = self.probabilities
+        centred = direction - np.sum(p * direction, axis=1, keepdims=True)
+        applied = self.sample_weight[:, None] * p * centred
+        bend = float(np.vdot(centred, applied))
+        if self.intercept_inverse is not None:
+            across = applied.sum(axis=0)
+            bend -= float(across @ self.intercept_inverse @ across)
+        return bend
+
+
+class Multinomial:
+    """Multinomial loss of images Z of shape (d, T), a score for each example and class.
+
+    g(Z) = sum_i c_i (logsumexp_t(Z_it + b_t) - Z_i,y_i - b_y_i), at the best intercepts b.
+
+    Parameters
+    ----------
+    y : array of shape (d,)
+        The classes as numbers 0, ..., T - 1; each must occur.
+    fit_intercept : bool, default=False
+        Whether an unpenalised constant for each class is part of the model.
+    sample_weight : array of shape (d,), optional
+        The weights c_i, not negative; all one by default.
+    """
+
+    quadratic = False
+    lower_bound = 0.0
+
+    def __init__(
+        self, y: ArrayLike, fit_intercept: bool = False, sample_weight: ArrayLike | None = None
+    ) -> None:
+        self.y: NDArray[np.int64] = np.asarray(y, dtype=np.int64)
+        self.d = len(self.y)
+        self.classes = int(self.y.max()) + 1
+        self.fit_intercept = fit_intercept
+        self.sample_weight = checked_sample_weight(sample_weight, self.d)
+        self._counts = np.bincount(self.y, self.sample_weight, minlength=self.classes)
+        if fit_intercept and not np.all(self._counts > 0.0):
+            raise ValueError(f"y lacks class {int(np.argmin(self._counts))}: each must occur")
+        self._solved: tuple[Floats, Floats] | None = None
+        # Classes that can be told apart perfectly leave a loss that only measures the radius.
+        self.negligible = 1e-6 * self.value(np.zeros((self.d, self.classes)))
+
+    def intercept(self, z: Floats) -> Floats:
+        """The constants that go with the image z, shape (T,), summing to zero."""
+        if not self.fit_intercept:
+            return np.zeros(self.classes)
+        if self._solved is None or not np.array_equal(self._solved[0], z):
+            starts = [np.log(self._counts)] + ([] if self._solved is None else [self._solved[1]])
+            start = min(starts, key=lambda b: self._value(z, b))
+            self._solved = z.copy(), self._best_intercept(z, start)
+        return self._solved[1]
+
+    def _best_intercept(self, z: Floats, b: Floats) -> Floats:
+        """The T intercepts, by Newton's method from a guess, or else by way of softer losses.
+
+        Scores far apart make a loss of nearly flat pieces, where Newton steps go astray; the loss
+        of scores divided by s has none if s is large, and its intercepts, times s, are a good
+        guess for a smaller s.
+        """
+        b, found = self._newton(z, b, 12)
+        if not found:
+            softness = max(float(np.ptp(z)) / 4.0, 1.0)
+            b = softness * np.log(self._counts / self._counts.sum()) - z.mean(axis=0)
+            while softness > 1.0:
+                b = softness * self._newton(z / softness, b / softness, 30)[0]
+                softness = max(softness / 3.0, 1.0)
+            b, found = self._newton(z, b, 100)
+        return b - b.mean()
+
+    def _newton(self, z: Floats, b: Floats, steps: int) -> tuple[Floats, bool]:
+        """Newton's method with shortened steps; also says whether it got to the minimum."""
+        total = float(self._counts.sum())
+        value, steepness, near = self._value(z, b), np.inf, False
+        last = b
+        for _ in range(steps):
+            curvature = self._curvature(z, b)
+            slope = self.sample_weight @ curvature.probabilities - self._counts
+            before, steepness = steepness, float(np.abs(slope).max())
+            if near and steepness >= 0.5 * before:  # only rounding is left
+                return (b if steepness < before else last), True
+            if steepness <= 1e-15 * total:
+                return b, True
+            # So near the minimum, values no longer tell better from worse, but slopes do.
+            near, last = steepness <= 1e-7 * total, b
+            step = _intercept_inverse(curvature) @ slope
+            promise, size = float(step @ slope), 1.0
+            reached = self._value(z, b - step)
+            while not near and reached > value - 0.1 * size * promise and size > 1e-6:
+                size *= 0.25
+                reached = self._value(z, b - size * step)
+            b, value = b - size * step, reached
+        return b, False
+
+    def _value(self, z: Floats, b: Floats) -> float:
+        scores = z + b
+        chosen = scores[np.arange(self.d), self.y]
+        return float(self.sample_weight @ (exponentials(scores)[1] - chosen))
+
+    def _curvature(self, z: Floats, b: Floats) -> SoftmaxCurvature:
+        return SoftmaxCurvature(exponentials(z + b)[0], self.sample_weight, None)
+
+    def value(self, z: Floats) -> float:
+        """The weighted sum of the losses at an image of shape (d, T)."""
+        return self._value(z, self.intercept(z))
+
+    def gradient(self, z: Floats) -> Floats:
+        """Probabilities minus one for the true class, weighted; shape (d, T)."""
+        curvature = self._curvature(z, self.intercept(z))
+        result = curvature.probabilities.copy()
+        mine = np.arange(self.d), self.y
+        result[mine] = -curvature.complements[mine]
+        return self.sample_weight[:, None] * result
+
+    def line_search(self, z: Floats, direction: Floats, max_step: float) -> float:
+        """The minimiser along the direction, by safeguarded Newton steps."""
+        return newton_line_search(self, z, direction, max_step)
+
+    def curvature(self, z: Floats) -> SoftmaxCurvature:
+        """The Hessian at an image of shape (d, T)."""
+        curvature = self._curvature(z, self.intercept(z))
+        if not self.fit_intercept:
+            return curvature
+        inverse = _intercept_inverse(curvature)
+        return SoftmaxCurvature(curvature.probabilities, self.sample_weight, inverse)
+
+
+def _intercept_inverse(curvature: SoftmaxCurvature) -> Floats:
+    """Inverse of the Hessian in the intercepts; adding a constant to all of them is left out."""
+    p = curvature.probabilities
+    hessian = -(curvature.sample_weight[:, None] * p).T @ p
+    # Each row sums to zero: the diagonal follows from the rest, which loses no digits.
+    np.fill_diagonal(hessian, 0.0)
+    np.fill_diagonal(hessian, -hessian.sum(axis=1))
+    least = 1e-30 * float(curvature.sample_weight.sum())
+    level = max(float(np.trace(hessian)), least) / len(hessian) ** 2
+    # Where the pieces are flat, what is left of the Hessian may be too small to invert.
+    ridge = 1e-14 * level * len(hessian)
+    inverse = np.linalg.inv(hessian + level + ridge * np.eye(len(hessian)))
+    return np.asarray(inverse - inverse.mean(), dtype=np.float64)

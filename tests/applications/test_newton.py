@@ -1,0 +1,95 @@
+"""The corrective step where the objective is not quadratic: awkward data, certified answers."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy.special import expit, softmax
+
+from atomcast import Solver, SparseLogisticRegression
+from atomcast.active_set import ExplicitActiveSet
+from atomcast.atoms.atom import Atom
+from atomcast.corral import Corral
+from atomcast.domains import L1Ball, Simplex
+from atomcast.gram import Gram
+from atomcast.newton import Newton, QuadraticModel
+from atomcast.objectives import Logistic, LogMeanExp
+
+
+def awkward(seed, d, n):
+    """Columns that are zero, constant, repeated, opposite, huge or tiny, and a few labels."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((d, n))
+    for j in rng.choice(n, n // 2, replace=False):
+        kind = rng.integers(6)
+        other = X[:, rng.integers(n)]
+        X[:, j] = [0.0 * other, 0.0 * other + 1.0, other, -other, 1e4 * other, 1e-4 * other][kind]
+    return X, rng
+
+
+@settings(max_examples=30, deadline=None)
+@given(
+    st.integers(0, 10**6),
+    st.integers(6, 30),
+    st.integers(2, 25),
+    st.sampled_from([0.01, 1.0, 20.0, 100.0]),
+    st.sampled_from([2, 3]),
+    st.booleans(),
+)
+def test_awkward_data_is_fitted_and_the_gap_is_true(seed, d, n, beta, classes, intercept):
+    X, rng = awkward(seed, d, n)
+    y = rng.permutation(np.arange(d) % classes)
+    model = SparseLogisticRegression(
+        beta, fit_intercept=intercept, cluster=3, solver=Solver(tol=1e-5)
+    ).fit(X, y)
+    result = model.result_
+    assert result.status == "optimal"
+    assert np.abs(model.coef_).sum() <= beta * (1 + 1e-9)
+    # The gap, by hand.
+    scores = X @ model.coef_.T + model.intercept_
+    if classes == 2:
+        gradient = (expit(scores) - y[:, None]).T @ X
+    else:
+        gradient = (softmax(scores, axis=1) - (y[:, None] == np.arange(classes))).T @ X
+    gap = np.vdot(model.coef_, gradient) + beta * np.abs(gradient).max()
+    size = beta * np.abs(X).max() * d
+    assert gap <= result.gap + 1e-9 * size + 1e-9
+
+
+@pytest.mark.parametrize("domain", [L1Ball(2.0), Simplex()])
+def test_newton_steps_find_the_optimum_among_the_known_atoms(domain):
+    rng = np.random.default_rng(0)
+    A, y = rng.standard_normal((40, 15)), rng.choice([-1.0, 1.0], 40)
+    for objective in (Logistic(y, True), LogMeanExp(y, 0.4)):
+        active = ExplicitActiveSet(objective)
+        active.append([Atom(j, 40, A[:, j].copy()) for j in range(15)])
+        Newton(domain, lambda: Corral(domain, Gram())).minimise(active, 1e-10)
+        scores = A.T @ objective.gradient(A @ active.weights)
+        best = domain.scale * domain.merit(scores).max()
+        assert active.weights @ scores + best <= 1e-9
+        # A second call has nothing to do, and changes nothing.
+        before = active.weights.copy()
+        Newton(domain, lambda: Corral(domain, Gram())).minimise(active, 1e-10)
+        np.testing.assert_array_equal(active.weights, before)
+
+
+def test_the_model_touches_the_objective():
+    rng = np.random.default_rng(1)
+    A, y = rng.standard_normal((30, 6)), rng.choice([-1.0, 1.0], 30)
+    active = ExplicitActiveSet(Logistic(y, True))
+    active.append([Atom(j, 30, A[:, j].copy()) for j in range(6)])
+    active.set_weights(0.1 * rng.standard_normal(6))
+    every = np.arange(6)
+    hessian = active.hessian(every)
+    np.testing.assert_allclose(hessian, active.products(0, 6), atol=1e-12)
+    np.testing.assert_allclose(active.hessian(every[2:5]), hessian[2:5, 2:5], atol=1e-12)
+    model = QuadraticModel(active.ids, active.weights.copy(), active.scores(), hessian)
+    value, start, step = active.value(), active.weights.copy(), 1e-3 * rng.standard_normal(6)
+    active.set_weights(start + step)
+    model.set_weights(start + step)
+    assert model.value() == pytest.approx(active.value() - value, rel=1e-3)
+    np.testing.assert_allclose(model.scores(), active.scores(), atol=1e-4)
+    model.set_weights(start)
+    taken = model.search(-model.scores(), 10.0)
+    assert 0.0 < taken <= 10.0
+    assert model.value() < 0.0

@@ -1,0 +1,211 @@
+"""What is special about MPI: ranks that hold a part each, and ranks that disagree or fail.
+
+Every rank runs each case with its own communicator; like the contract, these are run by
+`mpi_ranks.py`.
+"""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+import numpy as np
+import pytest
+from sklearn.base import clone
+
+from atomcast import Lasso, Shards, TimeLimit
+from atomcast.cluster.agreeing import DriftError
+from atomcast.cluster.mpi_errors import RankError
+from cluster.contract import assert_same_fit, assert_same_result, fitted, parts_of, simulated
+from problems import regression, sparse_regression
+
+CASES = {}
+
+
+def case(function):
+    CASES[function.__name__] = function
+    return function
+
+
+def parts(X, nodes, rank):
+    return np.array_split(np.arange(X.shape[1]), nodes)[rank]
+
+
+@case
+def every_rank_brings_its_own_part(cluster):
+    nodes, rank = cluster.nodes, cluster.rank
+    for X, y in (regression(seed=1, d=30, n=50), sparse_regression(seed=1)):
+        own = parts(X, nodes, rank)
+        names = [f"x{j}" for j in own]
+        model = fitted(Shards.mine(X[:, own], names=names, row_ids=range(len(y))), y, cluster)
+        whole = Shards.split(X, nodes, by="contiguous", names=[f"x{j}" for j in range(X.shape[1])])
+        assert_same_result(model.result_, fitted(whole, y, simulated(nodes)).result_)
+        assert model.n_features_in_ == X.shape[1]
+        assert list(model.feature_names_in_) == [f"x{j}" for j in range(X.shape[1])]
+        np.testing.assert_allclose(model.predict(X), X @ model.coef_ + model.intercept_)
+
+
+@case
+def all_ranks_have_the_same_model(cluster):
+    X, y = regression(seed=2, d=30, n=50)
+    model = fitted(X, y, cluster, step="pairwise", tol=1e-8)
+    mine = np.append(model.coef_, model.result_.gap)
+    first = mine.copy()
+    cluster.comm.Bcast(first, 0)
+    np.testing.assert_array_equal(mine, first)
+
+
+@case
+def scikit_learn_can_clone_the_estimator(cluster):
+    X, y = regression(seed=3)
+    assert_same_fit(X, y, clone(Lasso(cluster=cluster)).cluster, cluster.nodes)
+
+
+@case
+def another_parameter_on_one_rank(cluster):
+    X, y = regression(seed=4)
+    last = cluster.rank == cluster.nodes - 1
+    beta, limit = (3.0, 10_000) if last else (2.0, 10_000)
+    with pytest.raises(ValueError, match=r"told another problem\.domain\.beta.* 3\.0 against 2\.0"):
+        fitted(X, y, cluster, beta)
+    limit = 7 if last else 5
+    with pytest.raises(ValueError, match=r"told another max_rounds.* 7 against 5"):
+        fitted(X, y, cluster, max_rounds=limit)
+    assert_same_fit(X, y, cluster, cluster.nodes)
+
+
+@case
+def another_target_on_one_rank(cluster):
+    X, y = regression(seed=5)
+    if cluster.rank == cluster.nodes - 1:
+        y = y.copy()
+        y[3] += 1e-13
+    with pytest.raises(ValueError, match=rf"node {cluster.nodes - 1} was told another .*\.y"):
+        fitted(X, y, cluster)
+
+
+@case
+def a_state_that_drifts_is_noticed_in_that_round(cluster):
+    X, y = regression(seed=6, d=30, n=40)
+    rounds = []
+
+    def disturb(state):
+        rounds.append(state.round)
+        if state.round == 3 and cluster.rank == cluster.nodes - 1:
+            state.replica.active.image = state.replica.active.image * (1 + 2**-50)
+
+    with pytest.raises(DriftError, match=rf"round 4: node .*{cluster.nodes - 1}.* another state"):
+        fitted(X, y, cluster, step="line-search", callbacks=[disturb])
+    assert rounds == [0, 1, 2, 3]
+
+
+@case
+def a_callback_that_fails_on_one_rank(cluster):
+    X, y = regression(seed=7, d=30, n=40)
+    for failing in {0, cluster.nodes - 1}:
+
+        def fail(state, failing=failing):
+            if state.round == 2 and cluster.rank == failing:
+                raise ZeroDivisionError("the callback is to blame")
+
+        expected, message = RankError, rf"rank {failing} failed: .*the callback is to blame"
+        if cluster.rank == failing:
+            expected, message = ZeroDivisionError, "the callback is to blame"
+        for step in ("classic", "corrective"):
+            with pytest.raises(expected, match=message):
+                fitted(X, y, cluster, step=step, tol=1e-14, atoms_per_round=2, callbacks=[fail])
+    assert_same_fit(X, y, cluster, cluster.nodes)
+
+
+@case
+def scoring_that_fails_on_one_rank(cluster):
+    X, y = regression(seed=8, d=30, n=40)
+    failing = cluster.nodes - 1
+
+    def spoil(state):
+        if state.round == 2 and cluster.rank == failing:
+            state.replica.domain = None
+
+    with pytest.raises(AttributeError if cluster.rank == failing else RankError):
+        fitted(X, y, cluster, step="classic", callbacks=[spoil])
+
+
+@case
+def clocks_and_callbacks_that_differ(cluster):
+    X, y = regression(seed=9, d=30, n=40)
+    last = cluster.rank == cluster.nodes - 1
+    watchers = [TimeLimit(1e-9)] if last else []
+    result = fitted(X, y, cluster, step="classic", callbacks=watchers).result_
+    assert (result.status, result.rounds) == ("time_limit", 1)
+    watchers = [lambda state: state.round < 4] if last else []
+    result = fitted(X, y, cluster, step="classic", callbacks=watchers).result_
+    assert (result.status, result.rounds) == ("stopped", 5)
+
+
+@case
+def a_matrix_cut_in_another_way_on_each_rank(cluster):
+    X, y = regression(seed=10, d=20, n=40)
+    shards = Shards.split(X, cluster.nodes, random_state=cluster.rank)
+    with pytest.raises(ValueError, match=r"atoms are not held by exactly one node"):
+        fitted(shards, y, cluster)
+
+
+@case
+def more_ranks_than_files(cluster):
+    X, y = regression(seed=11, d=20, n=12)
+    shards = Shards.files(parts_of(X, cluster.nodes + 1))
+    with pytest.raises(ValueError, match=rf"{cluster.nodes + 1} files, but {cluster.nodes} ranks"):
+        fitted(shards, y, cluster)
+
+
+@case
+def only_the_own_file_is_within_reach(cluster):
+    X, y = regression(seed=12, d=20, n=24)
+    nodes, rank = cluster.nodes, cluster.rank
+    folder = Path(os.environ["ATOMCAST_CONTRACT_FOLDER"], f"own-{nodes}-{rank}")
+    folder.mkdir(exist_ok=True)
+    np.save(folder / f"part-{rank}.npy", X[:, parts(X, nodes, rank)])
+    shards = Shards.files([folder / f"part-{i}.npy" for i in range(nodes)])
+    whole = Shards.split(X, nodes, by="contiguous")
+    expected = fitted(whole, y, simulated(nodes)).result_
+    assert_same_result(fitted(shards, y, cluster).result_, expected)
+
+
+@case
+def a_file_that_is_missing(cluster):
+    X, y = regression(seed=13, d=20, n=24)
+    paths = parts_of(X, cluster.nodes)
+    if cluster.rank == cluster.nodes - 1:
+        paths[-1].unlink()
+    with pytest.raises(FileNotFoundError, match=rf"part-{cluster.nodes - 1}\.npy"):
+        fitted(Shards.files(paths), y, cluster)
+
+
+@case
+def rows_in_another_order_on_one_rank(cluster):
+    X, y = regression(seed=14, d=20, n=24)
+    own = parts(X, cluster.nodes, cluster.rank)
+    row_ids = np.arange(20)
+    if cluster.rank == cluster.nodes - 1:
+        row_ids = row_ids[::-1]
+    with pytest.raises(ValueError, match=rf"shard {cluster.nodes - 1}: its row ids differ"):
+        fitted(Shards.mine(X[:, own], row_ids=row_ids), y, cluster)
+
+
+@case
+def too_few_rows_on_one_rank(cluster):
+    X, y = regression(seed=15, d=20, n=24)
+    own = X[:, parts(X, cluster.nodes, cluster.rank)]
+    if cluster.rank == cluster.nodes - 1:
+        own = own[:-1]
+    with pytest.raises(ValueError, match=rf"shard {cluster.nodes - 1} has 19 rows"):
+        fitted(Shards.mine(own), y, cluster)
+
+
+@case
+def a_name_on_two_ranks(cluster):
+    X, y = regression(seed=16, d=20, n=4 * cluster.nodes)
+    own = X[:, parts(X, cluster.nodes, cluster.rank)]
+    names = ["age", *(f"x{cluster.rank}-{j}" for j in range(3))]
+    with pytest.raises(ValueError, match=r"the column name 'age' occurs more than once"):
+        fitted(Shards.mine(own, names=names), y, cluster)

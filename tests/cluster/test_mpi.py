@@ -1,0 +1,111 @@
+"""MPI ranks keep the contract of a cluster, notice when they disagree, and end together."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import sysconfig
+import time
+from pathlib import Path
+
+import pytest
+
+from cluster import contract, mpi_cases
+from cluster.conftest import MPI_ENVIRONMENT
+from cluster.mpi_ranks import SIZES
+
+pytestmark = [pytest.mark.mpi, pytest.mark.xdist_group("processes")]
+
+SOURCE = Path(__file__).resolve().parents[2] / "src"
+
+
+def mpirun(ranks, *arguments, limit):
+    """Run Python on so many ranks, for so many seconds at most."""
+    command = [Path(sysconfig.get_path("scripts"), "mpirun"), "-n", str(ranks)]
+    environment = {**os.environ, **MPI_ENVIRONMENT, "PYTHONPATH": str(SOURCE)}
+    process = subprocess.Popen(
+        [*command, "--bind-to", "none", sys.executable, *map(str, arguments)],
+        **{"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT, "text": True},
+        **{"stdin": subprocess.DEVNULL, "env": environment},
+    )
+    try:
+        output, _ = process.communicate(timeout=limit)
+    except subprocess.TimeoutExpired:
+        process.terminate()  # mpirun ends its ranks
+        try:
+            output, _ = process.communicate(timeout=10)
+        except subprocess.TimeoutExpired:
+            process.kill()
+            output, _ = process.communicate()
+        output += f"\n(ended after {limit} seconds)"
+    return process.returncode, output
+
+
+@pytest.fixture(scope="session")
+def outcomes(tmp_path_factory):
+    """How each case went, by its file's name; run once for all tests."""
+    folder = tmp_path_factory.mktemp("outcomes")
+    # Files, not folders, with the cases' names hold the outcomes.
+    code, output = mpirun(max(SIZES), Path(__file__).with_name("mpi_ranks.py"), folder, limit=200)
+    found = {path.name: path.read_text() for path in folder.iterdir() if path.is_file()}
+    return code, output, found
+
+
+def check(outcomes, name, nodes):
+    code, output, found = outcomes
+    for rank in range(nodes):
+        outcome = found.get(f"{name}-{nodes}-{rank}", f"never ended (code {code}):\n{output}")
+        assert outcome == "passed", f"rank {rank}: {outcome}"
+
+
+@pytest.mark.parametrize("nodes", SIZES)
+@pytest.mark.parametrize("name", contract.CASES)
+def test_contract(name, nodes, outcomes):
+    check(outcomes, name, nodes)
+
+
+@pytest.mark.parametrize("nodes", SIZES[1:])
+@pytest.mark.parametrize("name", mpi_cases.CASES)
+def test_ranks(name, nodes, outcomes):
+    check(outcomes, name, nodes)
+
+
+def test_ranks_end_well(outcomes):
+    code, output, _ = outcomes
+    assert code == 0, output
+
+
+@pytest.mark.parametrize("way", [[], ["-m", "mpi4py"]], ids=["plain", "with -m mpi4py"])
+def test_an_error_on_one_rank_ends_all(way, tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import numpy as np\n"
+        "from atomcast import Lasso\n"
+        "from atomcast.cluster.mpi import MPICluster\n"
+        "cluster = MPICluster()\n"
+        "if cluster.rank == 1:\n"
+        "    raise ValueError('rank 1 has lost its file')\n"
+        "Lasso(cluster=cluster).fit(np.eye(4), np.ones(4))\n"
+    )
+    start = time.monotonic()
+    code, output = mpirun(2, *way, program, limit=60)
+    assert code != 0
+    assert "rank 1 has lost its file" in output
+    assert "ended after" not in output, f"it took {time.monotonic() - start} s"
+
+
+def test_an_error_that_all_ranks_have_is_told_once(tmp_path):
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import numpy as np\n"
+        "from atomcast import Lasso, Shards\n"
+        "from atomcast.cluster.mpi import MPICluster\n"
+        "cluster = MPICluster()\n"
+        "X = np.eye(4)\n"
+        "X[2, 3] = np.inf if cluster.rank == 1 else 0.0\n"
+        "Lasso(cluster=cluster).fit(Shards.mine(X), np.ones(4))\n"
+    )
+    code, output = mpirun(2, program, limit=60)
+    assert code != 0
+    assert output.count("shard 1: column 3 contains infinity") == 1, output

@@ -1,0 +1,193 @@
+"""Ray actors keep the contract of a cluster, and come back when they are lost."""
+
+from __future__ import annotations
+
+import os
+import signal
+import socket
+import time
+
+import psutil
+import pytest
+
+from atomcast import Lasso, RayCluster, Shards
+from cluster.contract import CASES, assert_same_result, fitted, parts_of, simulated
+from problems import regression
+
+pytestmark = [pytest.mark.ray, pytest.mark.xdist_group("processes"), pytest.mark.timeout(180)]
+
+SIZES = (1, 2, 4)
+RAY_ENVIRONMENT = {
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # binds to the loopback address alone
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+
+
+@pytest.fixture(scope="module")
+def ray():
+    """Ray on this machine, reachable from nowhere else, for all tests of this module."""
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in RAY_ENVIRONMENT.items():
+            patch.setenv(name, value)
+        module = RayCluster(nodes=8).connect()
+        yield module
+        module.shutdown()
+
+
+@pytest.fixture(scope="module")
+def cluster_of(ray):
+    """One cluster of each size: its actors serve all tests."""
+    clusters = {nodes: RayCluster(nodes) for nodes in SIZES}
+    yield clusters.__getitem__
+    for cluster in clusters.values():
+        cluster.close()
+
+
+@pytest.mark.parametrize("nodes", SIZES)
+@pytest.mark.parametrize("name", CASES)
+def test_contract(name, nodes, cluster_of, contract_folder):
+    CASES[name](cluster_of, nodes)
+
+
+def actors():
+    """The processes of all nodes on this machine."""
+    me = psutil.Process()
+    found = []
+    for process in me.children(recursive=True):
+        try:
+            if "RayNode" in process.name() or "RayNode" in " ".join(process.cmdline()):
+                found.append(process)
+        except psutil.NoSuchProcess:
+            continue
+    return found
+
+
+@pytest.mark.parametrize("step", ["line-search", "corrective"])
+def test_a_killed_actor_comes_back_and_the_answer_is_the_same(step, cluster_of):
+    X, y = regression(seed=1, d=40, n=60)
+    killed = []
+
+    def kill(state):
+        if state.round in (2, 5) and state.round not in killed:
+            killed.append(state.round)
+            os.kill(actors()[0].pid, signal.SIGKILL)
+
+    how = {"step": step, "tol": 1e-9, "max_rounds": 9, "atoms_per_round": 1}
+    result = fitted(X, y, cluster_of(2), callbacks=[kill], **how).result_
+    assert killed == [2, 5]
+    assert_same_result(result, fitted(X, y, simulated(2), **how).result_)
+
+
+def test_an_actor_that_dies_before_it_sends_its_atom(cluster_of, monkeypatch):
+    """The winner's owner is gone after the proposals, when its atom is asked for."""
+    from atomcast.cluster.ray_session import RaySession
+
+    X, y = regression(seed=2, d=40, n=60)
+    cast, lost = RaySession.cast, []
+
+    def cast_after_a_loss(session, replica, agreement):
+        if replica.round == 3:
+            owner = int(agreement.owner[0])
+            lost.append(owner)
+            os.kill(sorted(actors(), key=lambda p: p.create_time())[owner].pid, signal.SIGKILL)
+        return cast(session, replica, agreement)
+
+    monkeypatch.setattr(RaySession, "cast", cast_after_a_loss)
+    how = {"step": "corrective", "tol": 1e-9, "max_rounds": 6, "atoms_per_round": 1}
+    cluster = RayCluster(2)
+    cluster_of(2).close()  # so that the actors of this test are the only ones
+    cluster_of(1).close()
+    cluster_of(4).close()
+    result = fitted(X, y, cluster, **how).result_
+    cluster.close()
+    assert lost
+    monkeypatch.undo()
+    assert_same_result(result, fitted(X, y, simulated(2), **how).result_)
+
+
+def test_idle_actors_that_died_are_replaced(cluster_of):
+    X, y = regression(seed=3)
+    expected = fitted(X, y, simulated(2)).result_
+    cluster = cluster_of(2)
+    assert_same_result(fitted(X, y, cluster).result_, expected)
+    for process in actors():
+        os.kill(process.pid, signal.SIGKILL)
+    assert_same_result(fitted(X, y, cluster).result_, expected)
+
+
+def test_a_failing_callback_leaves_the_cluster_usable(cluster_of):
+    X, y = regression(seed=4)
+
+    def fail(state):
+        raise ZeroDivisionError("the callback is to blame")
+
+    with pytest.raises(ZeroDivisionError, match="to blame"):
+        fitted(X, y, cluster_of(2), callbacks=[fail])
+    assert_same_result(fitted(X, y, cluster_of(2)).result_, fitted(X, y, simulated(2)).result_)
+
+
+def test_row_ids_that_differ_are_found_by_the_nodes(cluster_of, tmp_path):
+    pandas = pytest.importorskip("pandas")
+    X, y = regression(seed=5, d=8, n=4)
+    for i in range(2):
+        frame = pandas.DataFrame(X[:, 2 * i : 2 * i + 2], columns=[f"x{2 * i}", f"x{2 * i + 1}"])
+        frame.insert(0, "row_id", range(8) if i == 0 else range(8, 0, -1))
+        frame.to_csv(tmp_path / f"part-{i}.csv", index=False)
+    shards = Shards.files([tmp_path / "part-0.csv", tmp_path / "part-1.csv"])
+    with pytest.raises(ValueError, match=r"shard 1 \(part-1\.csv\): its row ids differ"):
+        fitted(shards, y, cluster_of(2))
+
+
+def test_what_no_machine_offers_is_refused_in_time(ray):
+    cluster = RayCluster(2, resources=[{}, {"a_moon": 1}], patience=2.0)
+    with pytest.raises(RuntimeError, match=r"node .*1 found no place within 2 s.*a_moon"):
+        Lasso(cluster=cluster).fit(*regression(seed=6))
+
+
+def test_an_address_that_does_not_answer(ray):
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        address = f"127.0.0.1:{unused.getsockname()[1]}"
+    ray.shutdown()
+    start = time.monotonic()
+    for given in (address, f"ray://{address}"):
+        with pytest.raises(ConnectionError, match=rf"no Ray cluster answers at address='{given}'"):
+            Lasso(cluster=RayCluster(2, address=given)).fit(*regression(seed=7))
+    assert time.monotonic() - start < 60
+    with pytest.raises(ValueError, match="address must be"):
+        RayCluster(2, address="nowhere").connect()
+
+
+def test_a_machine_that_is_removed(ray, contract_folder):
+    """Two Ray nodes on this machine; one is taken away in the middle of a run."""
+    from ray.cluster_utils import Cluster
+
+    ray.shutdown()
+    machines = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
+    try:
+        second = machines.add_node(num_cpus=2, resources={"site_b": 2})
+        ray.init(address=machines.address, log_to_driver=False, logging_level="ERROR")
+        machines.wait_for_nodes()
+        ids = {node["NodeID"] for node in ray.nodes() if node["Alive"]}
+        other = next(n["NodeID"] for n in ray.nodes() if "site_b" in n["Resources"])
+        first = (ids - {other}).pop()
+        X, y = regression(seed=1, d=40, n=60)
+        removed = []
+
+        def remove(state):
+            if state.round == 3 and not removed:
+                removed.append(True)
+                machines.remove_node(second)
+
+        how = {"step": "classic", "tol": 1e-9, "max_rounds": 8}
+        cluster = RayCluster(2, cpus=0.5, node_ids=[first, other], patience=90.0)
+        shards = Shards.files(parts_of(X, 2))
+        result = fitted(shards, y, cluster, callbacks=[remove], **how).result_
+        assert removed
+        assert result.rounds > 3
+        assert_same_result(result, fitted(shards, y, simulated(2), **how).result_)
+    finally:
+        ray.shutdown()
+        machines.shutdown()
