@@ -10,6 +10,7 @@ __version__ = version("atomcast")
 
 # Names are imported when they are used: `import atomcast` stays light.
 _HOMES = {
+    "Checkpoint": "atomcast.checkpoint",
     "GroupLasso": "atomcast.estimators.group_lasso",
     "GroupLogisticRegression": "atomcast.estimators.group_lasso",
     "KernelSVC": "atomcast.estimators.kernel_svc",
@@ -32,6 +33,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Checkpoint",
     "GroupLasso",
     "GroupLogisticRegression",
     "KernelSVC",
@@ -56,6 +58,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from atomcast.callbacks import TimeLimit
+    from atomcast.checkpoint import Checkpoint
     from atomcast.cluster.local import LocalCluster
     from atomcast.cluster.mpi import MPICluster
     from atomcast.cluster.ray import RayCluster

@@ -107,6 +107,18 @@ class ActiveSet(ABC):
         """What a model needs to know of its atoms besides their ids; nothing, as a rule."""
         return None
 
+    def memory(self) -> dict[str, NDArray[Any]]:
+        """What was updated from round to round, and has its own rounding in it.
+
+        Steps that compare slopes which are equal but for rounding may otherwise go another way.
+        """
+        return {} if self.image is None else {"image": self.image}
+
+    def remember(self, memory: dict[str, NDArray[Any]]) -> None:
+        """Take over the memory of an active set with the same atoms and weights."""
+        if self.image is not None:
+            self.image = memory["image"]
+
     @abstractmethod
     def _store(self, atoms: Sequence[Atom]) -> None:
         """Keep the content of new atoms."""

@@ -12,13 +12,21 @@ from atomcast.result import Status
 from atomcast.trace import Row, Trace
 
 if TYPE_CHECKING:
+    from atomcast.checkpoint import Snapshot
     from atomcast.network.ledger import Ledger
     from atomcast.replica import Replica
 
 
+def _no_run() -> Snapshot:
+    raise RuntimeError("this state belongs to no run: there is nothing to take a snapshot of")
+
+
 @dataclass(frozen=True)
 class State:
-    """What a callback sees: the iterate of this round, certified, before the next step."""
+    """What a callback sees: the iterate of this round, certified, before the next step.
+
+    Calling `snapshot` gives what another process needs to go on from here.
+    """
 
     round: int
     seconds: float
@@ -28,6 +36,7 @@ class State:
     tol: float
     replica: Replica
     ledger: Ledger
+    snapshot: Callable[[], Snapshot] = _no_run
 
     @property
     def row(self) -> Row:
@@ -44,7 +53,8 @@ class State:
         )
 
 
-#: Called once a round. None or True: go on. False: stop. A status: stop for that reason.
+#: Called once a round. None or True: go on. False: stop. A status: stop for that reason. If it has
+#: a method `finish`, that is called with the last state when the run ends without an error.
 Callback = Callable[[State], "Status | bool | None"]
 
 

@@ -27,9 +27,10 @@ GOLDEN = 0.6180339887498949
 class FaceDescent:
     """First-order minimisation of a quadratic over the known vertices."""
 
-    def __init__(self, domain: Domain) -> None:
+    def __init__(self, domain: Domain, direction: Floats | None = None) -> None:
         self.domain = domain
-        self._direction: Floats = np.zeros(0)
+        #: Where the power method for the largest eigenvalue has come to; it goes on from there.
+        self.direction: Floats = np.zeros(0) if direction is None else direction
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Put weights into the active set whose gap within the known atoms is the tolerance."""
@@ -62,10 +63,10 @@ class FaceDescent:
 
     def _smoothness(self, active: ActiveSet) -> float:
         """The largest eigenvalue of the Hessian, by a power method that goes on between calls."""
-        known = len(self._direction)
+        known = len(self.direction)
         # Without a pattern, for atoms in a pattern (each beside its negative) could cancel out.
         fresh: Floats = np.asarray((np.arange(len(active)) * GOLDEN) % 1.0 - 0.5, dtype=np.float64)
-        fresh[:known] = self._direction
+        fresh[:known] = self.direction
         size = 0.0
         for _ in range(10 if known else 30):
             fresh /= np.linalg.norm(fresh)
@@ -73,7 +74,7 @@ class FaceDescent:
             size = float(np.linalg.norm(fresh))
             if size == 0.0:
                 return 1.0  # nothing to curve: all known atoms are zero
-        self._direction = fresh / size
+        self.direction = fresh / size
         return 1.1 * size  # the power method comes from below
 
     def _approach(self, active: ActiveSet, smoothness: float) -> None:

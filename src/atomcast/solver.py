@@ -7,9 +7,11 @@ agree, check the gap, broadcast what is new, step.
 from __future__ import annotations
 
 import math
+import os
 import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
+from functools import partial
 from typing import Any, Literal
 
 import numpy as np
@@ -26,6 +28,7 @@ from atomcast.problem import Problem
 from atomcast.protocol import Request
 from atomcast.replica import Replica
 from atomcast.result import Result, Status
+from atomcast.resuming import resume, snapshot_of
 from atomcast.selection import Selection, as_selection
 from atomcast.steps import STEPS
 
@@ -55,6 +58,9 @@ class Solver:
         Each is called with a `State` once a round; returning False stops the run.
     verbose : bool, default=False
         Show progress.
+    resume : path, optional
+        Go on from a checkpoint that a `Checkpoint` callback has written, to the same result as if
+        the run had never been interrupted. Of a path of problems, it is the first that goes on.
     """
 
     step: str = "corrective"
@@ -64,6 +70,7 @@ class Solver:
     selection: str | Selection = "exact"
     callbacks: Sequence[Callback] = ()
     verbose: bool = False
+    resume: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         check_choice("step", self.step, tuple(STEPS))
@@ -72,11 +79,16 @@ class Solver:
         if self.atoms_per_round != "auto":
             check_count("atoms_per_round", self.atoms_per_round, 'or "auto"')
         as_selection(self.selection)
+        if self.resume is not None and not isinstance(self.resume, str | os.PathLike):
+            raise ValueError(
+                f"resume must be the path of a checkpoint or None, got {self.resume!r}; "
+                "Checkpoint(path) among the callbacks writes one"
+            )
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What all processes must have in common: everything but callbacks and output."""
-        own = ("callbacks", "verbose")
+        """What all processes must have in common: everything but callbacks, output and files."""
+        own = ("callbacks", "verbose", "resume")
         return {
             part.name: getattr(self, part.name) for part in fields(self) if part.name not in own
         }
@@ -96,11 +108,14 @@ class Solver:
         session: Session | None = None
         try:
             for problem in problems:
-                replica = self._replica(problem, replica)
+                first, replica = replica is None, self._replica(problem, replica)
                 if session is None:
                     session = as_cluster(cluster).open(problem, shards).__enter__()
                 session.begin(replica, self.settings)
-                yield self._run(replica, session)
+                best = Best(self.tol)
+                if first and self.resume is not None:
+                    resume(self.resume, replica, best, session)
+                yield self._run(replica, best, session)
         finally:
             if session is not None:
                 session.__exit__(None, None, None)
@@ -114,22 +129,20 @@ class Solver:
             replica.continue_from(previous, shrink * previous.active.weights)
         return replica
 
-    def _run(self, replica: Replica, session: Session) -> Result:
+    def _run(self, replica: Replica, best: Best, session: Session) -> Result:
         """Rounds until the gap is small enough, or something else ends the run."""
         tracer = Tracer()
         progress = Progress() if self.verbose and session.speaks else None
         watchers: list[Callback] = [tracer, *self.callbacks, *([progress] if progress else [])]
-        best = Best(self.tol)
         start = time.perf_counter()
         status: Status | None = None
-        idle = 0
         atoms: Sequence[Atom] = ()
         try:
             while True:
                 agreement = session.propose(replica, replica.request())
                 inner = replica.active.inner() if agreement.inner is None else agreement.inner
                 gap = replica.certified(duality_gap(replica.domain, inner, agreement.best))
-                idle = 0 if best.consider(replica, gap) or atoms else idle + 1
+                best.consider(replica, gap, grew=bool(atoms))
                 state = State(
                     round=replica.round,
                     seconds=time.perf_counter() - start,
@@ -139,9 +152,10 @@ class Solver:
                     tol=self.tol,
                     replica=replica,
                     ledger=session.ledger,
+                    snapshot=partial(snapshot_of, replica, best, session),
                 )
                 status = session.vote(self._status(state, watchers))
-                if status is None and idle >= replica.step.patience:
+                if status is None and best.idle >= replica.step.patience:
                     status = "stopped"  # nothing left to gain but rounding
                 if status is not None:
                     break
@@ -150,6 +164,9 @@ class Solver:
                 replica.advance(wanted, atoms)
             if replica.selection.restricted:
                 best, status = self._certified(replica, session, status)
+            for watch in watchers:
+                if hasattr(watch, "finish"):
+                    watch.finish(state)
         finally:
             if progress is not None:
                 progress.close()
@@ -191,25 +208,35 @@ class Best:
         self.objective = self.relative_gap = math.nan
         self.ids: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.weights: NDArray[np.float64] = np.zeros(0)
+        self.all_weights: NDArray[np.float64] = np.zeros(0)
         self.image: NDArray[np.float64] | None = None
-        self.empty = True
+        self.idle = 0
+        self.round = -1
 
-    def consider(self, replica: Replica, gap: float) -> bool:
+    def consider(self, replica: Replica, gap: float, grew: bool = False) -> None:
         """Keep the current weights if no earlier ones have as small a gap.
 
-        Returns whether there was progress: the gap shrank, or the objective fell, for with most
-        steps the gap may rise for a long time while the objective falls.
+        Also count the rounds without progress: no atom was new, the gap did not shrink and the
+        objective did not fall; for with most steps the gap may rise for a long time while the
+        objective falls.
         """
         value, relative_gap = replica.active.value(), gap / replica.unit
-        progress = self.empty or gap < self.gap or value < self.lowest
+        first, resumed = self.round < 0, self.round == replica.round
+        progress = first or grew or gap < self.gap or value < self.lowest
+        if not resumed:  # else this round was counted before the interruption
+            self.idle = 0 if progress else self.idle + 1
+        self.round = replica.round
         self.lowest = min(self.lowest, value)
-        if self.empty or gap <= self.gap or relative_gap <= self.tol:
-            self.empty = False
+        if first or gap <= self.gap or relative_gap <= self.tol:
             self.gap, self.relative_gap = gap, relative_gap
             self.objective = value if replica.feasible else math.nan
-            self.image = replica.active.image
-            self.ids, self.weights = replica.active.support()
-        return progress
+            self.keep(replica)
+
+    def keep(self, replica: Replica) -> None:
+        """Keep the current weights."""
+        self.image = replica.active.image
+        self.ids, self.weights = replica.active.support()
+        self.all_weights = replica.active.weights.copy()
 
     def result(self, status: Status, state: State, session: Session, tracer: Tracer) -> Result:
         """The result of a run that ended with `status`."""

@@ -5,7 +5,10 @@ from __future__ import annotations
 import sys
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Protocol, Self
+from typing import Any, Protocol, Self, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
 
 from atomcast.atoms.atom import Atom
 from atomcast.data.shards import Shards
@@ -64,6 +67,19 @@ class Session(Protocol):
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None: ...
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """What a session must be able to tell for its runs to be resumed from a checkpoint."""
+
+    def owners(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The node that holds each of these atoms, shape (k,); -1 where there is none."""
+        ...
+
+    def fingerprint(self) -> str:
+        """What tells these atoms from others; the same however they are spread over nodes."""
+        ...
 
 
 class Cluster(Protocol):

@@ -148,6 +148,13 @@ class Fleet:
         """Whether a node of this fleet holds the atom with this global id."""
         return bool(self._held(np.array([id]))[0])
 
+    def owners(self, ids: Ids) -> Ids:
+        """The node of this fleet that holds each of these atoms, shape (k,); -1 where none does."""
+        owners = np.full(len(ids), -1, dtype=np.int64)
+        held = self._held(ids)
+        owners[held] = self.owner[np.searchsorted(self.ids, ids[held] // self._stride)]
+        return owners
+
     def _held(self, ids: Ids) -> NDArray[np.bool_]:
         columns = ids // self._stride
         places = np.minimum(np.searchsorted(self.ids, columns), len(self.ids) - 1)

@@ -7,6 +7,7 @@ from types import TracebackType
 from typing import Any, Self
 
 import numpy as np
+from numpy.typing import NDArray
 
 from atomcast._checks import check_choice, check_count, check_positive
 from atomcast.atoms.atom import Atom
@@ -14,6 +15,7 @@ from atomcast.cluster.fleet import Fleet
 from atomcast.cluster.rounding import rounded
 from atomcast.cluster.validation import checked_shard as _checked
 from atomcast.data.shards import Shards
+from atomcast.fingerprint import shard_fingerprint
 from atomcast.network import wire
 from atomcast.network.build import check_broadcast, is_graph, make_topology, size_of
 from atomcast.network.graphs import check_seconds
@@ -128,9 +130,11 @@ class LocalSession:
             )
         self.nodes = cluster.nodes
         self.ledger = Ledger(self.nodes)
+        self._fingerprint: str | None = None
         self._network = cluster.network()
         self._cast = cluster.cast
         self._resend = cluster.resend
+        self._shards, self._axis = shards, problem.axis
         shards.validate(problem.axis)
         self.n = shards.count(problem.axis)
         together = shards.kind == "split" and not cluster.isolated
@@ -175,6 +179,7 @@ class LocalSession:
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Broadcast the winners that are not known yet, as bytes on the simulated wire."""
+        self.ledger.round = replica.round
         sent, received = [], []
         for owner, id in zip(agreement.owner.tolist(), agreement.id.tolist(), strict=True):
             known = id in replica.active
@@ -201,6 +206,18 @@ class LocalSession:
     def vote(self, status: Status | None) -> Status | None:
         """There is one clock and one set of callbacks: nothing to agree on."""
         return status
+
+    def owners(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The node that holds each of these atoms, shape (k,); -1 where there is none."""
+        return np.max([fleet.owners(ids) for fleet in self._fleets], axis=0)
+
+    def fingerprint(self) -> str:
+        """What tells these atoms from others; the same however they are spread over nodes."""
+        if self._fingerprint is None:
+            shards = (self._shards.shard(i, self._axis) for i in range(self.nodes))
+            parts = [shard_fingerprint(rounded(shard, self._cast), self._axis) for shard in shards]
+            self._fingerprint = f"{self.n} {sum(parts) % 2**64:016x}"
+        return self._fingerprint
 
     def __enter__(self) -> Self:
         return self

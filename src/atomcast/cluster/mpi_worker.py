@@ -27,7 +27,7 @@ from atomcast.problem import Problem
 from atomcast.protocol import Agreement, Request
 from atomcast.replica import Replica
 from atomcast.result import Status
-from atomcast.solver import Solver
+from atomcast.solver import Best, Solver
 
 
 class RelayedSession(MPISession):
@@ -88,7 +88,7 @@ def follow(comm: Any, session: RelayedSession, channel: Channel | None) -> None:
     while (start := next_replica(comm, channel, replica)) is not None:
         replica, settings = start
         session.begin(replica, settings)
-        Solver(tol=replica.tol)._run(replica, session)
+        Solver(tol=replica.tol)._run(replica, Best(replica.tol), session)
 
 
 def main(folder: str, socket_path: str) -> None:

@@ -107,6 +107,29 @@ Plot = Annotated[
         show_default=False,
     ),
 ]
+CheckpointFile = Annotated[
+    Path | None,
+    typer.Option(
+        "--checkpoint",
+        metavar="FILE",
+        help="Keep what is needed to go on after a crash in this file (.safetensors).",
+        show_default=False,
+    ),
+]
+CheckpointRounds = Annotated[
+    int | None,
+    typer.Option(
+        metavar="COUNT",
+        help="Write the checkpoint after so many rounds; by default, every 30 seconds.",
+        show_default=False,
+    ),
+]
+Resume = Annotated[
+    Path | None,
+    typer.Option(
+        metavar="FILE", help="Go on from a checkpoint of the same problem.", show_default=False
+    ),
+]
 AsJson = Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")]
 Talk = Annotated[
     bool | None,
@@ -137,6 +160,9 @@ def run_fit(
     out: Out = None,
     trace: TraceFile = None,
     plot: Plot = None,
+    checkpoint: CheckpointFile = None,
+    checkpoint_rounds: CheckpointRounds = None,
+    resume: Resume = None,
     as_json: AsJson = False,
     talk: Talk = None,
     debug: Debug = False,
@@ -150,9 +176,11 @@ def run_fit(
         check_output("--out", out)
         check_output("--trace", trace)
         check_output("--plot", plot, (".png", ".svg", ".pdf"))
+        check_output("--checkpoint", checkpoint)
         engine = check_choice("--engine", engine, tuple(ENGINES))
         estimator = make()
-        solver = _solver(step, tol, max_rounds, time_limit, talk)
+        watchers = _watchers(time_limit, checkpoint, checkpoint_rounds)
+        solver = _solver(step, tol, max_rounds, watchers, resume, talk)
         y = read_target(target, recipe.numeric_target)
         shards = read_features(parts, nodes, target, row_ids=row_ids, n_features=columns)
         check_rows(shards, y, target, recipe.axis)
@@ -183,19 +211,41 @@ def _cluster(engine: str, nodes: int, topology: str, broadcast: str | None) -> A
     return LocalCluster(nodes, topology, broadcast=broadcast)
 
 
+def _watchers(
+    time_limit: float | None, checkpoint: Path | None, checkpoint_rounds: int | None
+) -> list[Any]:
+    """The callbacks that the options ask for."""
+    from atomcast import Checkpoint, TimeLimit
+
+    if checkpoint is None and checkpoint_rounds is not None:
+        raise ValueError(
+            f"--checkpoint-rounds {checkpoint_rounds} needs --checkpoint FILE, to write to"
+        )
+    watchers: list[Any] = [] if time_limit is None else [TimeLimit(time_limit)]
+    if checkpoint is not None:
+        watchers.append(Checkpoint(checkpoint, rounds=checkpoint_rounds))
+    return watchers
+
+
 def _solver(
-    step: str, tol: float, max_rounds: int, time_limit: float | None, talk: bool | None
+    step: str,
+    tol: float,
+    max_rounds: int,
+    watchers: list[Any],
+    resume: Path | None,
+    talk: bool | None,
 ) -> Any:
     import sys
 
-    from atomcast import Solver, TimeLimit
+    from atomcast import Solver
 
     return Solver(
         step=step,
         tol=tol,
         max_rounds=max_rounds,
-        callbacks=() if time_limit is None else (TimeLimit(time_limit),),
+        callbacks=watchers,
         verbose=sys.stderr.isatty() if talk is None else talk,
+        resume=resume,
     )
 
 

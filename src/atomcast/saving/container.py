@@ -1,4 +1,4 @@
-"""The container of a model file: safetensors, a schema version, and a checksum over everything.
+"""The container of models and checkpoints: safetensors, a schema version, and a checksum.
 
 Reading one executes nothing: it yields numbers, texts and arrays, and whoever asked decides what
 they mean. The checksum finds damage; it is no signature, so a file from a stranger can still hold
@@ -44,14 +44,21 @@ def write_model_file(path: str | os.PathLike[str], header: dict[str, Any], array
     target = Path(path)
     unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
     try:
-        unfinished.write_bytes(content)
+        with open(unfinished, "wb") as file:
+            file.write(content)
+            file.flush()
+            os.fsync(file.fileno())  # or a power cut may leave a name without content
         os.replace(unfinished, target)
     finally:
         unfinished.unlink(missing_ok=True)
 
 
-def read_model_file(path: str | os.PathLike[str]) -> ModelFile:
-    """Read a file written by `write_model_file`.
+def read_model_file(
+    path: str | os.PathLike[str],
+    what: str = "model",
+    written_by: str = "atomcast.save_model or atomcast fit --out",
+) -> ModelFile:
+    """Read a file written by `write_model_file`; `what` and `written_by` are for messages.
 
     Raises
     ------
@@ -66,15 +73,14 @@ def read_model_file(path: str | os.PathLike[str]) -> ModelFile:
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}: check its name and folder")
     if not path.is_file():
-        raise ValueError(f"{path} is not a file: a model is a single .safetensors file")
+        raise ValueError(f"{path} is not a file: a {what} is a single .safetensors file")
     try:
         with safe_open(path, framework="np") as file:
-            header = _header(path, file.metadata())
+            header = _header(path, file.metadata(), what)
             arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
     except (SafetensorError, TypeError, AttributeError) as error:
         raise ValueError(
-            f"{path} is no model file, or is damaged ({error}); "
-            "models are written by atomcast.save_model or atomcast fit --out"
+            f"{path} is no {what} file, or is damaged ({error}); one is written by {written_by}"
         ) from error
     if header.pop("digest", None) != _digest(header, arrays):
         raise ValueError(
@@ -84,11 +90,11 @@ def read_model_file(path: str | os.PathLike[str]) -> ModelFile:
     return ModelFile(header, arrays)
 
 
-def _header(path: Path, metadata: dict[str, str] | None) -> dict[str, Any]:
+def _header(path: Path, metadata: dict[str, str] | None, what: str) -> dict[str, Any]:
     """The header, if the metadata of a safetensors file has one that we can read."""
     if not metadata or KEY not in metadata:
         raise ValueError(
-            f"{path} is a safetensors file, but no model of atomcast: it was written by "
+            f"{path} is a safetensors file, but no {what} of atomcast: it was written by "
             "another program"
         )
     try:

@@ -35,7 +35,9 @@ def encoded(value: Any) -> Any:
         return {"items": [[encoded(key), encoded(item)] for key, item in value.items()]}
     if isinstance(value, Solver):
         named = {field.name: getattr(value, field.name) for field in fields(value)}
-        return {"solver": {key: encoded(item) for key, item in named.items() if key != "callbacks"}}
+        # Where to resume from is a matter of one run: a model that is fitted again starts afresh.
+        kept = {key: item for key, item in named.items() if key not in ("callbacks", "resume")}
+        return {"solver": {key: encoded(item) for key, item in kept.items()}}
     return {"not saved": repr(value)[:_LONGEST]}
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -37,6 +37,14 @@ class Step(Protocol):
         """Set the new weights."""
         ...
 
+    def memory(self) -> dict[str, NDArray[Any]]:
+        """What the rule carries from round to round, and cannot find out from the weights."""
+        ...
+
+    def remember(self, memory: dict[str, NDArray[Any]]) -> None:
+        """Take over the memory of the same rule in another process."""
+        ...
+
 
 class SingleAtomStep:
     """What the rules that take one atom a round have in common."""
@@ -53,6 +61,13 @@ class SingleAtomStep:
     def wanted(self, replica: Replica, agreement: Agreement) -> Agreement:
         """The winner."""
         return agreement
+
+    def memory(self) -> dict[str, NDArray[Any]]:
+        """Nothing: the round and the weights are all that these rules depend on."""
+        return {}
+
+    def remember(self, memory: dict[str, NDArray[Any]]) -> None:
+        """There is nothing to take over."""
 
 
 @dataclass(frozen=True)

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
+
+import numpy as np
+from numpy.typing import NDArray
 
 from atomcast.domains import duality_gap
 from atomcast.protocol import Agreement, Request
-from atomcast.steps.inner import MANY_WEIGHTS, KernelQuadratic, inner_solver
+from atomcast.steps.inner import MANY_WEIGHTS, KernelQuadratic, Quadratic, inner_solver
 
 if TYPE_CHECKING:
     from atomcast.newton import Inner
@@ -38,6 +41,7 @@ class Corrective:
         self.atoms_per_round = atoms_per_round
         self._last_violation = 0.0
         self.inner: Inner | None = None
+        self._direction: NDArray[Any] | None = None
 
     def _batch(self, replica: Replica, known: int) -> int:
         if self.atoms_per_round == "auto":
@@ -69,7 +73,7 @@ class Corrective:
         if not len(replica.active):
             return  # the gap is above the tolerance by rounding alone: no atom violates anything
         if self.inner is None:
-            self.inner = inner_solver(replica)
+            self.inner = inner_solver(replica, self._direction)
         self.inner.minimise(replica.active, self._tolerance(replica, agreement))
 
     def _tolerance(self, replica: Replica, agreement: Agreement) -> float:
@@ -83,6 +87,20 @@ class Corrective:
             gap = duality_gap(replica.domain, replica.active.inner(), agreement.best)
             return max(0.3 * replica.target, 0.2 * gap)
         return max(1e-3 * replica.target, 0.02 * replica.domain.scale * self._last_violation)
+
+    def memory(self) -> dict[str, NDArray[Any]]:
+        """The last violation, and the direction that the power method has come to."""
+        if isinstance(self.inner, Quadratic):
+            self._direction = self.inner.descent.direction
+        memory: dict[str, NDArray[Any]] = {"last_violation": np.array([self._last_violation])}
+        if self._direction is not None and len(self._direction):
+            memory["direction"] = self._direction
+        return memory
+
+    def remember(self, memory: dict[str, NDArray[Any]]) -> None:
+        """Take over the memory; the corral and the Gram matrix follow from the weights."""
+        self._last_violation = float(memory["last_violation"][0])
+        self._direction = memory.get("direction")
 
 
 def _multiplier(replica: Replica) -> float:

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
+from numpy.typing import NDArray
+
 from atomcast.active_set import ActiveSet
 from atomcast.corral import Corral
 from atomcast.domains import Domain
@@ -17,6 +20,8 @@ from atomcast.newton import Inner, Newton
 if TYPE_CHECKING:
     from atomcast.replica import Replica
 
+Floats = NDArray[np.float64]
+
 #: Up to so many known weights, a dense inverse of their Gram matrix is the fastest way.
 MANY_WEIGHTS = 1_000
 
@@ -24,9 +29,9 @@ MANY_WEIGHTS = 1_000
 class Quadratic:
     """Minimises a quadratic over the hull of the known vertices, by the method for their number."""
 
-    def __init__(self, domain: Domain) -> None:
+    def __init__(self, domain: Domain, direction: Floats | None = None) -> None:
         self.corral = Corral(domain, Gram())
-        self.descent = FaceDescent(domain)
+        self.descent = FaceDescent(domain, direction)
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known atoms."""
@@ -49,17 +54,20 @@ class KernelQuadratic:
         solver.minimise(active, tolerance)
 
 
-def inner_solver(replica: Replica) -> Inner:
-    """Exact for quadratic objectives; a sequence of quadratic models for the others."""
+def inner_solver(replica: Replica, direction: Floats | None = None) -> Inner:
+    """Exact for quadratic objectives; a sequence of quadratic models for the others.
+
+    `direction` is where the face descent of the same run, in another process, had come to.
+    """
     domain = replica.domain
 
-    def exact() -> Inner:
+    def exact(direction: Floats | None = None) -> Inner:
         if isinstance(domain, GroupBall):
             return GroupSolver(domain, Gram())
         if isinstance(replica.active, KernelActiveSet):
             return KernelQuadratic(domain)
-        return Quadratic(domain)
+        return Quadratic(domain, direction)
 
     if replica.active.quadratic:
-        return exact()
+        return exact(direction)
     return Newton(domain, exact, replica.smallest_target)

@@ -1,0 +1,212 @@
+"""Checkpoints: what a run must remember so that another process can finish it.
+
+That is little: the log of which atoms were broadcast, the weights, the best weights so far, the
+image of the weights with the rounding that it has gathered, and the few numbers that the step
+carries from round to round. The atoms themselves are not in it: a resumed run asks their owners
+for them, so that a checkpoint stays small, discloses no atom, and fits any number of nodes.
+"""
+
+from __future__ import annotations
+
+import glob
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast._checks import check_count, check_positive
+from atomcast.saving.container import Arrays, read_model_file, write_model_file
+
+if TYPE_CHECKING:
+    from atomcast.callbacks import State
+
+#: How often a checkpoint is written if nobody says otherwise.
+SECONDS = 30.0
+_MEMORY = "memory."
+
+
+@dataclass(frozen=True, eq=False)
+class Snapshot:
+    """A run between two rounds.
+
+    Parameters
+    ----------
+    problem, data : str
+        Fingerprints of what is fitted, and of the atoms.
+    step : str
+        The name of the step.
+    round : int
+        Steps taken so far.
+    objective : float
+        The objective at `weights`.
+    ids : array of shape (k,)
+        Global ids of the atoms that were broadcast, in order.
+    weights : array of shape (m,)
+        The weights, in the order of the active set.
+    best : array of shape (l,)
+        The weights with the smallest gap so far; l <= m, for the active set only grows.
+    best_figures : array of shape (4,)
+        Their gap, relative gap and objective, and the lowest objective seen.
+    idle : int
+        Rounds without progress up to now.
+    memory : dict of arrays
+        What the active set and the step carry from round to round.
+    """
+
+    problem: str
+    data: str
+    step: str
+    round: int
+    objective: float
+    ids: NDArray[np.int64]
+    weights: NDArray[np.float64]
+    best: NDArray[np.float64]
+    best_figures: NDArray[np.float64]
+    idle: int
+    memory: Arrays
+
+
+class Checkpoint:
+    """A callback that writes a checkpoint every so often, and when the run ends.
+
+    A file is replaced only once the new one is complete, so that a process may be killed at any
+    moment. `Solver(resume=path)` goes on from there.
+
+    Parameters
+    ----------
+    path : path
+        The file; ".safetensors" is the usual suffix. It belongs to one run at a time.
+    rounds : int, optional
+        Write after so many rounds.
+    seconds : float, optional
+        Write after so many seconds, at the end of the round; the default is 30 if `rounds` is
+        not given either. With both, whichever comes first counts.
+
+    Examples
+    --------
+    >>> from atomcast import Checkpoint, Lasso, Solver
+    >>> solver = Solver(callbacks=[Checkpoint("run.safetensors", rounds=10)])
+    >>> model = Lasso(beta=1.0, solver=solver)
+    """
+
+    def __init__(
+        self,
+        path: str | os.PathLike[str],
+        *,
+        rounds: int | None = None,
+        seconds: float | None = None,
+    ) -> None:
+        self.path = Path(path)
+        if rounds is not None:
+            check_count("rounds", rounds, "after which to write a checkpoint")
+        if seconds is not None:
+            check_positive("seconds", seconds, "after which to write a checkpoint")
+        self.rounds = rounds
+        self.seconds = SECONDS if rounds is None and seconds is None else seconds
+        self._round: int | None = None
+        self._time = 0.0
+
+    def __call__(self, state: State) -> None:
+        """Write a checkpoint if it is time."""
+        if self._round is None or state.round < self._round:  # the first round of a run
+            self._check_folder()
+            state.snapshot()  # where none can be taken, better to know now than after the work
+            self._remove_leftovers()
+            self._round, self._time = state.round, time.monotonic()
+            return
+        rounds, seconds = state.round - self._round, time.monotonic() - self._time
+        due = self.rounds is not None and rounds >= self.rounds
+        if due or (self.seconds is not None and seconds >= self.seconds):
+            self._write(state)
+
+    def finish(self, state: State) -> None:
+        """Write the last round, so that a run that was stopped can go on from its very end."""
+        self._write(state)
+        self._round = None
+
+    def _write(self, state: State) -> None:
+        write_checkpoint(self.path, state.snapshot())
+        self._round, self._time = state.round, time.monotonic()
+
+    def _check_folder(self) -> None:
+        """Fail before the work is done, not after."""
+        folder = self.path.absolute().parent
+        if not folder.is_dir():
+            raise FileNotFoundError(f"path={str(self.path)!r}: there is no folder {folder}")
+
+    def _remove_leftovers(self) -> None:
+        """Remove files that a process left unfinished when it was killed."""
+        name = glob.escape(self.path.name)
+        for leftover in self.path.absolute().parent.glob(f".{name}.*.part"):
+            leftover.unlink(missing_ok=True)
+
+
+def write_checkpoint(path: str | os.PathLike[str], snapshot: Snapshot) -> None:
+    """Write a snapshot to a file, replacing it only once the new one is complete."""
+    header = {
+        "checkpoint": {
+            "problem": snapshot.problem,
+            "data": snapshot.data,
+            "step": snapshot.step,
+            "round": snapshot.round,
+            "idle": snapshot.idle,
+        }
+    }
+    arrays = {
+        "objective": np.array(snapshot.objective),
+        "ids": snapshot.ids,
+        "weights": snapshot.weights,
+        "best": snapshot.best,
+        "best_figures": snapshot.best_figures,
+        **{_MEMORY + name: array for name, array in snapshot.memory.items()},
+    }
+    write_model_file(path, header, arrays)
+
+
+def read_checkpoint(path: str | os.PathLike[str]) -> Snapshot:
+    """Read a file written by `Checkpoint`.
+
+    Raises
+    ------
+    FileNotFoundError
+        If there is no such file.
+    ValueError
+        If it is damaged, of another schema version, or no checkpoint.
+    """
+    file = read_model_file(path, "checkpoint", "atomcast.Checkpoint or atomcast fit --checkpoint")
+    arrays, numbers = file.arrays, file.header.get("checkpoint")
+    if not isinstance(numbers, dict):
+        raise ValueError(f"{path} is no checkpoint, but a model: load it with atomcast.load_model")
+    try:
+        snapshot = Snapshot(
+            problem=str(numbers["problem"]),
+            data=str(numbers["data"]),
+            step=str(numbers["step"]),
+            round=int(numbers["round"]),
+            objective=float(arrays["objective"]),
+            ids=_vector(arrays["ids"], np.int64),
+            weights=_vector(arrays["weights"], np.float64),
+            best=_vector(arrays["best"], np.float64),
+            best_figures=_vector(arrays["best_figures"], np.float64),
+            idle=int(numbers["idle"]),
+            memory={
+                name.removeprefix(_MEMORY): array
+                for name, array in arrays.items()
+                if name.startswith(_MEMORY)
+            },
+        )
+    except (KeyError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} does not describe a usable checkpoint: {error}") from error
+    if len(snapshot.best) > len(snapshot.weights) or len(snapshot.best_figures) != 4:
+        raise ValueError(f"{path} does not describe a usable checkpoint: its arrays do not fit")
+    return snapshot
+
+
+def _vector(array: NDArray[Any], dtype: Any) -> NDArray[Any]:
+    if array.dtype != dtype or array.ndim != 1:
+        raise ValueError(f"a vector of {np.dtype(dtype)} was expected, got {array.dtype}")
+    return array

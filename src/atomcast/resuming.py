@@ -1,0 +1,107 @@
+"""From a run to a snapshot of it, and back."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from atomcast.checkpoint import Snapshot, read_checkpoint
+from atomcast.cluster.base import Resumable, Session
+from atomcast.fingerprint import object_fingerprint
+from atomcast.protocol import Agreement
+
+if TYPE_CHECKING:
+    from atomcast.replica import Replica
+    from atomcast.solver import Best
+
+#: The objective at the weights of a checkpoint may differ by this share: by rounding alone.
+ROUNDING = 1e-8
+
+
+def snapshot_of(replica: Replica, best: Best, session: Session) -> Snapshot:
+    """What another process needs to go on from this round."""
+    active = replica.active
+    return Snapshot(
+        problem=object_fingerprint(replica.problem),
+        data=_resumable(session).fingerprint(),
+        step=replica.step.name,
+        round=replica.round,
+        objective=active.value(),
+        ids=np.array(list(dict.fromkeys(active.ids)), dtype=np.int64),
+        weights=active.weights.copy(),
+        best=best.all_weights,
+        best_figures=np.array([best.gap, best.relative_gap, best.objective, best.lowest]),
+        idle=best.idle,
+        memory={**active.memory(), **replica.step.memory()},
+    )
+
+
+def resume(path: str | os.PathLike[str], replica: Replica, best: Best, session: Session) -> None:
+    """Bring a fresh replica to where the run was that wrote the checkpoint.
+
+    The owners broadcast the atoms of the log once more, for the nodes of this run do not know
+    them; that is entered in the ledger, in the round that the run goes on from.
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If there is no checkpoint, or if it is damaged or of another problem, data or step.
+    """
+    snapshot = read_checkpoint(path)
+    _check(path, snapshot, replica, session)
+    active, at_zero = replica.active, abs(replica.active.value())
+    replica.round = snapshot.round
+    owners = _resumable(session).owners(snapshot.ids)
+    if np.any(owners < 0):
+        raise ValueError(f"{path} has an atom {snapshot.ids[owners < 0][0]}, which no node holds")
+    recalled = Agreement(-np.inf, owners, snapshot.ids, np.zeros(len(owners)))
+    active.append(session.cast(replica, recalled))
+    if len(active.weights) != len(snapshot.weights):
+        raise ValueError(f"{path} has {len(snapshot.weights)} weights, not {len(active.weights)}")
+    padded = np.zeros(len(snapshot.weights))
+    padded[: len(snapshot.best)] = snapshot.best
+    active.set_weights(padded)
+    best.keep(replica)
+    best.gap, best.relative_gap, best.objective, best.lowest = snapshot.best_figures.tolist()
+    best.idle, best.round = snapshot.idle, snapshot.round
+    active.set_weights(snapshot.weights)
+    difference = abs(active.value() - snapshot.objective)
+    if not difference <= ROUNDING * max(abs(snapshot.objective), at_zero):
+        raise ValueError(
+            f"{path} does not go with this problem: its weights have an objective of "
+            f"{active.value():.6g} here, but had {snapshot.objective:.6g}; start a new run"
+        )
+    active.remember(snapshot.memory)
+    replica.step.remember(snapshot.memory)
+
+
+def _resumable(session: Session) -> Resumable:
+    if not isinstance(session, Resumable):
+        raise ValueError(
+            f"a {type(session).__name__} can neither write nor resume checkpoints: use "
+            "LocalCluster, or leave Checkpoint and resume out"
+        )
+    return session
+
+
+def _check(
+    path: str | os.PathLike[str], snapshot: Snapshot, replica: Replica, session: Session
+) -> None:
+    """Refuse a checkpoint of another step, problem or data."""
+    if snapshot.step != replica.step.name:
+        raise ValueError(
+            f"{path} was written with step={snapshot.step!r}, but this run has "
+            f"step={replica.step.name!r}: use the same step, or start a new run"
+        )
+    if snapshot.problem != object_fingerprint(replica.problem):
+        raise ValueError(
+            f"{path} is a checkpoint of another problem: the target or a parameter of the "
+            "estimator, such as beta, was a different one; use the same, or start a new run"
+        )
+    if snapshot.data != _resumable(session).fingerprint():
+        raise ValueError(
+            f"{path} is a checkpoint of other data: give the same columns and values in the same "
+            "order (the number of nodes may differ), or start a new run"
+        )
