@@ -13,7 +13,10 @@ _HOMES = {
     "Checkpoint": "atomcast.checkpoint",
     "GroupLasso": "atomcast.estimators.group_lasso",
     "GroupLogisticRegression": "atomcast.estimators.group_lasso",
+    "KernelSVC": "atomcast.estimators.kernel_svc",
     "L1AdaBoost": "atomcast.estimators.boosting",
+    "MCenters": "atomcast.selection",
+    "RandomSubset": "atomcast.selection",
     "Lasso": "atomcast.estimators.lasso",
     "LassoCV": "atomcast.estimators.lasso_cv",
     "lasso_path": "atomcast.estimators.lasso_path",
@@ -33,11 +36,14 @@ __all__ = [
     "Checkpoint",
     "GroupLasso",
     "GroupLogisticRegression",
+    "KernelSVC",
     "L1AdaBoost",
     "Lasso",
     "LassoCV",
     "LocalCluster",
+    "MCenters",
     "MPICluster",
+    "RandomSubset",
     "RayCluster",
     "Shards",
     "Solver",
@@ -59,12 +65,14 @@ if TYPE_CHECKING:
     from atomcast.data.shards import Shards
     from atomcast.estimators.boosting import L1AdaBoost
     from atomcast.estimators.group_lasso import GroupLasso, GroupLogisticRegression
+    from atomcast.estimators.kernel_svc import KernelSVC
     from atomcast.estimators.lasso import Lasso
     from atomcast.estimators.lasso_cv import LassoCV
     from atomcast.estimators.lasso_path import lasso_path
     from atomcast.estimators.logistic import SparseLogisticRegression
     from atomcast.estimators.logistic_cv import SparseLogisticRegressionCV
     from atomcast.model_file import load_model, save_model
+    from atomcast.selection import MCenters, RandomSubset
     from atomcast.solver import Solver
 
 

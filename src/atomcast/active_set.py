@@ -115,6 +115,10 @@ class ActiveSet(ABC):
         if self.image is not None:
             self.image = memory["image"]
 
+    def content(self, ids: NDArray[np.int64]) -> Any:
+        """What a model needs to know of its atoms besides their ids; nothing, as a rule."""
+        return None
+
     @abstractmethod
     def _store(self, atoms: Sequence[Atom]) -> None:
         """Keep the content of new atoms."""

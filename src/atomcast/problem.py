@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
+from typing import Any, Protocol
 
 from atomcast.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.atoms.base import Atoms
@@ -12,6 +13,44 @@ from atomcast.atoms.explicit import explicit_atoms
 from atomcast.data.shards import Shard
 from atomcast.domains import Domain
 from atomcast.objectives import Objective
+
+
+class Batches(Protocol):
+    """A rule for the number of new atoms in a round of the corrective step."""
+
+    def size(self, known: int) -> int:
+        """How many atoms may join if so many are known."""
+        ...
+
+
+@dataclass(frozen=True)
+class GrowingBatches:
+    """Batches for sparse solutions, of which hardly an atom should be sent in vain.
+
+    The active set at most doubles while batches are below the first size, then grows by a fifth a
+    round; batches above the second size grow it by a tenth at most.
+    """
+
+    small: int = 10
+    large: int = 100
+
+    def size(self, known: int) -> int:
+        """How many atoms may join if so many are known."""
+        growth = min(known // 5, max(known // 10, self.large))
+        return max(growth, min(known + 1, self.small))
+
+
+@dataclass(frozen=True)
+class BoundedBatches:
+    """Batches that are a share of the atoms known, within bounds."""
+
+    share: float
+    smallest: int
+    largest: int
+
+    def size(self, known: int) -> int:
+        """How many atoms may join if so many are known."""
+        return min(max(int(self.share * known), self.smallest), self.largest)
 
 
 @dataclass(frozen=True)
@@ -30,6 +69,13 @@ class Problem:
         The length that atoms must have; None where they need not fit a target.
     axis : {0, 1}
         Whether the atoms are the rows (0) or the columns (1) of the data.
+    batches : Batches
+        How many atoms may join in a round of the corrective step, if that is left to us.
+    sample : int
+        So many atoms, drawn at random, are broadcast before the first step; 0: none.
+    adopt : callable, optional
+        Makes the active set of this problem from that of the one before it on a path; by default
+        it is the same.
     missing : bool
         Whether values of the data may be missing (NaN).
     """
@@ -39,6 +85,9 @@ class Problem:
     make_atoms: Callable[[Shard], Atoms]
     d: int | None = None
     axis: int = 1
+    batches: Batches = GrowingBatches()
+    sample: int = 0
+    adopt: Callable[[Any], ActiveSet] | None = None
     missing: bool = False
 
 

@@ -28,12 +28,18 @@ class Request:
         Whether an atom that was broadcast before may be proposed again.
     partial_sums : bool
         Whether S_i of Algorithm 3 is to be sent along.
+    random : bool
+        Whether atoms are drawn at random, by a hash of their ids, instead of by merit.
+    complete : bool
+        Whether all atoms count, also where the selection leaves some out.
     """
 
     count: int = 1
     threshold: float = -np.inf
     known_too: bool = True
     partial_sums: bool = False
+    random: bool = False
+    complete: bool = False
 
 
 @dataclass(frozen=True)
@@ -43,7 +49,8 @@ class Proposals:
     Parameters
     ----------
     node, id, score, merit : arrays of shape (p,)
-        One row a proposed atom.
+        One row a proposed atom. The merit is what it is ranked by: a random number where atoms
+        are drawn at random.
     best : array of shape (N,)
         The largest merit on each node, of all its atoms; -inf on a node without atoms.
     partial : array of shape (N,) or None
@@ -132,6 +139,16 @@ def rank_in_group(group: Ids) -> Ids:
     place = np.arange(len(group))
     starts = np.concatenate(([True], group[1:] != group[:-1]))[: len(group)]
     return np.asarray(place - np.maximum.accumulate(np.where(starts, place, 0)))
+
+
+def random_order(id: Ids, round: int) -> Floats:
+    """A number in [0, 1) for every atom, the same on every node: a hash of id and round."""
+    with np.errstate(over="ignore"):
+        word = id.astype(np.uint64) + np.uint64(round + 1) * np.uint64(0x9E3779B97F4A7C15)
+        for shift, factor in ((30, 0xBF58476D1CE4E5B9), (27, 0x94D049BB133111EB)):
+            word = (word ^ (word >> np.uint64(shift))) * np.uint64(factor)
+        word ^= word >> np.uint64(31)
+    return (word >> np.uint64(11)).astype(np.float64) * 2.0**-53
 
 
 def _by_node_and_merit(merit: Floats, node: Ids | None) -> Ids:

@@ -8,16 +8,21 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from atomcast.atoms.atom import Atom
 from atomcast.problem import Problem
 from atomcast.protocol import Agreement, Request
+from atomcast.selection import EXACT, Selection
 
 if TYPE_CHECKING:
     from atomcast.steps import Step
+
+Floats = NDArray[np.float64]
 
 
 class Replica:
@@ -30,9 +35,13 @@ class Replica:
         The rule, with a workspace of its own.
     tol : float
         The relative gap that is good enough; steps need not be more exact than that.
+    selection : Selection
+        Which atoms nodes may propose.
     """
 
-    def __init__(self, problem: Problem, step: Step, tol: float) -> None:
+    def __init__(
+        self, problem: Problem, step: Step, tol: float, selection: Selection = EXACT
+    ) -> None:
         if step.needs_polytope and not problem.domain.polytope:
             raise ValueError(
                 f"step={step.name!r} needs a domain with finitely many vertices, which "
@@ -43,10 +52,22 @@ class Replica:
         self.domain = problem.domain
         self.step = step
         self.tol = tol
+        self.selection = selection
         self.round = 0
+        #: Rounds before this run, along a path: the ledger counts through.
+        self.first_round = 0
+        #: By node of this process, how far its atoms are from those that may be proposed.
+        self.radius: dict[int, float] = {}
         self.active = problem.make_active()
         # Below this share of the objective at zero, a relative gap would only measure rounding.
         self._smallest = self.active.negligible()
+
+    def continue_from(self, previous: Replica, weights: Floats) -> None:
+        """Know all that another run knew, and start from these weights."""
+        adopt = self.problem.adopt
+        self.active = previous.active if adopt is None else adopt(previous.active)
+        self.active.set_weights(weights)
+        self.first_round = previous.first_round + previous.round + 1
 
     @property
     def feasible(self) -> bool:
@@ -65,7 +86,10 @@ class Replica:
 
     def request(self) -> Request:
         """What the next round asks of the nodes."""
-        return self.step.request(self)
+        request = self.step.request(self)
+        if self.problem.sample and not len(self.active):
+            return replace(request, count=self.problem.sample, random=True)
+        return request
 
     def wanted(self, agreement: Agreement) -> Agreement:
         """The winners that the step will really use; the others are not broadcast."""

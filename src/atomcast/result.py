@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -44,6 +44,12 @@ class Result:
         A row a round.
     ledger : Ledger
         What was sent.
+    content : object or None
+        What the active set says of the atoms in the solution, where ids do not tell enough: the
+        support vectors of a kernel machine.
+    radius : dict of int to float
+        By node of this process, the largest distance from an atom to one that might be proposed,
+        for `MCenters`.
     """
 
     objective: float
@@ -58,6 +64,8 @@ class Result:
     image: NDArray[np.float64] | None = field(repr=False)
     trace: Trace = field(repr=False)
     ledger: Ledger = field(repr=False)
+    content: Any = field(default=None, repr=False)
+    radius: dict[int, float] = field(default_factory=dict, repr=False)
 
     @property
     def weights(self) -> NDArray[np.float64]:

@@ -33,3 +33,25 @@ def mpi_environment(monkeypatch):
     """Let this test start MPI ranks in whatever place it runs."""
     for name, value in MPI_ENVIRONMENT.items():
         monkeypatch.setenv(name, value)
+
+
+#: Ray on the loopback address alone.
+RAY_ENVIRONMENT = {
+    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # binds to the loopback address alone
+    "RAY_USAGE_STATS_ENABLED": "0",
+    "OMP_NUM_THREADS": "1",
+    "OPENBLAS_NUM_THREADS": "1",
+}
+
+
+@pytest.fixture(scope="module")
+def ray():
+    """Ray on this machine, reachable from nowhere else, for all tests of this module."""
+    from atomcast import RayCluster
+
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in RAY_ENVIRONMENT.items():
+            patch.setenv(name, value)
+        module = RayCluster(nodes=8).connect()
+        yield module
+        module.shutdown()

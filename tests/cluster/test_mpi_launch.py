@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import signal
 import subprocess
@@ -40,13 +41,11 @@ QUICK = (
 
 
 def workers():
-    """The ranks that run on this machine for this process."""
-    running = psutil.process_iter(["cmdline", "name"])
+    """The ranks that this process, or a program that it started, has started."""
     return [
         process
-        for process in running
-        if "atomcast.cluster.mpi_worker" in (process.info["cmdline"] or ())
-        and "prterun" not in process.info["name"]
+        for process in psutil.Process().children(recursive=True)
+        if "atomcast.cluster.mpi_worker" in process.cmdline() and "prterun" not in process.name()
     ]
 
 
@@ -155,7 +154,8 @@ def test_a_program_that_is_ended_takes_its_ranks_along(sent, code, tmp_path):
     )
     try:
         assert program.stdout.readline() == "ready\n"
-        assert len(workers()) == 2
+        ranks = workers()
+        assert len(ranks) == 2
         program.send_signal(sent)
         output, _ = program.communicate(timeout=30)
     finally:
@@ -164,7 +164,7 @@ def test_a_program_that_is_ended_takes_its_ranks_along(sent, code, tmp_path):
     if sent == signal.SIGINT:
         assert output == "interrupted\n"
         assert not list((tmp_path / "own").iterdir())
-    wait_until(lambda: not workers())
+    wait_until(lambda: not any(rank.is_running() for rank in ranks))
 
 
 def test_more_ranks_than_cores_are_explained(monkeypatch):
@@ -193,3 +193,35 @@ def test_a_problem_with_a_part_that_ranks_do_not_know():
     problem = explicit_problem(MyError(y), L1Ball(1.0))
     with pytest.raises(TypeError, match=r"MyError, which the ranks .* cannot load"):
         Solver().solve(problem, Shards.split(X, 2), MPICluster.launch(2))
+
+
+def test_the_command_line_starts_ranks(tmp_path):
+    X, y = regression(seed=10, d=30, n=20)
+    np.save(tmp_path / "y.npy", y)
+    paths = [str(path) for path in parts_of(X, 2)]
+    done = subprocess.run(
+        [
+            sys.executable,
+            "-m",
+            "atomcast.cli",
+            "fit",
+            "lasso",
+            *paths,
+            "--beta",
+            "2",
+            "--json",
+            "--target",
+            str(tmp_path / "y.npy"),
+            "--engine",
+            "mpi",
+        ],
+        **{"env": {**os.environ, "PYTHONPATH": str(SOURCE)}, "timeout": 60, "check": True},
+        **{"capture_output": True, "text": True},
+    )
+    told = json.loads(done.stdout)
+    expected = fitted(Shards.files(paths), y, simulated(2)).result_
+    assert (told["nodes"], told["rounds"], told["values"]) == (
+        *(2, expected.rounds),
+        expected.ledger.values,
+    )
+    np.testing.assert_allclose(told["objective"], expected.objective, rtol=1e-9)

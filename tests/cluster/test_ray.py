@@ -17,23 +17,6 @@ from problems import regression
 pytestmark = [pytest.mark.ray, pytest.mark.xdist_group("processes"), pytest.mark.timeout(180)]
 
 SIZES = (1, 2, 4)
-RAY_ENVIRONMENT = {
-    "RAY_ENABLE_WINDOWS_OR_OSX_CLUSTER": "0",  # binds to the loopback address alone
-    "RAY_USAGE_STATS_ENABLED": "0",
-    "OMP_NUM_THREADS": "1",
-    "OPENBLAS_NUM_THREADS": "1",
-}
-
-
-@pytest.fixture(scope="module")
-def ray():
-    """Ray on this machine, reachable from nowhere else, for all tests of this module."""
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in RAY_ENVIRONMENT.items():
-            patch.setenv(name, value)
-        module = RayCluster(nodes=8).connect()
-        yield module
-        module.shutdown()
 
 
 @pytest.fixture(scope="module")

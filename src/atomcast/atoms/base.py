@@ -30,6 +30,15 @@ class Atoms(Protocol):
 
 
 @runtime_checkable
+class DivisibleAtoms(Atoms, Protocol):
+    """Atoms of which a selection may leave some out."""
+
+    def take(self, rows: NDArray[np.int64]) -> Atoms:
+        """Some of the atoms, by position."""
+        ...
+
+
+@runtime_checkable
 class AtomFamilies(Atoms, Protocol):
     """Atoms that are never enumerated: each of n families puts forward its best member.
 

@@ -10,11 +10,15 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.atoms.atom import Atom
-from atomcast.atoms.base import AtomFamilies, Atoms
-from atomcast.protocol import TIE, Ids, Proposals, Request, leaders
+from atomcast.atoms.base import AtomFamilies, Atoms, DivisibleAtoms
+from atomcast.protocol import TIE, Ids, Proposals, Request, leaders, random_order
 from atomcast.replica import Replica
+from atomcast.selection import Chooser, Selection
 
 Floats = NDArray[np.float64]
+
+#: Very many scores are looked through in pieces of this many, which stay in cache.
+CHUNK = 1 << 16
 
 
 class Fleet:
@@ -30,9 +34,19 @@ class Fleet:
         The node that holds it.
     nodes : int
         How many nodes there are in the whole network.
+    sizes : array of shape (nodes,), optional
+        How many atoms each of them holds; needed where this process does not hold them all and
+        nodes are to have equal work.
     """
 
-    def __init__(self, atoms: Atoms, ids: Ids, owner: NDArray[np.int64], nodes: int) -> None:
+    def __init__(
+        self,
+        atoms: Atoms,
+        ids: Ids,
+        owner: NDArray[np.int64],
+        nodes: int,
+        sizes: NDArray[np.int64] | None = None,
+    ) -> None:
         self.atoms = atoms
         self.ids = ids
         self.owner = owner
@@ -47,22 +61,82 @@ class Fleet:
         self._log = 0
         self._known_at: list[int] = []
         self._local: list[int] = []
+        self._sizes = np.bincount(owner, minlength=nodes) if sizes is None else sizes
+        self._chooser: tuple[Selection, Chooser] | None = None
+        self._part: tuple[NDArray[np.int64], Fleet] | None = None
 
     def propose(self, replica: Replica, request: Request) -> Proposals:
         """The proposals of every node of the fleet, each from its own atoms alone."""
+        if replica.selection.restricted and not (request.complete or request.random):
+            return self._selected(replica)._propose(replica, request)
+        return self._propose(replica, request)
+
+    def _selected(self, replica: Replica) -> Fleet:
+        """The same nodes with the atoms that they may propose, and those already broadcast."""
+        if not isinstance(self.atoms, DivisibleAtoms):
+            raise ValueError(
+                f"selection={replica.selection!r} leaves atoms out, but "
+                f'{type(self.atoms).__name__} cannot be divided: use selection="exact"'
+            )
+        if self._chooser is None or self._chooser[0] is not replica.selection:
+            chooser = replica.selection.chooser(self.atoms, self.owner, self._sizes)
+            self._chooser, self._part = (replica.selection, chooser), None
+        chooser = self._chooser[1]
+        chosen = chooser.rows(replica.round)
+        self._catch_up(replica)
+        rows = np.union1d(chosen, np.array(self._local, dtype=np.int64))
+        if self._part is None or not np.array_equal(self._part[0], rows):
+            atoms, owner = self.atoms.take(rows), self.owner[rows]
+            self._part = rows, Fleet(atoms, self.ids[rows], owner, self.nodes)
+        replica.radius.update(chooser.radius)
+        return self._part[1]
+
+    def _propose(self, replica: Replica, request: Request) -> Proposals:
         self._catch_up(replica)
         scores = self.atoms.scores(replica)
+        one = request.count == 1 and request.known_too and request.threshold == -np.inf
+        if one and not request.random and len(self._holders) == 1 and len(scores) > 4 * CHUNK:
+            return self._propose_one_of_many(replica, request, scores)
         merit = replica.domain.merit(scores)
         best = self._best(merit)
         ids = self._ids_put_forward(replica)
-        rows = self._candidates(merit, best, request)
-        rows = rows[leaders(merit[rows], ids[rows], self.owner[rows], request.count)]
+        random = request.random or (replica.selection.random and request.count > 1)
+        count = request.count
+        if replica.selection.per_node:
+            count = max(count // self.nodes, 1)
+        priority = random_order(self.ids, replica.round) if random else merit
+        rows = self._candidates(merit, best, request, None if random else count)
+        rows = rows[leaders(priority[rows], ids[rows], self.owner[rows], count)]
         return Proposals(
             node=self.owner[rows],
             id=ids[rows],
             score=scores[rows],
-            merit=merit[rows],
+            merit=priority[rows],
             best=best,
+            partial=self._partial_sums(replica) if request.partial_sums else None,
+        )
+
+    def _propose_one_of_many(self, replica: Replica, request: Request, scores: Floats) -> Proposals:
+        """The proposal of one node with very many atoms, from a single pass over their scores."""
+        merit, starts = replica.domain.merit, range(0, len(scores), CHUNK)
+        tops = np.array([merit(scores[start : start + CHUNK]).max() for start in starts])
+        best = float(tops.max())
+        floor = best - 2 * TIE * abs(best)
+        near = [
+            start + np.flatnonzero(merit(scores[start : start + CHUNK]) >= floor)
+            for start, top in zip(starts, tops, strict=True)
+            if top >= floor
+        ]
+        rows = np.concatenate(near)
+        rows = rows[leaders(merit(scores[rows]), self.ids[rows], self.owner[rows], 1)]
+        everyone = np.full(self.nodes, -np.inf)
+        everyone[self._holders[0]] = best
+        return Proposals(
+            node=self.owner[rows],
+            id=self.ids[rows],
+            score=scores[rows],
+            merit=merit(scores[rows]),
+            best=everyone,
             partial=self._partial_sums(replica) if request.partial_sums else None,
         )
 
@@ -117,22 +191,25 @@ class Fleet:
                 best[self._holders] = np.maximum.reduceat(sorted_merit, self._starts)
         return best
 
-    def _candidates(self, merit: Floats, best: Floats, request: Request) -> NDArray[np.int64]:
-        """Rows that may be proposed: the best of each node, or all violators."""
-        if request.count == 1 and (request.known_too or not self._log):
+    def _candidates(
+        self, merit: Floats, best: Floats, request: Request, count: int | None
+    ) -> NDArray[np.int64]:
+        """Rows that may be proposed: the best `count` of each node, or (None) all violators."""
+        if count == 1 and (request.known_too or not self._log):
             # Scores that tie with a node's best stay in, for the rule that the smallest id wins.
             floor = best - 2 * TIE * np.abs(best)
             level: Floats | float = (
                 float(floor[self._holders[0]]) if len(self._holders) == 1 else floor[self.owner]
             )
-            return np.flatnonzero((merit >= level) & (merit > request.threshold))
+            rows = np.flatnonzero(merit >= level)
+            return rows[merit[rows] > request.threshold]
         eligible = merit > request.threshold
         if not request.known_too:
             eligible &= ~self._known
         rows = np.flatnonzero(eligible)
-        if len(self._holders) == 1 and len(rows) > 4 * request.count:
+        if count is not None and len(self._holders) == 1 and len(rows) > 4 * count:
             # Sorting all to keep a few would take longer than scoring them did.
-            last = np.partition(merit[rows], -request.count)[-request.count]
+            last = np.partition(merit[rows], -count)[-count]
             rows = rows[merit[rows] >= last - 2 * TIE * abs(last)]
         return rows
 

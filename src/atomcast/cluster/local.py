@@ -159,11 +159,12 @@ class LocalSession:
     def _fleet_each(self, problem: Problem, shards: Shards) -> list[Fleet]:
         """A fleet of one for each node, with a shard that no other node refers to."""
         fleets = []
+        sizes = np.bincount(shards.assignment(problem.axis), minlength=self.nodes)
         for i in range(self.nodes):
             shard = _checked(problem, shards.shard(i, problem.axis))
             owner = np.full(len(shard.ids), i, dtype=np.int64)
             atoms = problem.make_atoms(rounded(shard, self._cast))
-            fleets.append(Fleet(atoms, shard.ids, owner, self.nodes))
+            fleets.append(Fleet(atoms, shard.ids, owner, self.nodes, sizes))
         return fleets
 
     def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
@@ -171,7 +172,7 @@ class LocalSession:
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Let every node score its own atoms and propose; the network finds the winners."""
-        self.ledger.round = replica.round
+        self.ledger.round = replica.first_round + replica.round
         parts = [fleet.propose(replica, request) for fleet in self._fleets]
         proposals = parts[0] if len(parts) == 1 else Proposals.merged(parts)
         return self._network.agree(proposals, request.count, self.ledger)

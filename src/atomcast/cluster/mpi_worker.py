@@ -76,10 +76,9 @@ def next_replica(comm: Any, channel: Channel | None, previous: Replica | None) -
     content = np.frombuffer(message or bytearray(int(length[0])), dtype=np.uint8)
     comm.Bcast(content, 0)
     start = unpack(content.data)
-    replica = Replica(start["problem"], start["step"], start["tol"])
+    replica = Replica(start["problem"], start["step"], start["tol"], start["selection"])
     if previous is not None:
-        replica.active = previous.active
-        replica.active.set_weights(start["weights"])
+        replica.continue_from(previous, start["weights"])
     return replica, start["settings"]
 
 

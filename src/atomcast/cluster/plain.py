@@ -101,6 +101,8 @@ class _Writer:
         if isinstance(thing, types.MethodType):
             of = self.tree(thing.__self__, path)
             return {"@": "method", "of": of, "name": thing.__name__}
+        if isinstance(thing, type) and issubclass(thing, np.generic):
+            return {"@": "number_type", "dtype": np.dtype(thing).str}
         if isinstance(thing, types.FunctionType | type):
             return {"@": "name", "name": self._name(thing, path)}
         number = self._numbers[id(thing)] = len(self._numbers)
@@ -178,6 +180,9 @@ class _Reader:
 
     def _name(self, tree: Any) -> Any:
         return _named(tree["name"])
+
+    def _number_type(self, tree: Any) -> Any:
+        return np.dtype(tree["dtype"]).type
 
     def _array(self, tree: Any) -> Any:
         return self._arrays[tree["index"]]

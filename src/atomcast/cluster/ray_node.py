@@ -126,10 +126,9 @@ class RayNode:
 
     def _begin(self, start: Any) -> None:
         previous = self._replica
-        self._replica = Replica(start["problem"], start["step"], start["tol"])
+        self._replica = Replica(start["problem"], start["step"], start["tol"], start["selection"])
         if previous is not None:
-            self._replica.active = previous.active
-            self._replica.active.set_weights(start["weights"])
+            self._replica.continue_from(previous, start["weights"])
 
     def _advance(self, news: News, parts: Sequence[Sequence[bytes]]) -> None:
         assert self._replica is not None

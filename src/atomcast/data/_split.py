@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import mmap
 import numbers
 import operator
@@ -118,6 +119,12 @@ class SplitShards(Shards):
                 f"the atoms here (axis={axis}): give sizes, one per node, that add up to {n}"
             )
         return bounds
+
+    def with_matrix(self, X: Matrix) -> SplitShards:
+        """The same cut of another matrix with as many columns."""
+        other = copy.copy(self)  # by `__getstate__`, without what was cached of this matrix
+        other._matrix = as_matrix(X)
+        return other
 
     def __getstate__(self) -> dict[str, Any]:
         # Caches are left out: they can be made again, and the converted matrix is as large as X.

@@ -10,10 +10,12 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.model_selection import check_cv
 
+from atomcast.data._split import SplitShards
 from atomcast.data.shards import Shard, Shards
 from atomcast.estimators.inputs import features_and_target
 from atomcast.estimators.lasso import SparseLinearModel, warn_unless_converged
 from atomcast.estimators.lasso_path import checked_betas, default_betas, results_along
+from atomcast.network.ledger import Ledger
 from atomcast.objectives import SquaredError
 from atomcast.solver import Solver, as_solver
 
@@ -40,6 +42,9 @@ class LassoCV(SparseLinearModel):
     betas_ : array of shape (n_betas,)
     mse_path_ : array of shape (n_betas, n_folds)
         Mean squared error on the held-out rows.
+    ledgers_ : list of Ledger
+        What was sent to find the radii (if they were not given) and for each fold; `result_` has
+        the ledger of the model itself.
     coef_, intercept_, result_, dual_gap_, n_iter_
         Of the model refitted on all rows, as for `Lasso`.
     """
@@ -67,8 +72,9 @@ class LassoCV(SparseLinearModel):
         shards, y, cluster = features_and_target(self, X, y, self.cluster)
         objective = SquaredError(y, self.fit_intercept)
         betas = self.betas
+        self.ledgers_: list[Ledger] = []
         if betas is None:
-            betas = default_betas(shards, objective, self.n_betas, cluster)
+            betas = default_betas(shards, objective, self.n_betas, cluster, self.ledgers_)
         self.betas_ = checked_betas(betas)
         folds = list(check_cv(self.cv).split(np.zeros((len(y), 1)), y))
         errors = [self._errors(shards, y, train, test, cluster, solver) for train, test in folds]
@@ -100,16 +106,17 @@ class LassoCV(SparseLinearModel):
             for shard in held_out:
                 predicted += shard.matrix[test] @ weights[shard.ids]
             errors.append(float(np.mean((y[test] - predicted) ** 2)))
+        self.ledgers_.append(result.ledger)
         return np.array(errors)
 
 
 def rows_of(shards: Shards, rows: NDArray[np.int64]) -> Shards:
     """The same shards with only some of their rows."""
-    if shards.matrix is not None:
+    if isinstance(shards, SplitShards):
         matrix = shards.matrix
         if sparse.issparse(matrix):  # not every layout gives out rows
             matrix = matrix.tocsr()
-        return Shards.split(matrix[rows], shards.nodes, names=shards.names)
+        return shards.with_matrix(matrix[rows])
     return ShardsOfRows(shards, rows)
 
 

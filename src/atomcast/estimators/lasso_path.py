@@ -13,6 +13,7 @@ from atomcast._checks import check_positive
 from atomcast.data.shards import Shards
 from atomcast.domains import L1Ball
 from atomcast.estimators.inputs import features_and_target
+from atomcast.network.ledger import Ledger
 from atomcast.objectives import SquaredError
 from atomcast.problem import explicit_problem
 from atomcast.result import Result
@@ -77,7 +78,7 @@ def lasso_path(
     shards, y, cluster = features_and_target(BaseEstimator(), X, y, cluster)
     objective = SquaredError(y, fit_intercept)
     if betas is None:
-        betas = default_betas(shards, objective, n_betas, cluster)
+        betas = default_betas(shards, objective, n_betas, cluster, [])
     radii = checked_betas(betas)
     results = list(results_along(shards, objective, radii, cluster, as_solver(solver)))
     return Path(
@@ -107,14 +108,19 @@ def checked_betas(betas: ArrayLike) -> Floats:
     return radii
 
 
-def default_betas(shards: Shards, objective: SquaredError, count: int, cluster: Any) -> Floats:
+def default_betas(
+    shards: Shards, objective: SquaredError, count: int, cluster: Any, ledgers: list[Ledger]
+) -> Floats:
     """Radii from one that admits hardly anything to one that hardly constrains.
 
     The radius doubles from a small one until that no longer pays, as measured by the fit itself.
+    What the fits sent is added to `ledgers`.
     """
     solver = Solver(tol=1e-3)
     smallest = 1e-3
-    scale = _first_radius(shards, objective, cluster)
+    first = _first_feature(shards, objective, cluster)
+    ledgers.append(first.ledger)
+    scale = float(np.max(np.abs(first.atom_weights), initial=0.0))
     if scale == 0.0:  # nothing to explain: any radius gives the same model
         return np.geomspace(smallest, 1.0, count)
     total = objective.value(np.zeros(objective.d))
@@ -125,13 +131,13 @@ def default_betas(shards: Shards, objective: SquaredError, count: int, cluster: 
         if before - result.objective < WORTHWHILE * total:
             break
         before = result.objective
+    ledgers.append(result.ledger)
+    if count == 1:
+        return np.array([largest])
     return np.geomspace(min(smallest * largest, scale), largest, count)
 
 
-def _first_radius(shards: Shards, objective: SquaredError, cluster: Any) -> float:
-    """The radius at which the best single feature is fitted without a constraint."""
+def _first_feature(shards: Shards, objective: SquaredError, cluster: Any) -> Result:
+    """The best single feature, fitted without a constraint."""
     first = Solver(step="line-search", max_rounds=1)
-    problem = explicit_problem(objective, L1Ball(1e12))
-    result = first.solve(problem, shards, cluster)
-    weights = [abs(weight) for weight in result.atom_weights]
-    return float(max(weights, default=0.0))
+    return first.solve(explicit_problem(objective, L1Ball(1e12)), shards, cluster)

@@ -23,6 +23,7 @@ from atomcast.estimators.logistic import (
     logistic_objective,
     logistic_problem,
 )
+from atomcast.network.ledger import Ledger
 from atomcast.objectives import Logistic, Multinomial
 from atomcast.result import Result
 from atomcast.solver import Solver, as_solver
@@ -54,6 +55,9 @@ class SparseLogisticRegressionCV(SparseLogisticModel):
     betas_ : array of shape (n_betas,)
     loss_path_ : array of shape (n_betas, n_folds)
         Mean logistic loss on the held-out rows.
+    ledgers_ : list of Ledger
+        What was sent to find the radii (if they were not given) and for each fold; `result_` has
+        the ledger of the model itself.
     classes_, coef_, intercept_, result_, dual_gap_, n_iter_
         Of the model refitted on all rows, as for `SparseLogisticRegression`.
     """
@@ -84,8 +88,9 @@ class SparseLogisticRegressionCV(SparseLogisticModel):
         weights = example_weights(self.class_weight, self.classes_, numbers)
         objective = logistic_objective(numbers, self.fit_intercept, weights)
         betas = self.betas
+        self.ledgers_: list[Ledger] = []
         if betas is None:
-            betas = default_betas(shards, objective, self.n_betas, cluster)
+            betas = default_betas(shards, objective, self.n_betas, cluster, self.ledgers_)
         self.betas_ = checked_betas(betas)
         folds = list(check_cv(self.cv, numbers, classifier=True).split(numbers, numbers))
         losses = [
@@ -128,6 +133,7 @@ class SparseLogisticRegressionCV(SparseLogisticModel):
             for shard in held_out:
                 scores += shard.matrix[test] @ coef[shard.ids]
             losses.append(mean_loss(scores, numbers[test]))
+        self.ledgers_.append(result.ledger)
         return np.array(losses)
 
 
@@ -148,14 +154,20 @@ def results_along(
 
 
 def default_betas(
-    shards: Shards, objective: Logistic | Multinomial, count: int, cluster: Any
+    shards: Shards,
+    objective: Logistic | Multinomial,
+    count: int,
+    cluster: Any,
+    ledgers: list[Ledger],
 ) -> Floats:
     """Radii from one that admits hardly anything to one that hardly constrains.
 
     By convexity no radius below loss / steepest slope can explain everything; from there the
-    radius doubles until that no longer pays, as measured by the fit itself.
+    radius doubles until that no longer pays, as measured by the fit itself. What the fits sent is
+    added to `ledgers`.
     """
     start = next(iter(results_along(shards, objective, np.ones(1), cluster, Solver(max_rounds=0))))
+    ledgers.append(start.ledger)
     if start.gap <= 1e-12 * start.objective:  # no feature is of use: any radius will do
         return np.geomspace(1e-3, 1.0, count)
     first = largest = start.objective / start.gap
@@ -166,4 +178,5 @@ def default_betas(
         if before - result.objective < WORTHWHILE * start.objective:
             break
         before = result.objective
+    ledgers.append(result.ledger)
     return np.geomspace(min(0.05 * first, largest), largest, count)

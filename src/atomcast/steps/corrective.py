@@ -9,16 +9,12 @@ from numpy.typing import NDArray
 
 from atomcast.domains import duality_gap
 from atomcast.protocol import Agreement, Request
-from atomcast.steps.inner import MANY_WEIGHTS, Quadratic, inner_solver
+from atomcast.steps.inner import MANY_WEIGHTS, KernelQuadratic, Quadratic, inner_solver
 
 if TYPE_CHECKING:
     from atomcast.newton import Inner
     from atomcast.replica import Replica
 
-#: Where the batch size is chosen automatically, the active set at most doubles while batches are
-#: below the first size, then grows by a fifth a round; batches above the second size grow it by a
-#: tenth at most.
-SMALL_BATCH, LARGE_BATCH = 10, 100
 #: Where one round had violators to spare, those of the next that violate less than this share of
 #: what its last winner did need not be proposed: they would hardly win.
 KEPT = 1 / 3
@@ -47,15 +43,14 @@ class Corrective:
         self.inner: Inner | None = None
         self._direction: NDArray[Any] | None = None
 
-    def _batch(self, known: int) -> int:
+    def _batch(self, replica: Replica, known: int) -> int:
         if self.atoms_per_round == "auto":
-            growth = min(known // 5, max(known // 10, LARGE_BATCH))
-            return max(growth, min(known + 1, SMALL_BATCH))
+            return replica.problem.batches.size(known)
         return int(self.atoms_per_round)
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
-        count = self._batch(replica.active.atoms)
+        count = self._batch(replica, replica.active.atoms)
         if not replica.feasible:
             return Request(count=count, known_too=False)
         # Below this merit an atom's share of the gap is within the tolerance: it is not needed.
@@ -70,12 +65,11 @@ class Corrective:
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """Minimise over the hull of all known atoms."""
         self._last_violation = 0.0
-        full = len(agreement.id) and len(agreement.id) == self._batch(
-            replica.active.atoms - len(agreement.id)
-        )
+        before = replica.active.atoms - len(agreement.id)
+        full = len(agreement.id) and len(agreement.id) == self._batch(replica, before)
         if full and replica.feasible:
-            merit = replica.domain.merit(agreement.score[-1:])
-            self._last_violation = max(float(merit[0]) - _multiplier(replica), 0.0)
+            merit = replica.domain.merit(agreement.score)
+            self._last_violation = max(float(merit.min()) - _multiplier(replica), 0.0)
         if not len(replica.active):
             return  # the gap is above the tolerance by rounding alone: no atom violates anything
         if self.inner is None:
@@ -89,6 +83,9 @@ class Corrective:
             return max(0.1 * replica.target, 0.05 * gap if replica.feasible else 0.0)
         if len(replica.active) <= MANY_WEIGHTS:
             return 1e-3 * replica.target
+        if isinstance(self.inner, KernelQuadratic):
+            gap = duality_gap(replica.domain, replica.active.inner(), agreement.best)
+            return max(0.3 * replica.target, 0.2 * gap)
         return max(1e-3 * replica.target, 0.02 * replica.domain.scale * self._last_violation)
 
     def memory(self) -> dict[str, NDArray[Any]]:

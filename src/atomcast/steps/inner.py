@@ -14,6 +14,7 @@ from atomcast.face_descent import FaceDescent
 from atomcast.gram import Gram
 from atomcast.group_solver import GroupSolver
 from atomcast.groups import GroupBall
+from atomcast.kernels.active_set import KernelActiveSet
 from atomcast.newton import Inner, Newton
 
 if TYPE_CHECKING:
@@ -38,6 +39,21 @@ class Quadratic:
         solver.minimise(active, tolerance)
 
 
+class KernelQuadratic:
+    """The same for points in a kernel space, where many of them carry weight."""
+
+    def __init__(self, domain: Domain) -> None:
+        from atomcast.kernels.projected_newton import ProjectedNewton
+
+        self.corral = Corral(domain, Gram())
+        self.newton = ProjectedNewton()
+
+    def minimise(self, active: ActiveSet, tolerance: float) -> None:
+        """Set the best weights, to within a gap of `tolerance` over the known atoms."""
+        solver: Inner = self.corral if len(active) <= MANY_WEIGHTS else self.newton
+        solver.minimise(active, tolerance)
+
+
 def inner_solver(replica: Replica, direction: Floats | None = None) -> Inner:
     """Exact for quadratic objectives; a sequence of quadratic models for the others.
 
@@ -48,6 +64,8 @@ def inner_solver(replica: Replica, direction: Floats | None = None) -> Inner:
     def exact(direction: Floats | None = None) -> Inner:
         if isinstance(domain, GroupBall):
             return GroupSolver(domain, Gram())
+        if isinstance(replica.active, KernelActiveSet):
+            return KernelQuadratic(domain)
         return Quadratic(domain, direction)
 
     if replica.active.quadratic:

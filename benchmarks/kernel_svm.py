@@ -1,0 +1,246 @@
+"""The kernel SVM: columns, communication, training time and scale. All figures of one run.
+
+    python benchmarks/kernel_svm.py columns
+    python benchmarks/kernel_svm.py rounds --rows 4000 --C 100
+    python benchmarks/kernel_svm.py training --C 1
+    python benchmarks/kernel_svm.py scale --n 1000000
+
+The data set a9a is looked for in the folder ATOMCAST_DATA. Compiling is not part of any time.
+"""
+
+from __future__ import annotations
+
+import argparse
+import resource
+import tempfile
+import time
+from collections.abc import Callable
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numba import njit, uint64
+
+from atomcast import KernelSVC, LocalCluster, Solver
+from atomcast.data import load_adult, make_speech_like
+from atomcast.kernels.functions import RBF
+from atomcast.kernels.labels import LabelCode
+from atomcast.kernels.sums import BinarySums, DenseSums, SparseSums
+from atomcast.kernels.threads import ranges, run_all, thread_count
+
+
+def best_time(call: Callable[[], Any], repeat: int = 9) -> float:
+    call()
+    times = []
+    for _ in range(repeat):
+        start = time.perf_counter()
+        call()
+        times.append(time.perf_counter() - start)
+    return min(times)
+
+
+@njit(fastmath=True, nogil=True)
+def read(values):
+    total = values.dtype.type(0)
+    for i in range(uint64(len(values))):
+        total += values[i]
+    return total
+
+
+def read_all(X):
+    """Read every value once, on as many threads as kernel columns use."""
+    flat = X.reshape(-1)
+    run_all([partial(read, flat[part]) for part in ranges(len(flat), thread_count())])
+
+
+def columns(args) -> None:
+    """One kernel column: fused, scattered and by bits, against NumPy and SciPy."""
+    gamma, code = 0.01, LabelCode(2, np.ones(2))
+    X, y = make_speech_like(args.n or 400_000)
+    labels, total = (y > 0).astype(np.uint8), np.zeros(len(y))
+    signs, weight = y.astype(float), np.array([0.3])
+    norms = np.einsum("ij,ij->i", X, X)
+
+    def naive():
+        total[:] = 0.5 * total + 0.3 * signs * (np.exp(-gamma * ((X - X[5]) ** 2).sum(axis=1)) + 1)
+
+    def products():
+        squares = norms + norms[5] - 2 * (X @ X[5])
+        total[:] = 0.5 * total + 0.3 * signs * (np.exp(-gamma * squares) + 1)
+
+    fused = DenseSums(X, RBF(gamma), code, labels)
+    limit = best_time(lambda: read_all(X))
+    print(f"dense {X.shape[0]:,} x {X.shape[1]} float32, {thread_count()} threads")
+    print(
+        f"  reading the data once      {1e3 * limit:8.2f} ms  ({X.nbytes / limit / 1e9:.1f} GB/s)"
+    )
+    for name, call in [
+        ("NumPy, differences", naive),
+        ("NumPy, one product", products),
+        ("fused", lambda: fused.add(total, 0.5, X[5:6], labels[5:6], weight)),
+    ]:
+        seconds = best_time(call)
+        print(f"  {name:26s} {1e3 * seconds:8.2f} ms  {limit / seconds:5.2f} of the read limit")
+
+    data = load_adult()
+    A, labels = data.X, (data.y > 0).astype(np.uint8)
+    signs, total = data.y.astype(float), np.zeros(A.shape[0])
+    norms = np.asarray(A.multiply(A).sum(axis=1)).ravel()
+
+    point, dense_point = A[5:6], A[5].toarray().ravel()
+
+    def scipy_column():
+        squares = norms + norms[5] - 2 * (A @ dense_point)
+        total[:] = 0.5 * total + 0.3 * signs * (np.exp(-gamma * squares) + 1)
+
+    base = best_time(scipy_column, 30)
+    print(
+        f"a9a {A.shape[0]:,} x {A.shape[1]}, CSR\n  SciPy                      {1e3 * base:8.3f} ms"
+    )
+    for name, way in [("scatter over columns", SparseSums), ("bits", BinarySums)]:
+        sums = way(A, RBF(gamma), code, labels)
+        seconds = best_time(lambda s=sums: s.add(total, 0.5, point, labels[5:6], weight), 30)
+        print(f"  {name:26s} {1e3 * seconds:8.3f} ms  {base / seconds:5.1f} x SciPy")
+
+
+def rounds(args) -> None:
+    """Rounds, atoms and values to given suboptimality and gap, by step and protocol."""
+    data = load_adult()
+    X, y = data.X[: args.rows], data.y[: args.rows]
+    exact = KernelSVC(C=args.C, solver=Solver(tol=1e-7)).fit(X, y)
+    optimum, gamma = exact.result_.objective, exact.gamma_
+    print(
+        f"a9a, first {X.shape[0]:,} rows, C = {args.C:g}, {args.nodes} nodes in a star; "
+        f"optimum {optimum:.8g}, {len(exact.support_)} support vectors, "
+        f"test accuracy {exact.score(data.X_test, data.y_test):.4f}"
+    )
+    runs = [
+        ("classic, paper's protocol", "classic", True),
+        ("classic, none sent twice", "classic", False),
+        ("pairwise", "pairwise", False),
+        ("blended-pairwise", "blended-pairwise", False),
+        ("corrective", "corrective", False),
+    ]
+    print(f"{'':27s}{'target':>16s}{'rounds':>8s}{'atoms':>8s}{'values':>14s}{'seconds':>9s}")
+    for name, step, resend in runs:
+        if step not in args.steps.split(","):
+            continue
+        cluster = LocalCluster(args.nodes, resend=resend)
+        solver = Solver(step, tol=1e-4, max_rounds=args.max_rounds)
+        model = KernelSVC(C=args.C, gamma=gamma, cluster=cluster, solver=solver).fit(X, y)
+        trace, result = model.result_.trace, model.result_
+        ways_off = trace.objective / optimum - 1
+        relative = trace.gap / trace.objective
+        targets = [("suboptimal 0.1", ways_off <= 0.1), ("suboptimal 0.01", ways_off <= 0.01)]
+        targets += [(f"gap {tol:g}", relative <= tol) for tol in (1e-1, 1e-2, 1e-3, 1e-4)]
+        for target, reached in targets:
+            at = np.flatnonzero(reached)
+            figures = "not reached"
+            if len(at):
+                k = at[0]
+                figures = (
+                    f"{trace.round[k]:8d}{trace.atoms[k]:8d}{trace.values[k]:14,d}"
+                    f"{trace.seconds[k]:9.2f}"
+                )
+            print(f"{name:27s}{target:>16s}{figures:>39s}", flush=True)
+        accuracy = model.score(data.X_test, data.y_test)
+        print(
+            f"{name:27s}{'end':>16s}{result.rounds:8d}{trace.atoms[-1]:8d}"
+            f"{result.ledger.values:14,d}{trace.seconds[-1]:9.2f}  "
+            f"suboptimal {result.objective / optimum - 1:.1e}, accuracy {accuracy:.4f}",
+            flush=True,
+        )
+
+
+def training(args) -> None:
+    """Training time, accuracy and support vectors against scikit-learn."""
+    from sklearn.kernel_approximation import Nystroem
+    from sklearn.pipeline import make_pipeline
+    from sklearn.svm import SVC, LinearSVC
+
+    data = load_adult()
+    X, y = data.X[: args.rows], data.y[: args.rows]
+    warm = KernelSVC(C=args.C, solver=Solver(tol=args.tol))
+    warm.fit(X[:4000], y[:4000])  # compiles
+    gamma = warm.gamma_
+    print(
+        f"a9a, {X.shape[0]:,} rows, C = {args.C:g}, gamma = {gamma:.4f}, {thread_count()} threads"
+    )
+    models = [
+        (f"KernelSVC, gap {args.tol:g}", KernelSVC(C=args.C, gamma=gamma, solver=warm.solver)),
+        ("SVC", SVC(C=args.C, gamma=gamma, cache_size=2000)),
+        (
+            "Nystroem 500 + LinearSVC",
+            make_pipeline(
+                Nystroem(gamma=gamma, n_components=500, random_state=0), LinearSVC(C=args.C / 2)
+            ),
+        ),
+    ]
+    ours = None
+    for name, model in models:
+        start = time.perf_counter()
+        model.fit(X, y)
+        seconds = time.perf_counter() - start
+        ours = seconds if ours is None else ours
+        extra = ""
+        if hasattr(model, "support_"):
+            extra = f"  {len(model.support_):6d} support vectors"
+        if isinstance(model, KernelSVC):
+            r = model.result_
+            extra += f"  {r.rounds} rounds, {r.trace.atoms[-1]} atoms, gap {r.relative_gap:.1e}"
+        accuracy = model.score(data.X_test, data.y_test)
+        print(
+            f"  {name:26s}{seconds:8.1f} s  (KernelSVC / this: {ours / seconds:5.2f})  "
+            f"accuracy {accuracy:.4f}{extra}",
+            flush=True,
+        )
+
+
+def scale(args) -> None:
+    """Classic rounds over data of the size of the paper's speech data, memory-mapped."""
+    with tempfile.TemporaryDirectory(dir=args.folder) as folder:
+        X, y = make_speech_like(args.n or 1_000_000, out=Path(folder) / "speech.npy")
+        read_all(X)  # from disk into the page cache
+        limit = best_time(lambda: read_all(X), 3)
+        KernelSVC(C=100.0, gamma=0.004, solver=Solver("classic", max_rounds=2)).fit(
+            np.asarray(X[:200_000]), y[:200_000]
+        )  # compiles
+        stamps: list[float] = []
+        solver = Solver(
+            "classic",
+            max_rounds=args.max_rounds if args.max_rounds < 4000 else 12,
+            callbacks=[lambda state: stamps.append(time.perf_counter()) and None],
+        )
+        before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        model = KernelSVC(C=100.0, gamma=0.004, cluster=args.nodes, solver=solver).fit(X, y)
+        seconds = float(np.median(np.diff(stamps)[2:]))
+        peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+        print(
+            f"{X.shape[0]:,} x {X.shape[1]} float32 ({X.nbytes / 1e9:.2f} GB), {args.nodes} nodes, "
+            f"{thread_count()} threads\n"
+            f"  reading the data once {limit:.3f} s ({X.nbytes / limit / 1e9:.1f} GB/s)\n"
+            f"  a classic round       {seconds:.3f} s = {limit / seconds:.2f} of the read limit\n"
+            f"  peak memory           {peak * 1024 / 1e9:.2f} GB = "
+            f"{peak * 1024 / X.nbytes:.2f} x the data (before: {before * 1024 / 1e9:.2f} GB)\n"
+            f"  {model.result_.rounds} rounds, objective {model.result_.objective:.6g}"
+        )
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
+    parser.add_argument("section", choices=["columns", "rounds", "training", "scale"])
+    parser.add_argument("--rows", type=int, default=None, help="rows of a9a")
+    parser.add_argument("--n", type=int, default=None, help="synthetic examples")
+    parser.add_argument("--C", type=float, default=1.0)
+    parser.add_argument("--tol", type=float, default=1e-2)
+    parser.add_argument("--nodes", type=int, default=1)
+    parser.add_argument("--max-rounds", type=int, default=4000)
+    parser.add_argument("--steps", default="classic,pairwise,blended-pairwise,corrective")
+    parser.add_argument("--folder", default=None, help="where the memory-mapped file goes")
+    args = parser.parse_args()
+    {"columns": columns, "rounds": rounds, "training": training, "scale": scale}[args.section](args)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,220 @@
+"""Examples as atoms of a kernel problem: scored by sums over the points that were broadcast.
+
+Scores follow the weights: where a step scales all weights and changes a few, the scores are
+scaled and a few kernel columns are added (section 6.3 of the paper), with O(n_i) memory. Where
+all weights change, the sum is taken anew, from kernel columns that are kept within a budget.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from atomcast.atoms.atom import Atom
+from atomcast.data.shards import Shard
+from atomcast.kernels.active_set import KernelActiveSet, rescaling
+from atomcast.kernels.labels import Codes
+from atomcast.kernels.points import Points
+from atomcast.kernels.sums import COLUMNS, FEW, KernelSums, kernel_sums
+
+if TYPE_CHECKING:
+    from atomcast.replica import Replica
+
+Floats = NDArray[np.float64]
+
+
+class KernelAtoms:
+    """The examples of one node and their labels.
+
+    Parameters
+    ----------
+    points : array or CSR matrix of shape (n, d)
+    labels : int array of shape (n,)
+        The class of each example, as a code.
+    ids : array of shape (n,)
+        Global ids, strictly increasing.
+    cache_bytes : int
+        The memory that kernel columns may take.
+    dtype : float32 or float64
+        The precision in which they are kept.
+    """
+
+    def __init__(
+        self,
+        points: Points,
+        labels: Codes,
+        ids: NDArray[np.int64],
+        cache_bytes: int,
+        dtype: Any = np.float64,
+    ) -> None:
+        self.points = points
+        self.labels = labels
+        self.ids = ids
+        self.cache_bytes = cache_bytes
+        self.dtype = np.dtype(dtype)
+        self.n, self.d = points.shape
+        self._forget()
+
+    def _forget(self) -> None:
+        self._active: KernelActiveSet | None = None
+        self._codes: Codes = self.labels
+        self._sums: KernelSums | None = None
+        self._total: Floats = np.zeros(self.n)
+        self._weights: Floats = np.zeros(0)
+        self._blocks: list[NDArray[Any]] = []
+        self._cached = 0
+        self._local: list[int] = []
+        self._known: list[int] = []
+        self._log = 0
+        self._diagonal: Floats | None = None
+
+    def take(self, rows: NDArray[np.int64]) -> KernelAtoms:
+        """Some of the examples, as atoms of their own."""
+        return KernelAtoms(
+            self.points[rows], self.labels[rows], self.ids[rows], self.cache_bytes, self.dtype
+        )
+
+    def atom(self, j: int, id: int) -> Atom:
+        """The j-th example with its label."""
+        extras = np.array([float(self.labels[j])])
+        if not sparse.issparse(self.points):
+            return Atom(id, self.d, np.array(self.points[j]), extras=extras)
+        part = slice(self.points.indptr[j], self.points.indptr[j + 1])
+        indices, values = self.points.indices[part], self.points.data[part]
+        nonzero = values != 0
+        return Atom(id, self.d, values[nonzero], indices[nonzero], extras=extras)
+
+    def distances(self, j: int, rows: NDArray[np.int64]) -> Floats:
+        """The distance of some examples from the j-th in the augmented kernel space.
+
+        Known once gamma is, that is after the first broadcast.
+        """
+        assert self._active is not None
+        kernel, code = self._active.kernel, self._active.code
+        if self._diagonal is None:
+            self._diagonal = kernel.diagonal(self.points) + 1.0 + code.ridge(self._codes)
+        column = kernel.block(self.points[rows], self.points[j : j + 1])[:, 0] + 1.0
+        column *= code.table[self._codes[rows], self._codes[j]]
+        square = self._diagonal[rows] + self._diagonal[j] - 2.0 * column
+        square[rows == j] = 0.0
+        return np.sqrt(np.maximum(square, 0.0))
+
+    def scores(self, replica: Replica) -> Floats:
+        """The gradient 2 K~ alpha at every example, shape (n,); overwritten by the next call."""
+        active = replica.active
+        assert isinstance(active, KernelActiveSet)
+        if active is not self._active:
+            self._forget()
+            self._active, self._codes = active, active.codes(self.labels)
+        weights = active.weights
+        if not np.any(weights):
+            return self._total
+        if self._sums is None:
+            self._sums = kernel_sums(self.points, active.kernel, active.code, self._codes)
+        self._catch_up(active)
+        before = np.zeros(len(weights))
+        before[: len(self._weights)] = self._weights
+        scale, rest = rescaling(before, weights)
+        changed = np.flatnonzero(rest)
+        if len(changed) <= FEW:
+            self._add(active, scale, changed, rest[changed])
+        else:
+            self._sum_afresh(active)
+        self._weights = weights.copy()
+        return self._total
+
+    def _catch_up(self, active: KernelActiveSet) -> None:
+        """Find out which of the points that have come since the last round are our own."""
+        new = np.array(active.ids[self._log :], dtype=np.int64)
+        at = np.minimum(np.searchsorted(self.ids, new), max(self.n - 1, 0))
+        ours = self.ids[at] == new if self.n else np.zeros(len(new), dtype=bool)
+        self._local.extend(at[ours].tolist())
+        self._known.extend((self._log + np.flatnonzero(ours)).tolist())
+        self._log = len(active)
+
+    def _add(
+        self, active: KernelActiveSet, scale: float, changed: NDArray[np.int64], rest: Floats
+    ) -> None:
+        """Scale the scores and add a few columns."""
+        assert self._sums is not None
+        points, labels = active.points[changed], active.labels[changed]
+        if len(changed):
+            self._sums.add(self._total, scale, points, labels, 2.0 * rest)
+        else:
+            self._total *= scale
+        for position, amount in zip(changed.tolist(), rest.tolist(), strict=True):
+            row = int(np.searchsorted(self.ids, active.ids[position]))
+            if row < self.n and self.ids[row] == active.ids[position]:
+                ridge = float(active.code.ridge(self._codes[row : row + 1])[0])
+                self._total[row] += 2.0 * amount * ridge
+
+    def _sum_afresh(self, active: KernelActiveSet) -> None:
+        """Sum over all known points: from columns that are kept, and anew for the others."""
+        assert self._sums is not None
+        total, weights = self._total, 2.0 * active.weights
+        total[:] = 0.0
+        self._keep_columns(active)
+        start = 0
+        for block in self._blocks:
+            part = slice(start, start + block.shape[1])
+            self._sums.add_block(total, block, active.labels[part], weights[part])
+            start = part.stop
+        if start < len(weights):
+            left = start + np.flatnonzero(weights[start:])
+            unknown = np.ones(self.n, dtype=bool)
+            unknown[self._local] = False
+            self._sums.add_to(
+                np.flatnonzero(unknown), total, active.points[left], active.labels[left],
+                weights[left],
+            )  # fmt: skip
+        # The active set has these exactly, with 1/C on the diagonal.
+        total[self._local] = active.scores()[self._known]
+
+    def _keep_columns(self, active: KernelActiveSet) -> None:
+        """Compute and keep columns of new points while the budget lasts."""
+        assert self._sums is not None
+        if not self._sums.cacheable:
+            return
+        while self._cached < len(active):
+            stop = min(self._cached + COLUMNS, len(active))
+            used = sum(block.nbytes for block in self._blocks)
+            if used + self.n * (stop - self._cached) * self.dtype.itemsize > self.cache_bytes:
+                return
+            part = slice(self._cached, stop)
+            self._blocks.append(self._sums.block(active.points[part], self.dtype))
+            self._cached = stop
+
+
+def kernel_atoms(shard: Shard, labels: LocalLabels, cache_bytes: int, dtype: Any) -> KernelAtoms:
+    """The rows of a node's shard as atoms."""
+    points = shard.matrix.tocsr() if sparse.issparse(shard.matrix) else shard.matrix
+    return KernelAtoms(points, labels.of(shard), shard.ids, cache_bytes, dtype)
+
+
+class LocalLabels:
+    """The labels that go with shards: by global id, or by place in this process's own share.
+
+    Parameters
+    ----------
+    codes : int array of shape (n,)
+    mine : bool
+        Whether they are the labels of this process's own share alone.
+    """
+
+    def __init__(self, codes: Codes, mine: bool = False) -> None:
+        self.codes = codes
+        self.mine = mine
+
+    def of(self, shard: Shard) -> Codes:
+        """The labels of the shard's atoms, in their order."""
+        at = shard.ids - shard.origin if self.mine else shard.ids
+        if len(at) and at[-1] >= len(self.codes):
+            raise ValueError(
+                f"y has {len(self.codes)} labels, but {shard.source} has an example numbered "
+                f"{int(at[-1])}: give one label for every row"
+            )
+        in_order = len(at) == len(self.codes) and len(at) > 0 and at[0] == 0
+        return self.codes if in_order else np.ascontiguousarray(self.codes[at])

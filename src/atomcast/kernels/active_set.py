@@ -1,0 +1,224 @@
+"""What everybody knows of a kernel problem: points, labels, weights, and the objective."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast.active_set import ActiveSet
+from atomcast.atoms.atom import Atom
+from atomcast.columns import grown
+from atomcast.kernels.functions import Custom, Kernel, KernelSpec
+from atomcast.kernels.gram import AugmentedKernel, not_positive
+from atomcast.kernels.labels import Codes, LabelCode
+from atomcast.kernels.points import PointLog, Points
+
+Floats = NDArray[np.float64]
+Positions = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class SupportVectors:
+    """The points of a solution, their classes as codes, and the kernel they were fitted with."""
+
+    points: Points
+    labels: Codes
+    kernel: Kernel
+
+
+class KernelActiveSet(ActiveSet):
+    """Points received, and the objective alpha' K~ alpha of their weights (problem (4)).
+
+    Parameters
+    ----------
+    spec : KernelSpec
+        Where gamma is to be estimated, that is done from the first points received, which are the
+        same on every node.
+    code : LabelCode
+    cache_bytes : int
+        The memory that the kernel matrix of the known points may take.
+    dtype : float32 or float64
+        The precision in which that matrix is kept.
+    one_class : int, optional
+        Tell this class from all others; the code then has two classes, the rest and this one.
+    """
+
+    quadratic = True
+
+    def __init__(
+        self,
+        spec: KernelSpec,
+        code: LabelCode,
+        cache_bytes: int,
+        dtype: Any = np.float64,
+        one_class: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.spec = spec
+        self.code = code
+        self.one_class = one_class
+        self._cache = cache_bytes, dtype
+        self._log = PointLog()
+        self._labels: Codes = np.zeros(16, dtype=np.uint8 if code.classes <= 256 else np.int32)
+        self._products: Floats = np.zeros(16)
+        self._gram: AugmentedKernel | None = None
+
+    @staticmethod
+    def relabelled(
+        known: KernelActiveSet, code: LabelCode, one_class: int | None
+    ) -> KernelActiveSet:
+        """The same known points and weights, for a machine that tells other classes apart."""
+        new = KernelActiveSet(known.spec, code, *known._cache, one_class)
+        new.ids, new.names = list(known.ids), list(known.names)
+        new.extras = dict(known.extras)
+        new.position = dict(known.position)
+        new._log, new._labels = known._log, known._labels
+        new._weights, new._products = known._weights.copy(), np.zeros(len(known._weights))
+        new._gram = AugmentedKernel(known.kernel, code, *known._cache)
+        new._gram.extend(new.points, new.labels)
+        new.install(known.weights, new._gram.times(known.weights))
+        return new
+
+    def codes(self, labels: Codes) -> Codes:
+        """Labels as this machine sees them: as they are, or one class against the rest."""
+        return labels if self.one_class is None else (labels == self.one_class).astype(np.uint8)
+
+    @property
+    def points(self) -> Points:
+        """The points received, shape (count, d)."""
+        return self._log.points
+
+    @property
+    def labels(self) -> Codes:
+        """The class of each, as this machine sees it, shape (count,)."""
+        return self.codes(self._labels[: len(self)])
+
+    @property
+    def gram(self) -> AugmentedKernel:
+        """The augmented kernel between the known points."""
+        assert self._gram is not None, "no point has been received yet"
+        return self._gram
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel, its parameters fixed."""
+        return self.gram.kernel
+
+    @property
+    def image_products(self) -> Floats:
+        """K~ alpha at the known points: half the gradient, shape (count,)."""
+        return self._products[: len(self)]
+
+    def _store(self, atoms: Sequence[Atom]) -> None:
+        old, new = len(self) - len(atoms), len(self)
+        self._log.append(atoms)
+        self._labels = grown(self._labels, old, new)
+        self._labels[old:new] = [int(atom.extras[0]) for atom in atoms]
+        self._products = grown(self._products, old, new)
+        self._products[old:new] = 0.0
+        if self._gram is None:
+            self._gram = AugmentedKernel(self.spec.resolve(self.points), self.code, *self._cache)
+        self._gram.extend(self.points, self.labels)
+        if old == 0:
+            self._check_kernel()
+        if np.any(self.weights):
+            self._products[old:new] = self._gram.row_products(old, self.weights)
+
+    def _check_kernel(self) -> None:
+        """Look at the first points closely if the kernel is the user's own."""
+        if not isinstance(self.kernel, Custom):
+            return
+        first = np.arange(min(len(self), 256))
+        matrix = self.gram.rows(first)[:, first]
+        size = float(np.abs(matrix).max())
+        if np.abs(matrix - matrix.T).max() > 1e-8 * size:
+            raise not_positive("k(x, z) differs from k(z, x)")
+        smallest = float(np.linalg.eigvalsh(matrix)[0])
+        if smallest < -1e-8 * size * len(first):
+            raise not_positive(f"its matrix, augmented by 1/C, has the eigenvalue {smallest:.3g}")
+
+    def value(self) -> float:
+        """The objective alpha' K~ alpha."""
+        value = float(self.weights @ self.image_products)
+        if value < 0:
+            raise not_positive(f"alpha' K~ alpha is {value:.3g}")
+        return value
+
+    def inner(self) -> float:
+        """The product <alpha, grad f(alpha)>, twice the objective."""
+        return 2.0 * float(self.weights @ self.image_products)
+
+    def scores(self) -> Floats:
+        """The gradient 2 K~ alpha at each known point."""
+        return 2.0 * self.image_products
+
+    def set_weights(self, weights: Floats) -> None:
+        """Replace all weights; products are computed afresh."""
+        self.install(weights, self._image(weights))
+
+    def install(self, weights: Floats, products: Floats) -> None:
+        """Replace all weights, by someone who knows the products K~ alpha too."""
+        self._weights[: len(self)] = weights
+        self._products[: len(self)] = products
+
+    def move(self, change: Floats, step: float) -> None:
+        """Add `step` times a change to the weights."""
+        self._shift(change, self._image(change), step)
+
+    def search(self, change: Floats, max_step: float) -> float:
+        """Move along a change by the best step in [0, max_step]; returns that step."""
+        image = self._image(change)
+        slope, bend = float(change @ self.image_products), float(change @ image)
+        if bend < -1e-9 * float(np.abs(change) @ np.abs(image)):
+            raise not_positive(f"the objective bends downwards, by {bend:.3g}")
+        step = 0.0
+        if slope < 0:
+            step = max_step if -slope >= max_step * bend else -slope / bend
+        self._shift(change, image, step)
+        return step
+
+    def _shift(self, change: Floats, image: Floats, step: float) -> None:
+        self._weights[: len(self)] += step * change
+        self._products[: len(self)] += step * image
+
+    def _image(self, vector: Floats) -> Floats:
+        """K~ times a vector; a multiple of the weights plus a few entries costs little."""
+        scale, rest = rescaling(self.weights, vector)
+        image = self.gram.times(rest)
+        if scale:
+            image += scale * self.image_products
+        return image
+
+    def products(self, start: int, stop: int) -> Floats:
+        """Columns start to stop of the Hessian 2 K~."""
+        rows = self.gram.rows(np.arange(start, stop))
+        return 2.0 * rows.T
+
+    def content(self, ids: NDArray[np.int64]) -> SupportVectors | None:
+        """The points with these global ids, and the kernel."""
+        if not len(self):
+            return None
+        at = np.array([self.position[int(id)] for id in ids], dtype=np.int64)
+        return SupportVectors(self.points[at], self._labels[: len(self)][at], self.kernel)
+
+
+def rescaling(old: Floats, new: Floats) -> tuple[float, Floats]:
+    """Write `new` as a multiple of `old` plus a rest with as few entries as possible.
+
+    Frank-Wolfe steps scale all weights by one factor and change one or two more; up to rounding,
+    the factor is then the median of the ratios.
+    """
+    used = np.flatnonzero(old)
+    if not len(used) or not len(new):
+        return 0.0, new.copy()
+    scale = float(np.median(new[used] / old[used]))
+    rest = new - scale * old
+    rounding = 8 * np.finfo(float).eps * np.maximum(np.abs(new), np.abs(scale * old))
+    rest[np.abs(rest) <= rounding] = 0.0
+    if np.count_nonzero(rest) > np.count_nonzero(new):
+        return 0.0, new.copy()
+    return scale, rest

@@ -1,0 +1,213 @@
+"""Minimise alpha' K~ alpha over the simplex when many points are known.
+
+Up to scale this is min beta' K~ beta / 2 - 1' beta over beta >= 0, with alpha = beta / sum(beta):
+the margin of one instead of the sum of one. A projected Newton method: on the points that carry
+weight or want to, the Newton equation is solved by conjugate gradients; the step is projected on
+the bounds, with an exact line search. A low-rank part of the kernel, from points spread over those
+known, together with 1/C makes a preconditioner: a kernel matrix is nearly of low rank.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import linalg
+
+from atomcast.active_set import ActiveSet
+from atomcast.kernels.active_set import KernelActiveSet
+from atomcast.kernels.gram import AugmentedKernel
+
+Floats = NDArray[np.float64]
+Single = NDArray[np.float32]
+Positions = NDArray[np.int64]
+
+#: Rank of the preconditioner.
+RANK = 512
+#: How often points may be bound within a step, and what share of it may simply be cut off.
+PIVOTS, NEGLIGIBLE = 8, 0.01
+#: A Newton equation is solved to this residual, relatively, or for so many steps.
+RESIDUAL, MOST_STEPS = 0.03, 40
+
+
+class ProjectedNewton:
+    """The inner solver of the corrective step for large sets of kernel atoms."""
+
+    def __init__(self) -> None:
+        self.products = 0
+        self._low_rank = LowRank()
+
+    def minimise(self, active: ActiveSet, tolerance: float) -> None:
+        """Put weights over all known atoms into the active set, within `tolerance` of the best.
+
+        The tolerance is a duality gap within the known atoms.
+        """
+        assert isinstance(active, KernelActiveSet)
+        gram = active.gram
+        beta, products = _started(active)
+        least, stalled = np.inf, 0
+        for _ in range(1000):
+            beta, products = _rescaled(beta, products)
+            total = float(beta.sum())
+            value = float(beta @ products) / total**2
+            gap = 2.0 * (value - float(products.min()) / total)
+            # Rounding can leave nothing to gain although the gap is above the tolerance.
+            stalled = 0 if value < least * (1 - 1e-14) else stalled + 1
+            least = min(least, value)
+            if gap <= tolerance or stalled == 3:
+                break
+            beta, products = self._step(gram, beta, products)
+        total = float(beta.sum())
+        active.install(beta / total, products / total)
+
+    def _step(self, gram: AugmentedKernel, beta: Floats, products: Floats) -> tuple[Floats, Floats]:
+        """One Newton step on the free points, projected, with an exact line search."""
+        slope = products - 1.0
+        change, image = self._direction(gram, beta, slope)
+        if not change @ slope < 0:  # projecting can spoil descent: a gradient step never does
+            change = np.maximum(beta - slope / gram.diagonal, 0.0) - beta
+            image = self._times(gram, change)
+        downhill, bend = -float(change @ slope), float(change @ image)
+        # A full step that descends is taken as it is: it leaves weights at exactly zero.
+        length = 1.0 if bend <= 1.8 * downhill else downhill / bend
+        return np.maximum(beta + length * change, 0.0), products + length * image
+
+    def _direction(
+        self, gram: AugmentedKernel, beta: Floats, slope: Floats
+    ) -> tuple[Floats, Floats]:
+        """The Newton step on the free points, and its product with the matrix.
+
+        Points that it would take below zero are bound there and the equation is solved again:
+        only to cut them off would upset the balance of the classes.
+        """
+        free = (beta > 0) | (slope < 0)
+        change = image = np.zeros(len(beta))
+        for _ in range(PIVOTS):
+            change, image = self._newton(gram, slope, change, image, free)
+            below = beta + change < 0
+            short = float(np.sum(-(beta + change)[below]))
+            if short == 0.0:
+                break
+            bound = np.where(below, -beta, change)
+            image = image + self._times(gram, bound - change)
+            change = bound
+            if short <= NEGLIGIBLE * float(np.abs(change).sum()):
+                break
+            free &= ~below
+        return change, image
+
+    def _times(self, gram: AugmentedKernel, vector: Floats) -> Floats:
+        self.products += 1
+        return gram.times(vector)
+
+    def _newton(
+        self,
+        gram: AugmentedKernel,
+        slope: Floats,
+        change: Floats,
+        image: Floats,
+        free: NDArray[np.bool_],
+    ) -> tuple[Floats, Floats]:
+        """Improve a step on the free points by preconditioned conjugate gradients."""
+        precondition = self._low_rank.preconditioner(gram, free)
+        residual = np.where(free, -(slope + image), 0.0)
+        target = RESIDUAL * float(np.linalg.norm(np.where(free, slope, 0.0)))
+        towards = precondition(residual)
+        direction, strength = towards, float(residual @ towards)
+        for _ in range(MOST_STEPS):
+            if float(np.linalg.norm(residual)) <= target or not strength > 0:
+                break
+            product = self._times(gram, direction)
+            length = strength / float(direction @ product)
+            change = change + length * direction
+            image = image + length * product
+            residual = residual - np.where(free, length * product, 0.0)
+            towards = precondition(residual)
+            strength, before = float(residual @ towards), strength
+            direction = towards + strength / before * direction
+        return change, image
+
+
+class LowRank:
+    """A low-rank approximation G G' of K~ without 1/C, by the Nystroem method.
+
+    Its landmarks are spread over the first few thousand points; later points only add rows.
+    """
+
+    def __init__(self) -> None:
+        self._marks: Positions = np.zeros(0, dtype=np.int64)
+        self._lower: Floats = np.zeros((0, 0))
+        self._factor: Single = np.zeros((0, 0), dtype=np.float32)
+        self._inverse: Single = np.zeros(0, dtype=np.float32)
+        self._free: NDArray[np.bool_] = np.zeros(0, dtype=bool)
+        self._inner: Floats = np.zeros((0, 0))
+
+    def _update(self, gram: AugmentedKernel) -> None:
+        """Approximate the matrix of all points known now."""
+        old = len(self._factor)
+        if old == gram.count:
+            return
+        if len(self._marks) < RANK:
+            old = self._choose_marks(gram)
+        across = gram.part(old, self._marks)
+        here = self._marks >= old
+        across[self._marks[here] - old, np.flatnonzero(here)] -= gram.ridge[self._marks[here]]
+        rows = linalg.solve_triangular(self._lower, across.T, lower=True, check_finite=False).T
+        self._factor = np.concatenate([self._factor[:old], rows.astype(np.float32)])
+        lengths = np.einsum("ij,ij->i", rows, rows)
+        rest = np.maximum(gram.diagonal[old:] - lengths, gram.ridge[old:])
+        self._inverse = np.concatenate([self._inverse[:old], (1.0 / rest).astype(np.float32)])
+        self._free = np.concatenate([self._free, np.zeros(gram.count - old, dtype=bool)])
+
+    def _choose_marks(self, gram: AugmentedKernel) -> int:
+        """Take new landmarks; returns how many rows of the factor remain valid: none."""
+        rank = max(min(RANK, gram.count // 4), 1)
+        self._marks = np.linspace(0, gram.count - 1, rank).astype(np.int64)
+        corner = gram.rows(self._marks)[:, self._marks]
+        corner[np.diag_indices(rank)] -= gram.ridge[self._marks]
+        corner[np.diag_indices(rank)] += 1e-6 * float(np.trace(corner)) / rank
+        self._lower = linalg.cholesky(corner, lower=True, check_finite=False)
+        self._factor = np.zeros((0, rank), dtype=np.float32)
+        self._free = np.zeros(0, dtype=bool)
+        self._inner = np.eye(rank)
+        return 0
+
+    def _let(self, free: NDArray[np.bool_]) -> None:
+        """Follow changes of the free points, at the cost of those that changed."""
+        for sign, rows in ((1.0, free & ~self._free), (-1.0, self._free & ~free)):
+            if rows.any():
+                part = self._factor[rows]
+                self._inner += sign * ((part * self._inverse[rows, None]).T @ part)
+        self._free = free.copy()
+
+    def preconditioner(
+        self, gram: AugmentedKernel, free: NDArray[np.bool_]
+    ) -> Callable[[Floats], Floats]:
+        """The inverse of G G' + (1/C and what G leaves out), on the free points."""
+        self._update(gram)
+        self._let(free)
+        factor, inverse = self._factor, np.where(free, self._inverse, np.float32(0))
+        solved = linalg.cho_factor(self._inner, lower=True, check_finite=False)
+
+        def apply(vector: Floats) -> Floats:
+            scaled = vector.astype(np.float32) * inverse
+            middle = linalg.cho_solve(solved, factor.T @ scaled, check_finite=False)
+            return (scaled - inverse * (factor @ middle.astype(np.float32))).astype(np.float64)
+
+        return apply
+
+
+def _started(active: KernelActiveSet) -> tuple[Floats, Floats]:
+    """The current weights and their products, or those of the first point alone."""
+    if np.any(active.weights):
+        return active.weights.copy(), active.image_products.copy()
+    beta = np.zeros(len(active))
+    beta[0] = 1.0
+    return beta, active.gram.rows(np.arange(1))[0]
+
+
+def _rescaled(beta: Floats, products: Floats) -> tuple[Floats, Floats]:
+    """The multiple of the weights that is best: where the mean margin is one."""
+    factor = float(beta.sum()) / float(beta @ products)
+    return factor * beta, factor * products

@@ -1,0 +1,38 @@
+"""Run compiled loops on several threads: they release the interpreter's lock."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from functools import cache
+from itertools import pairwise
+
+import numpy as np
+
+
+def thread_count() -> int:
+    """As many threads as OMP_NUM_THREADS says, which MPI launchers set, else one per core."""
+    given = os.environ.get("OMP_NUM_THREADS", "")
+    return int(given) if given.isdigit() and int(given) > 0 else len(os.sched_getaffinity(0))
+
+
+@cache
+def _pool(threads: int) -> ThreadPoolExecutor:
+    return ThreadPoolExecutor(threads, thread_name_prefix="atomcast")
+
+
+def run_all(calls: Sequence[Callable[[], None]]) -> None:
+    """Run calls that are independent of each other, side by side if there is more than one core."""
+    threads = thread_count()
+    if threads == 1 or len(calls) == 1:
+        for call in calls:
+            call()
+    else:
+        list(_pool(threads).map(lambda call: call(), calls))
+
+
+def ranges(n: int, parts: int) -> list[slice]:
+    """The numbers up to n in ranges of about equal size."""
+    cuts = np.linspace(0, n, min(parts, max(n, 1)) + 1).astype(int)
+    return [slice(a, b) for a, b in pairwise(cuts.tolist()) if b > a]

@@ -1,0 +1,264 @@
+"""Which atoms a node may propose: all of them, some drawn at random, or m well spread centers.
+
+`Exact` and `RandomViolators` choose among all atoms. `RandomSubset` and `MCenters` (Algorithms 4
+and 5 of the paper) score a part of the atoms only, which makes a round cheaper; the gap over that
+part certifies nothing, so that such a run ends with one complete round, which gives the true gap.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from numbers import Integral, Real
+from typing import Any, ClassVar, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast._checks import check_choice, check_count, check_positive
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+#: How many atoms a node may propose: a number, a share of what it holds, one number per node,
+#: a function of the round, or "equal-work".
+Amount = int | float | str | Sequence[int] | Callable[[int], int]
+
+
+class Chooser(Protocol):
+    """The choice of one process: which of its atoms may be proposed in a round."""
+
+    #: By node, the largest distance from an atom to the nearest one chosen, where that is known.
+    radius: dict[int, float]
+
+    def rows(self, round: int) -> Rows:
+        """The chosen atoms, sorted; a later round never has fewer."""
+        ...
+
+
+class Selection(Protocol):
+    """A rule for what may be proposed."""
+
+    #: Whether atoms are left out, so that the gap over the others is no certificate.
+    restricted: ClassVar[bool]
+    #: Whether violators are drawn at random instead of by merit.
+    random: ClassVar[bool]
+    #: Whether every node has an equal share of the places, so that none need be ranked.
+    per_node: ClassVar[bool]
+
+    def chooser(self, atoms: Any, owner: Rows, sizes: Rows) -> Chooser:
+        """The choice among these atoms, given how many atoms every node holds."""
+        ...
+
+
+@dataclass(frozen=True)
+class Exact:
+    """All atoms, the best ones first."""
+
+    name: ClassVar[str] = "exact"
+    restricted: ClassVar[bool] = False
+    random: ClassVar[bool] = False
+    per_node: ClassVar[bool] = False
+
+    def chooser(self, atoms: Any, owner: Rows, sizes: Rows) -> Chooser:
+        """There is nothing to choose."""
+        raise NotImplementedError("an exact selection chooses all atoms")
+
+
+@dataclass(frozen=True)
+class PerNode(Exact):
+    """All atoms, with an equal share of a round's places for every node: no global ranking."""
+
+    name: ClassVar[str] = "per-node"
+    per_node: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class RandomViolators(Exact):
+    """Any atoms that violate optimality, drawn at random, instead of the worst ones."""
+
+    name: ClassVar[str] = "random-violators"
+    random: ClassVar[bool] = True
+
+
+@dataclass(frozen=True)
+class RandomSubset:
+    """A fixed random part of each node's atoms.
+
+    Parameters
+    ----------
+    m : int, float, sequence of int, callable or "equal-work", default="equal-work"
+        How many atoms of each node: a number, a share of what it holds, a number for each node, a
+        function of the round (never falling), or as many as give all nodes equal work.
+    speeds : sequence of float, optional
+        How fast each node is; m="equal-work" is then in proportion.
+    seed : int, default=0
+    """
+
+    m: Amount = "equal-work"
+    speeds: Sequence[float] | None = None
+    seed: int = 0
+
+    name: ClassVar[str] = "random-subset"
+    restricted: ClassVar[bool] = True
+    random: ClassVar[bool] = False
+    per_node: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_amount(self.m, self.speeds)
+
+    def chooser(self, atoms: Any, owner: Rows, sizes: Rows) -> Chooser:
+        """A random order of each node's atoms, of which the first m are taken."""
+        return _SubsetChooser(self, np.asarray(atoms.n), owner, sizes)
+
+
+@dataclass(frozen=True)
+class MCenters:
+    """Greedy m-centers of each node's atoms (Algorithm 4), in l1 distance or in kernel space.
+
+    Parameters
+    ----------
+    m, speeds : as for `RandomSubset`
+    """
+
+    m: Amount = "equal-work"
+    speeds: Sequence[float] | None = None
+
+    name: ClassVar[str] = "m-centers"
+    restricted: ClassVar[bool] = True
+    random: ClassVar[bool] = False
+    per_node: ClassVar[bool] = False
+
+    def __post_init__(self) -> None:
+        check_amount(self.m, self.speeds)
+
+    def chooser(self, atoms: Any, owner: Rows, sizes: Rows) -> Chooser:
+        """Greedy selection on every node that this process holds."""
+        if not hasattr(atoms, "distances"):
+            raise ValueError(
+                f'selection="m-centers" needs distances between atoms, which {type(atoms).__name__}'
+                ' does not have; use selection="random-subset" or "exact"'
+            )
+        return _CenterChooser(self, atoms, owner, sizes)
+
+
+SELECTIONS: dict[str, Callable[[], Any]] = {
+    rule.name: rule for rule in (Exact, PerNode, RandomViolators, RandomSubset, MCenters)
+}
+
+
+EXACT = Exact()
+
+
+def as_selection(selection: Any) -> Any:
+    """A selection from its name, or as it is."""
+    if isinstance(selection, tuple(SELECTIONS.values())):  # type: ignore[arg-type]
+        return selection
+    rule: Any = SELECTIONS[check_choice("selection", selection, tuple(SELECTIONS))]()
+    return rule
+
+
+def check_amount(m: Any, speeds: Any) -> None:
+    """Refuse an amount that `amounts` would not understand."""
+    if isinstance(m, str):
+        check_choice("m", m, ("equal-work",))
+    elif isinstance(m, Integral):
+        check_count("m", m, "atoms that a node may propose")
+    elif isinstance(m, Real):
+        check_positive("m", m, "the share of its atoms that a node may propose")
+        if float(m) > 1:
+            raise ValueError(f"m={m!r} is not accepted: a share is at most 1.0; or pass an int")
+    elif not callable(m):
+        for count in m:
+            check_count("m", count, "atoms that a node may propose", minimum=0)
+    for speed in speeds or ():
+        check_positive("speeds", speed, "how fast a node is")
+
+
+def amounts(m: Amount, speeds: Sequence[float] | None, sizes: Rows, round: int) -> Rows:
+    """How many atoms each node may propose in a round, shape (N,)."""
+    nodes = len(sizes)
+    if callable(m):
+        wanted: Any = np.full(nodes, check_count("m", m(round), "atoms that a node may propose"))
+    elif isinstance(m, str):
+        speed = np.ones(nodes) if speeds is None else np.asarray(speeds, dtype=np.float64)
+        if len(speed) != nodes:
+            raise ValueError(f"speeds has {len(speed)} entries, but there are {nodes} nodes")
+        busy = sizes > 0
+        time = float(np.min(sizes[busy] / speed[busy])) if busy.any() else 0.0
+        wanted = np.maximum(np.floor(time * speed + 1e-9), 1)
+    elif isinstance(m, Integral):
+        wanted = np.full(nodes, int(m))
+    elif isinstance(m, Real):
+        wanted = np.ceil(float(m) * sizes)
+    else:
+        wanted = np.asarray(m)
+        if len(wanted) != nodes:
+            raise ValueError(f"m has {len(wanted)} entries, but there are {nodes} nodes")
+    return np.minimum(wanted, sizes).astype(np.int64)
+
+
+class _SubsetChooser:
+    def __init__(self, rule: RandomSubset, n: Any, owner: Rows, sizes: Rows) -> None:
+        self.radius: dict[int, float] = {}
+        self._rule, self._sizes = rule, sizes
+        self._orders = {
+            int(node): np.random.default_rng((rule.seed, int(node))).permutation(
+                np.flatnonzero(owner == node)
+            )
+            for node in np.unique(owner)
+        }
+
+    def rows(self, round: int) -> Rows:
+        counts = amounts(self._rule.m, self._rule.speeds, self._sizes, round)
+        parts = [order[: counts[node]] for node, order in self._orders.items()]
+        return np.sort(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)
+
+
+class _CenterChooser:
+    def __init__(self, rule: MCenters, atoms: Any, owner: Rows, sizes: Rows) -> None:
+        self.radius: dict[int, float] = {}
+        self._rule, self._sizes = rule, sizes
+        self._nodes = {
+            int(node): GreedyCenters(atoms, np.flatnonzero(owner == node))
+            for node in np.unique(owner)
+        }
+
+    def rows(self, round: int) -> Rows:
+        counts = amounts(self._rule.m, self._rule.speeds, self._sizes, round)
+        for node, centers in self._nodes.items():
+            centers.grow(int(counts[node]))
+            self.radius[node] = centers.radius
+        chosen = [np.array(c.centers, dtype=np.int64) for c in self._nodes.values()]
+        return np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, dtype=np.int64)
+
+
+class GreedyCenters:
+    """Algorithm 4: centers among some atoms, each the one farthest from those before it.
+
+    Parameters
+    ----------
+    atoms : Atoms with a method `distances`
+    rows : array of shape (n_i,)
+        The atoms of one node.
+    """
+
+    def __init__(self, atoms: Any, rows: Rows) -> None:
+        self.atoms = atoms
+        self.members = rows
+        self.centers: list[int] = []
+        self._distance: Floats = np.full(len(rows), np.inf)
+
+    @property
+    def radius(self) -> float:
+        """The largest distance from an atom to its nearest center."""
+        return float(np.max(self._distance, initial=0.0))
+
+    def grow(self, count: int) -> None:
+        """Add centers until there are `count`; the first is the first atom."""
+        while len(self.centers) < min(count, len(self.members)):
+            farthest = int(np.argmax(self._distance))
+            self.centers.append(int(self.members[farthest]))
+            away = self.atoms.distances(self.centers[-1], self.members)
+            self._distance = np.minimum(self._distance, away)
+            self._distance[farthest] = 0.0

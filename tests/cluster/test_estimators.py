@@ -1,0 +1,99 @@
+"""Every estimator gives the same model on real clusters as on simulated nodes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from sklearn.datasets import load_breast_cancer, load_iris
+from sklearn.preprocessing import scale
+
+from atomcast import (
+    GroupLasso,
+    GroupLogisticRegression,
+    KernelSVC,
+    L1AdaBoost,
+    LocalCluster,
+    MPICluster,
+    RandomSubset,
+    RayCluster,
+    Solver,
+    SparseLogisticRegression,
+)
+from cluster.conftest import MPI_ENVIRONMENT
+
+pytestmark = [pytest.mark.xdist_group("processes"), pytest.mark.timeout(180)]
+
+GROUPS = [[0, 1, 2], [3], [4, 5, 6, 7], [8, 9]]
+
+
+def two_classes():
+    X, y = load_breast_cancer(return_X_y=True)
+    return scale(X[:120, :10]), y[:120]
+
+
+def three_classes():
+    X, y = load_iris(return_X_y=True)
+    return scale(X)[::3], y[::3]
+
+
+MODELS = {
+    "logistic": (lambda **how: SparseLogisticRegression(5.0, **how), two_classes),
+    "multinomial": (lambda **how: SparseLogisticRegression(5.0, **how), three_classes),
+    "group lasso": (lambda **how: GroupLasso(1.0, groups=GROUPS, **how), two_classes),
+    "group logistic": (
+        lambda **how: GroupLogisticRegression(3.0, groups=GROUPS, **how),
+        two_classes,
+    ),
+    "boosting": (lambda **how: L1AdaBoost(**how), two_classes),
+    "svm": (lambda **how: KernelSVC(**how), two_classes),
+    "svm of three classes": (lambda **how: KernelSVC(**how), three_classes),
+    "one against the rest": (
+        lambda **how: KernelSVC(multi_class="one-vs-rest", **how),
+        three_classes,
+    ),
+}
+
+
+@pytest.fixture(
+    scope="module",
+    params=[pytest.param("mpi", marks=pytest.mark.mpi), pytest.param("ray", marks=pytest.mark.ray)],
+)
+def cluster(request):
+    """Two nodes that are processes."""
+    if request.param == "ray":
+        request.getfixturevalue("ray")
+        cluster = RayCluster(2)
+        yield cluster
+        cluster.close()
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        for name, value in MPI_ENVIRONMENT.items():
+            patch.setenv(name, value)
+        yield MPICluster.launch(2)
+
+
+@pytest.mark.parametrize("name", MODELS)
+def test_the_same_model_as_on_simulated_nodes(name, cluster):
+    make, data = MODELS[name]
+    X, y = data()
+    solver = Solver(tol=1e-3)
+    model = make(cluster=cluster, solver=solver).fit(X, y)
+    expected = make(cluster=LocalCluster(2), solver=solver).fit(X, y)
+    decide = "predict" if name == "group lasso" else "decision_function"
+    np.testing.assert_allclose(getattr(model, decide)(X), getattr(expected, decide)(X), atol=1e-8)
+    assert model.result_.ledger.values == expected.result_.ledger.values
+    assert model.result_.ledger.disclosures == expected.result_.ledger.disclosures
+
+
+def test_selections_that_leave_atoms_out_are_refused(cluster):
+    solver = Solver(selection=RandomSubset(0.5))
+    with pytest.raises(ValueError, match=r"leaves atoms out.*use LocalCluster"):
+        KernelSVC(cluster=cluster, solver=solver).fit(*two_classes())
+
+
+def test_violators_drawn_at_random_are_the_same_ones(cluster):
+    X, y = two_classes()
+    solver = Solver(selection="random-violators", tol=1e-3)
+    model = KernelSVC(cluster=cluster, solver=solver).fit(X, y)
+    expected = KernelSVC(cluster=LocalCluster(2), solver=solver).fit(X, y)
+    assert model.result_.ledger.disclosures == expected.result_.ledger.disclosures
