@@ -23,6 +23,11 @@ ROUNDING = 1e-8
 def snapshot_of(replica: Replica, best: Best, session: Session) -> Snapshot:
     """What another process needs to go on from this round."""
     active = replica.active
+    if active.image is None:
+        raise ValueError(
+            "checkpoints are for atoms that are vectors, which points in a kernel space are not: "
+            "leave Checkpoint and resume out"
+        )
     return Snapshot(
         problem=object_fingerprint(replica.problem),
         data=_resumable(session).fingerprint(),

@@ -162,11 +162,11 @@ class Solver:
                 wanted = replica.wanted(agreement)
                 atoms = session.cast(replica, wanted)
                 replica.advance(wanted, atoms)
-            if replica.selection.restricted:
-                best, status = self._certified(replica, session, status)
             for watch in watchers:
                 if hasattr(watch, "finish"):
                     watch.finish(state)
+            if replica.selection.restricted:
+                best, status = self._certified(replica, session, status)
         finally:
             if progress is not None:
                 progress.close()

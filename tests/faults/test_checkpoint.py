@@ -10,7 +10,16 @@ from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
 import atomcast.checkpoint
-from atomcast import Checkpoint, Lasso, LocalCluster, Shards, Solver, load_model, save_model
+from atomcast import (
+    Checkpoint,
+    KernelSVC,
+    Lasso,
+    LocalCluster,
+    Shards,
+    Solver,
+    load_model,
+    save_model,
+)
 from atomcast.checkpoint import read_checkpoint, write_checkpoint
 from atomcast.domains import L1Ball, Simplex
 from atomcast.fingerprint import object_fingerprint, shard_fingerprint
@@ -200,6 +209,12 @@ def test_clusters_that_cannot_resume_say_so_at_once(data, path):
         with pytest.raises(ValueError, match="ElsewhereSession can neither write nor resume"):
             solve(*data, L1Ball(2.0), nodes=3, cluster=Elsewhere(), **how)
     assert path.read_bytes() == before
+
+
+def test_kernels_say_at_once_that_they_cannot_be_resumed(data, tmp_path):
+    solver = Solver(callbacks=[Checkpoint(tmp_path / "c.safetensors")])
+    with pytest.raises(ValueError, match="checkpoints are for atoms that are vectors"):
+        KernelSVC(cluster=2, solver=solver).fit(data[0], data[1] > 0)
 
 
 # -- fingerprints ---------------------------------------------------------------------------------
