@@ -54,7 +54,6 @@ class Replica:
         self.tol = tol
         self.selection = selection
         self.round = 0
-        #: Rounds before this run, along a path: the ledger counts through.
         self.first_round = 0
         #: By node of this process, how far its atoms are from those that may be proposed.
         self.radius: dict[int, float] = {}
@@ -67,7 +66,12 @@ class Replica:
         adopt = self.problem.adopt
         self.active = previous.active if adopt is None else adopt(previous.active)
         self.active.set_weights(weights)
-        self.first_round = previous.first_round + previous.round + 1
+        self.first_round = previous.ledger_round + 1
+
+    @property
+    def ledger_round(self) -> int:
+        """The number of this round in the ledger, which counts through along a path."""
+        return self.first_round + self.round
 
     @property
     def feasible(self) -> bool:

@@ -124,7 +124,7 @@ class Solver:
         """The state to start from: nothing known, or all that the previous run knew."""
         step = STEPS[self.step](self.atoms_per_round)
         replica = Replica(problem, step, self.tol, as_selection(self.selection))
-        if previous is not None and len(previous.active):
+        if previous is not None:
             shrink = min(1.0, problem.domain.scale / previous.domain.scale)
             replica.continue_from(previous, shrink * previous.active.weights)
         return replica

@@ -171,7 +171,7 @@ def test_missing_files_are_listed_with_their_places(monkeypatch, tmp_path, load)
     ("name", "content"),
     [
         ("toy.data.gz", gzip.compress(CONTENT, mtime=0)),
-        ("toy.data.gz", gzip.compress(CONTENT, compresslevel=1, mtime=5, mtime=0)),
+        ("toy.data.gz", gzip.compress(CONTENT, compresslevel=1, mtime=5)),
         ("toy.data", CONTENT),
         ("toy.data", CONTENT.rstrip()),
     ],

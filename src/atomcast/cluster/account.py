@@ -44,7 +44,7 @@ class Account:
 
     def agree(self, replica: Replica, proposals: Proposals, count: int) -> Agreement:
         """What follows from all proposals: they go up, and the agreement comes down."""
-        self.ledger.round = replica.first_round + replica.round
+        self.ledger.round = replica.ledger_round
         agreement = agree(proposals, count)
         if self.nodes > 1:
             partial = proposals.partial is not None

@@ -172,14 +172,14 @@ class LocalSession:
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Let every node score its own atoms and propose; the network finds the winners."""
-        self.ledger.round = replica.first_round + replica.round
+        self.ledger.round = replica.ledger_round
         parts = [fleet.propose(replica, request) for fleet in self._fleets]
         proposals = parts[0] if len(parts) == 1 else Proposals.merged(parts)
         return self._network.agree(proposals, request.count, self.ledger)
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Broadcast the winners that are not known yet, as bytes on the simulated wire."""
-        self.ledger.round = replica.round
+        self.ledger.round = replica.ledger_round
         sent, received = [], []
         for owner, id in zip(agreement.owner.tolist(), agreement.id.tolist(), strict=True):
             known = id in replica.active
