@@ -10,11 +10,13 @@ protocol lets the coordinator pass every proposal on to everybody: 3N^2 values i
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import ArrayLike
 
 from atomcast.network.flooding import Flooding
-from atomcast.network.ledger import COORDINATOR
+from atomcast.network.ledger import COORDINATOR, Ledger
 from atomcast.network.links import Links
 from atomcast.network.rooted import RootedTree
+from atomcast.network.wave import Part
 
 
 def star_links(nodes: int, latency: float = 0.0, bandwidth: float = np.inf) -> Links:
@@ -32,6 +34,23 @@ class Star(RootedTree):
     def __init__(self, nodes: int, latency: float = 0.0, bandwidth: float = np.inf) -> None:
         parent = np.append(np.full(nodes, nodes), -1) if nodes > 1 else np.array([-1])
         super().__init__(nodes, parent, star_links(nodes, latency, bandwidth))
+
+    def broadcast(
+        self, source: ArrayLike, values: ArrayLike, size: ArrayLike, ledger: Ledger
+    ) -> None:
+        """From the owners to the coordinator, and from there to all who do not have an atom yet.
+
+        That is what flooding comes to on a star, in two waves instead of a search for them.
+        """
+        if self.nodes == 1:
+            return
+        own = np.zeros((2, self.nodes), dtype=np.int64)
+        for row, amounts in zip(own, (values, size), strict=True):
+            np.add.at(row, np.atleast_1d(source), amounts)
+        missing = own.sum(axis=1, keepdims=True) - own
+        for carried, links in ((own, self._up[0]), (missing, self._down[0])):
+            used = np.flatnonzero(carried[1])
+            self.links.carry(links[used], {"atom": Part(*carried[:, used])}, ledger)
 
 
 class PlainStar(Flooding):
