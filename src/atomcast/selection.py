@@ -62,7 +62,7 @@ class Exact:
 
     def chooser(self, atoms: Any, owner: Rows, sizes: Rows) -> Chooser:
         """There is nothing to choose."""
-        raise NotImplementedError("an exact selection chooses all atoms")
+        raise RuntimeError("an exact selection leaves nothing to choose: all atoms count")
 
 
 @dataclass(frozen=True)
