@@ -32,8 +32,11 @@ class FaceDescent:
         #: Where the power method for the largest eigenvalue has come to; it goes on from there.
         self.direction: Floats = np.zeros(0) if direction is None else direction
 
-    def minimise(self, active: ActiveSet, tolerance: float) -> None:
-        """Put weights into the active set whose gap within the known atoms is the tolerance."""
+    def minimise(self, active: ActiveSet, tolerance: float) -> bool:
+        """Put weights into the active set whose gap within the known atoms is the tolerance.
+
+        Returns False if that was not to be had: the best weights found are there all the same.
+        """
         smoothness = self._smoothness(active)
         best, best_weights = np.inf, active.weights.copy()
         for _ in range(ALTERNATIONS):
@@ -43,8 +46,9 @@ class FaceDescent:
             if value < best:
                 best, best_weights = value, active.weights.copy()
             if self._gap(active) <= tolerance:
-                return
+                return True
         active.set_weights(best_weights)
+        return False
 
     def _gap(self, active: ActiveSet) -> float:
         """The duality gap among the known atoms."""

@@ -97,3 +97,17 @@ def test_a_run_goes_on_to_the_same_answer_when_it_takes_over(monkeypatch):
     assert other.result_.status == "optimal"
     assert other.result_.objective == pytest.approx(exact.result_.objective, rel=1e-8)
     np.testing.assert_allclose(other.coef_, exact.coef_, atol=1e-5)
+
+
+def test_where_it_gives_up_the_exact_solver_takes_over(monkeypatch):
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(40, 60)) * 10.0 ** rng.uniform(-4, 4, size=60)
+    y = rng.normal(size=40)
+    exact, active = known_atoms(X, y), known_atoms(X, y)
+    domain = L1Ball(1.0)
+    Corral(domain, Gram()).minimise(exact, 1e-10)
+    assert not FaceDescent(domain).minimise(active, 1e-9 * exact.value())
+    monkeypatch.setattr(inner, "MANY_WEIGHTS", 10)
+    active = known_atoms(X, y)
+    inner.Quadratic(domain).minimise(active, 1e-9 * exact.value())
+    assert active.value() == pytest.approx(exact.value(), rel=1e-9)

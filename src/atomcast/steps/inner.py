@@ -35,8 +35,9 @@ class Quadratic:
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known atoms."""
-        solver = self.corral if len(active) <= MANY_WEIGHTS else self.descent
-        solver.minimise(active, tolerance)
+        # Where atoms are so badly scaled that the first-order method gives up, slow is better.
+        if len(active) <= MANY_WEIGHTS or not self.descent.minimise(active, tolerance):
+            self.corral.minimise(active, tolerance)
 
 
 class KernelQuadratic:
