@@ -11,11 +11,14 @@ __version__ = version("atomcast")
 # Names are imported when they are used: `import atomcast` stays light.
 _HOMES = {
     "Checkpoint": "atomcast.checkpoint",
+    "Faults": "atomcast.network.faults",
     "GroupLasso": "atomcast.estimators.group_lasso",
     "GroupLogisticRegression": "atomcast.estimators.group_lasso",
     "KernelSVC": "atomcast.estimators.kernel_svc",
     "L1AdaBoost": "atomcast.estimators.boosting",
     "MCenters": "atomcast.selection",
+    "Outage": "atomcast.network.faults",
+    "Partition": "atomcast.network.faults",
     "RandomSubset": "atomcast.selection",
     "Lasso": "atomcast.estimators.lasso",
     "LassoCV": "atomcast.estimators.lasso_cv",
@@ -34,6 +37,7 @@ _HOMES = {
 
 __all__ = [
     "Checkpoint",
+    "Faults",
     "GroupLasso",
     "GroupLogisticRegression",
     "KernelSVC",
@@ -43,6 +47,8 @@ __all__ = [
     "LocalCluster",
     "MCenters",
     "MPICluster",
+    "Outage",
+    "Partition",
     "RandomSubset",
     "RayCluster",
     "Shards",
@@ -72,6 +78,7 @@ if TYPE_CHECKING:
     from atomcast.estimators.logistic import SparseLogisticRegression
     from atomcast.estimators.logistic_cv import SparseLogisticRegressionCV
     from atomcast.model_file import load_model, save_model
+    from atomcast.network.faults import Faults, Outage, Partition
     from atomcast.selection import MCenters, RandomSubset
     from atomcast.solver import Solver
 
