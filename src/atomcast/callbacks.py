@@ -50,6 +50,7 @@ class State:
             self.replica.active.atoms,
             ledger.values,
             ledger.bytes,
+            ledger.seconds,
         )
 
 

@@ -25,6 +25,8 @@ class Row(NamedTuple):
     atoms: int
     values: int
     bytes: int
+    #: Simulated time so far, where a network has latencies or nodes take time to compute.
+    simulated_seconds: float = 0.0
 
 
 class Trace:

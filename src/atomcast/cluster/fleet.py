@@ -64,12 +64,37 @@ class Fleet:
         self._sizes = np.bincount(owner, minlength=nodes) if sizes is None else sizes
         self._chooser: tuple[Selection, Chooser] | None = None
         self._part: tuple[NDArray[np.int64], Fleet] | None = None
+        self._merit: Floats = np.zeros(0)
+        #: How many atoms each node has scored for its last proposals.
+        self.scored: NDArray[np.int64] = np.zeros(nodes, dtype=np.int64)
 
     def propose(self, replica: Replica, request: Request) -> Proposals:
         """The proposals of every node of the fleet, each from its own atoms alone."""
+        part = self
         if replica.selection.restricted and not (request.complete or request.random):
-            return self._selected(replica)._propose(replica, request)
-        return self._propose(replica, request)
+            part = self._selected(replica)
+        return self._propose_from(part, replica, request)
+
+    def propose_some(
+        self, rows: NDArray[np.int64], replica: Replica, request: Request
+    ) -> Proposals:
+        """The proposals from these atoms alone, which must be divisible."""
+        self._catch_up(replica)
+        return self._propose_from(self._with(rows), replica, request)
+
+    def shortlist(self, size: int) -> NDArray[np.int64] | None:
+        """The atoms with the best merits when all were scored last; None if they are one thing."""
+        if not isinstance(self.atoms, DivisibleAtoms) or len(self._merit) != len(self.ids):
+            return None
+        if len(self.ids) <= size:
+            return np.arange(len(self.ids))
+        return np.sort(np.argpartition(-self._merit, size)[:size])
+
+    def _propose_from(self, part: Fleet, replica: Replica, request: Request) -> Proposals:
+        # A random draw needs no scores.
+        owner = part.owner[:0] if request.random else part.owner
+        self.scored = np.bincount(owner, minlength=self.nodes)
+        return part._propose(replica, request)
 
     def _selected(self, replica: Replica) -> Fleet:
         """The same nodes with the atoms that they may propose, and those already broadcast."""
@@ -84,11 +109,15 @@ class Fleet:
         chooser = self._chooser[1]
         chosen = chooser.rows(replica.round)
         self._catch_up(replica)
-        rows = np.union1d(chosen, np.array(self._local, dtype=np.int64))
+        replica.radius.update(chooser.radius)
+        return self._with(np.union1d(chosen, np.array(self._local, dtype=np.int64)))
+
+    def _with(self, rows: NDArray[np.int64]) -> Fleet:
+        """The same nodes with some of their atoms."""
+        assert isinstance(self.atoms, DivisibleAtoms)
         if self._part is None or not np.array_equal(self._part[0], rows):
             atoms, owner = self.atoms.take(rows), self.owner[rows]
             self._part = rows, Fleet(atoms, self.ids[rows], owner, self.nodes)
-        replica.radius.update(chooser.radius)
         return self._part[1]
 
     def _propose(self, replica: Replica, request: Request) -> Proposals:
@@ -97,7 +126,7 @@ class Fleet:
         one = request.count == 1 and request.known_too and request.threshold == -np.inf
         if one and not request.random and len(self._holders) == 1 and len(scores) > 4 * CHUNK:
             return self._propose_one_of_many(replica, request, scores)
-        merit = replica.domain.merit(scores)
+        merit = self._merit = replica.domain.merit(scores)
         best = self._best(merit)
         ids = self._ids_put_forward(replica)
         random = request.random or (replica.selection.random and request.count > 1)

@@ -12,12 +12,14 @@ from numpy.typing import NDArray
 from atomcast._checks import check_choice, check_count, check_positive
 from atomcast.atoms.atom import Atom
 from atomcast.cluster.fleet import Fleet
+from atomcast.cluster.pace import Pace, check_slow_only, check_star
 from atomcast.cluster.rounding import rounded
 from atomcast.cluster.validation import checked_shard as _checked
 from atomcast.data.shards import Shards
 from atomcast.fingerprint import shard_fingerprint
 from atomcast.network import wire
 from atomcast.network.build import check_broadcast, is_graph, make_topology, size_of
+from atomcast.network.faults import Faults
 from atomcast.network.graphs import check_seconds
 from atomcast.network.ledger import Ledger
 from atomcast.network.topology import Topology
@@ -58,6 +60,16 @@ class LocalCluster:
         is the same; by default, nodes that hold parts of one matrix score it in one pass.
     resend : bool, default=False
         Broadcast an atom each time it wins, as Algorithm 3 has it, instead of only the first time.
+    compute : float, optional
+        Seconds that a node needs to score one atom, for `ledger.seconds`; default: no time at all.
+    faults : Faults, optional
+        What goes wrong: nodes that take longer to compute, `Faults(slow={3: 10.0})`.
+    asynchronous : bool, default=False
+        Let every node of a star work at its own pace, in simulated time: nobody waits for the
+        slowest but for the certificate at the end. For the corrective step.
+    staleness : int, default=10
+        An answer about an iterate more than so many steps old is not used in an asynchronous run:
+        the node first looks again at the atoms that were its best.
 
     Examples
     --------
@@ -79,6 +91,10 @@ class LocalCluster:
         cast: wire.Cast | None = None,
         isolated: bool = False,
         resend: bool = False,
+        compute: float | None = None,
+        faults: Faults | None = None,
+        asynchronous: bool = False,
+        staleness: int = 10,
     ) -> None:
         check_broadcast(topology, broadcast)
         if nodes is None:
@@ -95,6 +111,14 @@ class LocalCluster:
         self.cast = cast
         self.isolated = isolated
         self.resend = resend
+        if compute is not None:
+            check_positive("compute", compute, "seconds to score one atom, None: no time")
+        self.compute = compute
+        self.faults = check_slow_only(faults, self.nodes)
+        self.asynchronous = asynchronous
+        if asynchronous:
+            check_star(topology, broadcast)
+        self.staleness = check_count("staleness", staleness, "steps that may be missed", minimum=0)
         if is_graph(topology):
             self.network()  # a graph that cannot work is better refused here than in fit
 
@@ -105,13 +129,18 @@ class LocalCluster:
 
     def open(self, problem: Problem, shards: Shards) -> LocalSession:
         """Load and check the shards."""
+        if self.asynchronous and self.nodes > 1:
+            from atomcast.cluster.asynchronous import AsynchronousSession
+
+            return AsynchronousSession(self, problem, shards)
         return LocalSession(self, problem, shards)
 
     def __repr__(self) -> str:
         topology = f"<{self.topology}>" if is_graph(self.topology) else repr(self.topology)
         shown = {"nodes": self.nodes, "topology": topology}
         defaults = {"broadcast": None, "latency": 0.0, "bandwidth": None, "cast": None}
-        for name, default in (defaults | {"isolated": False, "resend": False}).items():
+        defaults |= {"isolated": False, "resend": False, "compute": None, "faults": None}
+        for name, default in (defaults | {"asynchronous": False, "staleness": 10}).items():
             if getattr(self, name) != default:
                 shown[name] = repr(getattr(self, name))
         return f"LocalCluster({', '.join(f'{name}={value}' for name, value in shown.items())})"
@@ -133,11 +162,13 @@ class LocalSession:
         self._fingerprint: str | None = None
         self._network = cluster.network()
         self._cast = cluster.cast
+        slow = {} if cluster.faults is None else cluster.faults.slow
+        self._pace = Pace(self.nodes, cluster.compute or 0.0, slow)
         self._resend = cluster.resend
         self._shards, self._axis = shards, problem.axis
         shards.validate(problem.axis)
         self.n = shards.count(problem.axis)
-        together = shards.kind == "split" and not cluster.isolated
+        together = shards.kind == "split" and not (cluster.isolated or cluster.asynchronous)
         self._fleets = (
             self._one_fleet(problem, shards) if together else self._fleet_each(problem, shards)
         )
@@ -175,7 +206,15 @@ class LocalSession:
         self.ledger.round = replica.ledger_round
         parts = [fleet.propose(replica, request) for fleet in self._fleets]
         proposals = parts[0] if len(parts) == 1 else Proposals.merged(parts)
+        if self._pace.compute:
+            self._compute()
         return self._network.agree(proposals, request.count, self.ledger)
+
+    def _compute(self) -> None:
+        """Let the time pass that the nodes have taken to score their atoms."""
+        scored = np.sum([fleet.scored for fleet in self._fleets], axis=0)
+        seconds = self._pace.seconds(scored)
+        self.ledger.reach(self._network.links.work(np.arange(self.nodes), seconds))
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Broadcast the winners that are not known yet, as bytes on the simulated wire."""

@@ -102,7 +102,7 @@ class Ledger:
 
     @property
     def seconds(self) -> float:
-        """Simulated time on the network; 0.0 unless latencies or bandwidths are given."""
+        """Simulated time: 0.0 unless latencies, bandwidths or computing times are given."""
         return self._seconds
 
     # -- breakdowns -------------------------------------------------------------------------
@@ -130,7 +130,7 @@ class Ledger:
         return [duration.hops for duration in self._durations]
 
     def seconds_by_round(self) -> list[float]:
-        """The simulated time that each round took on the network."""
+        """The simulated time that each round took."""
         return [duration.seconds for duration in self._durations]
 
     def by_node(self, kind: Kind | None = None, round: int | None = None) -> dict[int, Count]:
@@ -258,9 +258,13 @@ class Ledger:
         self._waves.append(wave)
         for kind in parts:
             self._kinds[kind] += wave.count(kind)
+        self.reach(now)
+        self._durations[self.round].hops += 1
+
+    def reach(self, now: float) -> None:
+        """Enter that simulated time has come to `now` in this round."""
         while len(self._durations) <= self.round:
             self._durations.append(Duration())
-        self._durations[self.round].hops += 1
         self._durations[self.round].seconds += max(now - self._seconds, 0.0)
         self._seconds = max(now, self._seconds)
 

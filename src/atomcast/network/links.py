@@ -116,10 +116,24 @@ class Links:
         now = self._pass_time(links, parts) if self._timed else 0.0
         ledger.deliver(self.ends, links, parts, now)
 
-    def _pass_time(self, links: Counts, parts: Mapping[Kind, Part]) -> float:
+    def work(self, vertices: Counts, seconds: Floats) -> float:
+        """Let vertices compute for so many seconds each; says when the last of them is done."""
+        self._timed = True
+        self.clock[vertices] += seconds
+        return float(self.clock[vertices].max(initial=0.0))
+
+    def arrival(self, links: Counts, parts: Mapping[Kind, Part]) -> Floats:
+        """When messages would arrive if they were sent now, shape (m,)."""
+        return np.asarray(self._sent(links, parts) + self.latency[links])
+
+    def _sent(self, links: Counts, parts: Mapping[Kind, Part]) -> Floats:
+        """When the last byte of each message would leave its sender."""
         size = sum((part.bytes for part in parts.values()), np.zeros(1, dtype=np.int64))
         begin = np.maximum(self.clock[self.source[links]], self._free[links])
-        sent = begin + size / self.bandwidth[links]
+        return np.asarray(begin + size / self.bandwidth[links])
+
+    def _pass_time(self, links: Counts, parts: Mapping[Kind, Part]) -> float:
+        sent = self._sent(links, parts)
         self._free[links] = sent
         arrival = sent + self.latency[links]
         np.maximum.at(self.clock, self.target[links], arrival)

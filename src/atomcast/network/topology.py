@@ -25,6 +25,7 @@ class Topology(Protocol):
     """How N nodes are connected, and what it costs them to talk."""
 
     nodes: int
+    links: Links
 
     def prepare(self, ledger: Ledger) -> None:
         """Do what the nodes must do once before they can talk, such as agree on a tree."""

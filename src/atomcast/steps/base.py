@@ -22,6 +22,8 @@ class Step(Protocol):
     name: ClassVar[str]
     #: True if the rule keeps an account of vertices, and so needs a domain with finitely many.
     needs_polytope: ClassVar[bool]
+    #: True if the weights depend on the set of known atoms alone, in whatever order they came.
+    any_order: ClassVar[bool]
     #: After so many rounds with no new atom and no progress, only rounding is left.
     patience: ClassVar[float]
 
@@ -50,6 +52,7 @@ class SingleAtomStep:
     """What the rules that take one atom a round have in common."""
 
     needs_polytope: ClassVar[bool] = False
+    any_order: ClassVar[bool] = False
     patience: ClassVar[float] = 100
     #: Algorithm 3 sends partial sums S_i; rules that know the whole active set need none.
     partial_sums: ClassVar[bool] = False

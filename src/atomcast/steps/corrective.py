@@ -35,6 +35,7 @@ class Corrective:
 
     name: ClassVar[str] = "corrective"
     needs_polytope: ClassVar[bool] = False
+    any_order: ClassVar[bool] = True
     patience: ClassVar[float] = 2
 
     def __init__(self, atoms_per_round: int | Literal["auto"] = "auto") -> None:
@@ -67,7 +68,8 @@ class Corrective:
         self._last_violation = 0.0
         before = replica.active.atoms - len(agreement.id)
         full = len(agreement.id) and len(agreement.id) == self._batch(replica, before)
-        if full and replica.feasible:
+        # Where some node was not heard, its violators may be larger than the last winner.
+        if full and replica.feasible and agreement.complete:
             merit = replica.domain.merit(agreement.score)
             self._last_violation = max(float(merit.min()) - _multiplier(replica), 0.0)
         if not len(replica.active):

@@ -1,0 +1,47 @@
+"""A node of an asynchronous run: it scores all its atoms, or those that were its best."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast.cluster.coordinator import Answer, Task
+from atomcast.cluster.fleet import Fleet
+from atomcast.protocol import Request
+from atomcast.replica import Replica
+
+#: The share of its atoms that a node keeps on its shortlist, and how many it keeps at least.
+SHARE, FEWEST = 0.1, 16
+
+
+class Scout:
+    """One node with its atoms and the shortlist of its last scan.
+
+    Parameters
+    ----------
+    node : int
+    fleet : Fleet
+        Its atoms, and those of no other node.
+    """
+
+    def __init__(self, node: int, fleet: Fleet) -> None:
+        self.node = node
+        self.fleet = fleet
+        self._shortlist: NDArray[np.int64] | None = None
+
+    def answer(self, task: Task, replica: Replica, request: Request) -> Answer:
+        """What this node proposes for the iterate of this replica."""
+        if task == "scan":
+            proposals = self.fleet.propose(replica, request)
+            size = max(int(SHARE * len(self.fleet.ids)), FEWEST)
+            self._shortlist = self.fleet.shortlist(size)
+        else:
+            assert self._shortlist is not None
+            proposals = self.fleet.propose_some(self._shortlist, replica, request)
+        checkable = self._shortlist is not None
+        return Answer(self.node, replica.round, task, proposals, checkable)
+
+    @property
+    def scored(self) -> int:
+        """How many atoms were scored for the last answer."""
+        return int(self.fleet.scored[self.node])
