@@ -69,6 +69,9 @@ class AsynchronousSession(LocalSession):
         """Let time pass until the answers that have come lead to a step, or to a certificate."""
         self.ledger.round = replica.ledger_round
         while True:
+            agreement = self._coordinator.refinement(replica, request)
+            if agreement is not None:
+                return agreement
             for node, task in self._coordinator.tasks(replica.round):
                 self._ask(node, task, replica, request)
             for answer in self._arrivals():

@@ -13,16 +13,21 @@ version: that is what the run comes to once no node has anything to propose.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Literal
 
 import numpy as np
 
+from atomcast.domains import duality_gap
 from atomcast.protocol import Agreement, Proposals, Request, ranking
 from atomcast.replica import Replica
 
 #: To score all atoms, or only the shortlist that the last scan has left.
 Task = Literal["scan", "check"]
+
+#: Weights are exact if the gap over the known atoms is within this share of the target.
+EXACT = 0.5
 
 
 @dataclass(frozen=True)
@@ -67,16 +72,35 @@ class Coordinator:
         #: The version that each node has scanned last, and its best merit then.
         self._scanned = np.full(self.nodes, -1)
         self._best = np.full(self.nodes, -np.inf)
-        #: Nodes whose shortlist is to be checked next.
+        #: Nodes that have been late with a scan, and those whose shortlist is to be checked next.
+        self._late = np.zeros(self.nodes, dtype=bool)
         self._to_check = np.zeros(self.nodes, dtype=bool)
         #: Answers since the last version, of which the stale ones are left out.
         self._heard: list[Answer] = []
+        self._refined = False
 
     def tasks(self, version: int) -> list[tuple[int, Task]]:
         """What each idle node that may have something new to say is to do now."""
         chosen = np.flatnonzero(self._idle & (self._scanned < version))
         self._idle[chosen] = False
         return [(node, "check" if self._to_check[node] else "scan") for node in chosen.tolist()]
+
+    def refinement(self, replica: Replica, request: Request) -> Agreement | None:
+        """An agreement on no new atom, only to make the weights exact, if that is worth a version.
+
+        Far from the optimum steps are not exact. Before a node that is known to be late scans, they
+        should be: otherwise it would have to scan once more for the certificate.
+        """
+        to_scan = self._idle & self._late & ~self._to_check & (self._scanned < replica.round)
+        if request.complete or self._refined or not to_scan.any():
+            return None
+        inner, scale = replica.active.inner(), replica.domain.scale
+        known = replica.domain.known_merit(replica.active.ids, replica.active.scores())
+        if duality_gap(replica.domain, inner, float(known.max())) <= EXACT * replica.target:
+            return None
+        self._refined = True
+        level = (replica.target - inner) / scale  # the merit at which the gap is the target
+        return _no_winners(level, complete=False)
 
     def hear(self, answer: Answer, replica: Replica, request: Request) -> None:
         """Take note of an answer; what it proposes counts unless it is stale."""
@@ -86,28 +110,25 @@ class Coordinator:
             self._scanned[node] = answer.version
             self._best[node] = proposals.best[node]
         if replica.round - answer.version > self.staleness:
+            self._late[node] = True
             self._to_check[node] = answer.checkable
             return
         useful = _useful(proposals, replica, request)
-        self._to_check[node] = answer.task == "check" and len(useful.id) > 0
+        self._to_check[node] = self._late[node] and answer.checkable and len(useful.id) > 0
         self._heard.append(Answer(node, answer.version, answer.task, useful))
 
     def agreement(self, replica: Replica, request: Request) -> Agreement | None:
-        """What follows from the answers so far; None if more of them are needed.
-
-        Of the answers of a few nodes, as large a share of the batch is taken as these nodes are of
-        all: their best atoms need not be among the best of all nodes.
-        """
+        """What follows from the answers so far; None if more of them are needed."""
         complete = bool(np.all(self._scanned == replica.round))
         parts = [answer.proposals for answer in self._heard if len(answer.proposals.id)]
         wait_for_all = request.complete or request.random
         if not complete and (wait_for_all or not parts):
             return None
-        count = request.count
-        if not complete:
-            count = -(-count * len({int(part.node[0]) for part in parts}) // self.nodes)
-        self._heard = []
-        rows = Proposals.merged(parts) if parts else _nothing(self.nodes)
+        count = request.count if complete else self._share(request.count, parts)
+        self._heard, self._refined = [], False
+        if not parts:
+            return _no_winners(float(self._best.max()))
+        rows = Proposals.merged(parts)
         winners = ranking(rows.merit, rows.id)[:count]
         best = self._best if complete else replica.domain.merit(rows.score[winners])
         return Agreement(
@@ -117,6 +138,17 @@ class Coordinator:
             score=rows.score[winners],
             complete=complete,
         )
+
+    def _share(self, count: int, parts: Sequence[Proposals]) -> int:
+        """How many atoms of a batch some nodes may fill.
+
+        The best atoms of a few nodes need not be among the best of all, so that they get as large
+        a share as they are of all nodes; but nodes that are heard rarely may fill a whole batch.
+        """
+        nodes = {int(part.node[0]) for part in parts}
+        if any(self._late[node] for node in nodes):
+            return count
+        return -(-count * len(nodes) // self.nodes)
 
 
 def _useful(proposals: Proposals, replica: Replica, request: Request) -> Proposals:
@@ -134,6 +166,6 @@ def _useful(proposals: Proposals, replica: Replica, request: Request) -> Proposa
     )
 
 
-def _nothing(nodes: int) -> Proposals:
+def _no_winners(best: float, complete: bool = True) -> Agreement:
     none = np.zeros(0, dtype=np.int64)
-    return Proposals(none, none, np.zeros(0), np.zeros(0), np.full(nodes, -np.inf))
+    return Agreement(best, none, none, np.zeros(0), complete=complete)
