@@ -68,17 +68,11 @@ class AsynchronousSession(LocalSession):
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Let time pass until the answers that have come lead to a step, or to a certificate."""
         self.ledger.round = replica.ledger_round
-        while True:
-            agreement = self._coordinator.refinement(replica, request)
-            if agreement is not None:
-                return agreement
-            for node, task in self._coordinator.tasks(replica.round):
-                self._ask(node, task, replica, request)
-            for answer in self._arrivals():
-                self._coordinator.hear(answer, replica, request)
-            agreement = self._coordinator.agreement(replica, request)
-            if agreement is not None:
-                return agreement
+
+        def ask(node: int, task: Task) -> None:
+            self._ask(node, task, replica, request)
+
+        return self._coordinator.coordinate(replica, request, ask, self._arrivals)
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Let the owners, who are idle, send the winners; the others get them when next asked."""

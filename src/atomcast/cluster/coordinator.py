@@ -13,7 +13,7 @@ version: that is what the run comes to once no node has anything to propose.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import Literal
 
@@ -79,6 +79,38 @@ class Coordinator:
         self._heard: list[Answer] = []
         self._refined = False
 
+    def coordinate(
+        self,
+        replica: Replica,
+        request: Request,
+        ask: Callable[[int, Task], None],
+        arrivals: Callable[[], Sequence[Answer]],
+    ) -> Agreement:
+        """Let nodes work until their answers lead to a step, or to a certificate.
+
+        Parameters
+        ----------
+        replica : Replica
+            The newest version.
+        request : Request
+            What a step from there needs.
+        ask : callable
+            Tells a node what is new and what to do.
+        arrivals : callable
+            Waits for the next answers of nodes that were asked.
+        """
+        while True:
+            refinement = self.refinement(replica, request)
+            if refinement is not None:
+                return refinement
+            for node, task in self.tasks(replica.round):
+                ask(node, task)
+            for answer in arrivals():
+                self.hear(answer, replica, request)
+            agreement = self.agreement(replica, request)
+            if agreement is not None:
+                return agreement
+
     def tasks(self, version: int) -> list[tuple[int, Task]]:
         """What each idle node that may have something new to say is to do now."""
         chosen = np.flatnonzero(self._idle & (self._scanned < version))
@@ -96,7 +128,10 @@ class Coordinator:
             return None
         inner, scale = replica.active.inner(), replica.domain.scale
         known = replica.domain.known_merit(replica.active.ids, replica.active.scores())
-        if duality_gap(replica.domain, inner, float(known.max())) <= EXACT * replica.target:
+        if (
+            duality_gap(replica.domain, inner, float(np.max(known, initial=-np.inf)))
+            <= EXACT * replica.target
+        ):
             return None
         self._refined = True
         level = (replica.target - inner) / scale  # the merit at which the gap is the target

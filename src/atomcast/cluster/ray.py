@@ -11,7 +11,9 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from atomcast._checks import check_count, check_positive
+from atomcast.cluster.pace import check_slow_only
 from atomcast.data.shards import Shards
+from atomcast.network.faults import Faults
 from atomcast.problem import Problem
 
 if TYPE_CHECKING:
@@ -48,6 +50,16 @@ class RayCluster:
         that all round in the same way.
     patience : float, default=60.0
         How many seconds a node may take to find a place, or to come back after it was lost.
+    asynchronous : bool, default=False
+        Let every node work at its own pace: nobody waits for the slowest but for the certificate
+        at the end. For the corrective step.
+    staleness : int, default=10
+        An answer about an iterate more than so many steps old is not used in an asynchronous run:
+        the node first looks again at the atoms that were its best.
+    compute : float, optional
+        To try things out: seconds that a node takes at least to score one atom. It sleeps.
+    faults : Faults, optional
+        To try things out: nodes that take several times as long, `Faults(slow={3: 10.0})`.
 
     Examples
     --------
@@ -65,6 +77,10 @@ class RayCluster:
         node_ids: Sequence[str | None] | None = None,
         threads: int = 1,
         patience: float = 60.0,
+        asynchronous: bool = False,
+        staleness: int = 10,
+        compute: float | None = None,
+        faults: Faults | None = None,
     ) -> None:
         self.nodes = check_count("nodes", nodes, "how many nodes the cluster has")
         self._idle: list[Any] = []
@@ -75,6 +91,12 @@ class RayCluster:
         self.node_ids = node_ids
         self.threads = check_count("threads", threads, "threads of each node")
         self.patience = check_positive("patience", patience, "seconds to wait for a lost node")
+        self.asynchronous = asynchronous
+        self.staleness = check_count("staleness", staleness, "steps that may be missed", minimum=0)
+        if compute is not None:
+            check_positive("compute", compute, "seconds to score one atom, None: what it takes")
+        self.compute = compute
+        self.faults = check_slow_only(faults, self.nodes)
         for name, given in (("resources", resources), ("node_ids", node_ids)):
             if given is None or isinstance(given, Mapping) or len(given) == self.nodes:
                 continue
@@ -116,8 +138,11 @@ class RayCluster:
         """Actors that no session uses: those of the last one if they are all there, or new ones."""
         import ray
 
+        from atomcast.cluster.drag import drag_of
+        from atomcast.cluster.ray_asynchronous_node import AsynchronousRayNode
         from atomcast.cluster.ray_node import RayNode
 
+        kind = AsynchronousRayNode if self.asynchronous else RayNode
         job = ray.get_runtime_context().get_job_id()
         actors, self._idle = self._idle, []
         if self._job != job:  # the actors were of a Ray that has been shut down
@@ -127,7 +152,9 @@ class RayCluster:
             actors = []
         self._job = job
         return actors or [
-            ray.remote(RayNode).options(**self.options(i)).remote(i, self.nodes, self.threads)
+            ray.remote(kind)
+            .options(**self.options(i))
+            .remote(i, self.nodes, self.threads, drag_of(i, self.compute, self.faults))
             for i in range(self.nodes)
         ]
 
@@ -153,6 +180,10 @@ class RayCluster:
     def open(self, problem: Problem, shards: Shards) -> RaySession:
         """Start the actors, which load their shards and check them."""
         self.connect()
+        if self.asynchronous and self.nodes > 1:
+            from atomcast.cluster.ray_asynchronous import AsynchronousRaySession
+
+            return AsynchronousRaySession(self, problem, shards)
         from atomcast.cluster.ray_session import RaySession
 
         return RaySession(self, problem, shards)
@@ -194,7 +225,8 @@ class RayCluster:
         return {**self.__dict__, "_idle": []}
 
     def __repr__(self) -> str:
-        return f"RayCluster(nodes={self.nodes}, address={self.address!r})"
+        pace = ", asynchronous=True" if self.asynchronous else ""
+        return f"RayCluster(nodes={self.nodes}, address={self.address!r}{pace})"
 
 
 def _all_answer(ray: Any, actors: Sequence[Any]) -> bool:

@@ -13,6 +13,7 @@ import numpy as np
 from threadpoolctl import threadpool_limits
 
 from atomcast.cluster.agreeing import state_digest
+from atomcast.cluster.drag import Drag, as_slow
 from atomcast.cluster.fleet import Fleet
 from atomcast.cluster.validation import ShardReport, inspect
 from atomcast.data.shards import Shard, Shards
@@ -28,7 +29,7 @@ News = tuple[Any, ...]
 def as_news(agreement: Agreement, owners: Sequence[int]) -> News:
     """An agreement as plain numbers, which Ray sends fastest, and the owners of its new atoms."""
     lists = (agreement.owner.tolist(), agreement.id.tolist(), agreement.score.tolist())
-    return (agreement.best, agreement.inner, *lists, list(owners))
+    return (agreement.best, agreement.inner, *lists, agreement.complete, list(owners))
 
 
 def in_order(owners: Sequence[int], parts: Sequence[Sequence[bytes]]) -> list[bytes]:
@@ -46,10 +47,13 @@ class RayNode:
         Its number, and how many there are.
     threads : int
         How many threads it uses for linear algebra.
+    drag : Drag, optional
+        What makes it slower than it is.
     """
 
-    def __init__(self, node: int, nodes: int, threads: int) -> None:
+    def __init__(self, node: int, nodes: int, threads: int, drag: Drag | None = None) -> None:
         threadpool_limits(limits=threads)
+        self._drag = drag
         self._node, self._nodes = node, nodes
         self._fleet: Fleet | None = None
         self._at: tuple[int, int] | None = None
@@ -82,7 +86,8 @@ class RayNode:
             shard, report = inspect(problem, lambda: given, lambda: int(total or 0), node)
         if shard is not None:
             owner = np.full(len(shard.ids), node, dtype=np.int64)
-            self._fleet = Fleet(problem.make_atoms(shard), shard.ids, owner, self._nodes)
+            atoms = problem.make_atoms(shard)
+            self._fleet = as_slow(Fleet, self._drag)(atoms, shard.ids, owner, self._nodes)
         return report
 
     def turn(
@@ -132,13 +137,14 @@ class RayNode:
 
     def _advance(self, news: News, parts: Sequence[Sequence[bytes]]) -> None:
         assert self._replica is not None
-        best, inner, owner, id, score, owners = news
+        best, inner, owner, id, score, complete, owners = news
         agreement = Agreement(
             best,
             np.array(owner, dtype=np.int64),
             np.array(id, dtype=np.int64),
             np.array(score, dtype=np.float64),
             inner,
+            complete,
         )
         atoms = [wire.decode(message) for message in in_order(owners, parts)]
         self._replica.advance(agreement, atoms)
