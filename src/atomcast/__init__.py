@@ -10,6 +10,7 @@ __version__ = version("atomcast")
 
 # Names are imported when they are used: `import atomcast` stays light.
 _HOMES = {
+    "Balanced": "atomcast.selection",
     "Checkpoint": "atomcast.checkpoint",
     "Faults": "atomcast.network.faults",
     "GroupLasso": "atomcast.estimators.group_lasso",
@@ -36,6 +37,7 @@ _HOMES = {
 }
 
 __all__ = [
+    "Balanced",
     "Checkpoint",
     "Faults",
     "GroupLasso",
@@ -79,7 +81,7 @@ if TYPE_CHECKING:
     from atomcast.estimators.logistic_cv import SparseLogisticRegressionCV
     from atomcast.model_file import load_model, save_model
     from atomcast.network.faults import Faults, Outage, Partition
-    from atomcast.selection import MCenters, RandomSubset
+    from atomcast.selection import Balanced, MCenters, RandomSubset
     from atomcast.solver import Solver
 
 

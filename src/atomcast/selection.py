@@ -3,6 +3,7 @@
 `Exact` and `RandomViolators` choose among all atoms. `RandomSubset` and `MCenters` (Algorithms 4
 and 5 of the paper) score a part of the atoms only, which makes a round cheaper; the gap over that
 part certifies nothing, so that such a run ends with one complete round, which gives the true gap.
+`Balanced` lets slow nodes score a part only, and comes back to all atoms until the gap is small.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,6 +37,14 @@ class Chooser(Protocol):
         ...
 
 
+@runtime_checkable
+class PacedChooser(Chooser, Protocol):
+    """A choice that depends on how fast nodes are."""
+
+    #: How many atoms a second each node scores, shape (N,).
+    speeds: Floats | None
+
+
 class Selection(Protocol):
     """A rule for what may be proposed."""
 
@@ -45,6 +54,8 @@ class Selection(Protocol):
     random: ClassVar[bool]
     #: Whether every node has an equal share of the places, so that none need be ranked.
     per_node: ClassVar[bool]
+    #: Whether slow nodes leave atoms out for as long as the others have something to propose.
+    balanced: ClassVar[bool]
 
     def chooser(self, atoms: Any, owner: Rows, sizes: Rows) -> Chooser:
         """The choice among these atoms, given how many atoms every node holds."""
@@ -59,6 +70,7 @@ class Exact:
     restricted: ClassVar[bool] = False
     random: ClassVar[bool] = False
     per_node: ClassVar[bool] = False
+    balanced: ClassVar[bool] = False
 
     def chooser(self, atoms: Any, owner: Rows, sizes: Rows) -> Chooser:
         """There is nothing to choose."""
@@ -103,6 +115,7 @@ class RandomSubset:
     restricted: ClassVar[bool] = True
     random: ClassVar[bool] = False
     per_node: ClassVar[bool] = False
+    balanced: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_amount(self.m, self.speeds)
@@ -128,22 +141,59 @@ class MCenters:
     restricted: ClassVar[bool] = True
     random: ClassVar[bool] = False
     per_node: ClassVar[bool] = False
+    balanced: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_amount(self.m, self.speeds)
 
     def chooser(self, atoms: Any, owner: Rows, sizes: Rows) -> Chooser:
         """Greedy selection on every node that this process holds."""
-        if not hasattr(atoms, "distances"):
-            raise ValueError(
-                f'selection="m-centers" needs distances between atoms, which {type(atoms).__name__}'
-                ' does not have; use selection="random-subset" or "exact"'
-            )
+        check_distances(atoms)
         return _CenterChooser(self, atoms, owner, sizes)
 
 
+@dataclass(frozen=True)
+class Balanced:
+    """As many atoms of each node as it can score while the fastest scores all of its own.
+
+    How fast nodes are is measured whenever they score everything, as in the first round. Where what
+    they have looked at since has nothing left to offer, all of them score everything once more: so
+    the run goes on until the gap over all atoms is within the tolerance.
+
+    Parameters
+    ----------
+    base : {"random-subset", "m-centers"}, default="random-subset"
+        Which atoms a slow node looks at: in each round the next ones of a random order, or
+        centers (Algorithm 4).
+    seed : int, default=0
+        Of the random order.
+    """
+
+    base: str = "random-subset"
+    seed: int = 0
+
+    name: ClassVar[str] = "balanced"
+    restricted: ClassVar[bool] = False
+    random: ClassVar[bool] = False
+    per_node: ClassVar[bool] = False
+    balanced: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_choice("base", self.base, (RandomSubset.name, MCenters.name))
+        check_count("seed", self.seed, "of the random order", minimum=0)
+
+    def chooser(self, atoms: Any, owner: Rows, sizes: Rows) -> Chooser:
+        """A choice that follows the speed of the nodes."""
+        from atomcast.balanced import BalancedCenters, BalancedSubset
+
+        if self.base == RandomSubset.name:
+            return BalancedSubset(self.seed, owner, sizes)
+        check_distances(atoms)
+        return BalancedCenters(atoms, owner, sizes)
+
+
 SELECTIONS: dict[str, Callable[[], Any]] = {
-    rule.name: rule for rule in (Exact, PerNode, RandomViolators, RandomSubset, MCenters)
+    rule.name: rule for rule in (Exact, PerNode, RandomViolators, RandomSubset, MCenters, Balanced)
 }
 
 
@@ -156,6 +206,15 @@ def as_selection(selection: Any) -> Any:
         return selection
     rule: Any = SELECTIONS[check_choice("selection", selection, tuple(SELECTIONS))]()
     return rule
+
+
+def check_distances(atoms: Any) -> None:
+    """Refuse atoms that are not at a distance from each other."""
+    if not hasattr(atoms, "distances"):
+        raise ValueError(
+            f'selection="m-centers" needs distances between atoms, which {type(atoms).__name__}'
+            ' does not have; use selection="random-subset" or "exact"'
+        )
 
 
 def check_amount(m: Any, speeds: Any) -> None:

@@ -51,9 +51,9 @@ class Solver:
         How many atoms may join in a round of the corrective step.
     selection : str or selection, default="exact"
         Which local atoms may be proposed: "exact" (the best), "random-violators", "per-node" (an
-        equal share for every node), or, leaving atoms out, "random-subset" and "m-centers" or
-        objects such as `MCenters(m=100)`. A run that leaves atoms out ends with one complete
-        round, so that the gap of its result is the true one.
+        equal share for every node), "balanced" (slow nodes score fewer), or, leaving atoms out,
+        "random-subset" and "m-centers" or objects such as `MCenters(m=100)`. A run that leaves
+        atoms out ends with one complete round, so that the gap of its result is the true one.
     callbacks : sequence of callables, default=()
         Each is called with a `State` once a round; returning False stops the run.
     verbose : bool, default=False

@@ -6,6 +6,8 @@ node's own columns gives exactly what the nodes would compute one by one, at the
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -13,7 +15,7 @@ from atomcast.atoms.atom import Atom
 from atomcast.atoms.base import AtomFamilies, Atoms, DivisibleAtoms
 from atomcast.protocol import TIE, Ids, Proposals, Request, leaders, random_order
 from atomcast.replica import Replica
-from atomcast.selection import Chooser, Selection
+from atomcast.selection import Chooser, PacedChooser, Selection
 
 Floats = NDArray[np.float64]
 
@@ -65,13 +67,17 @@ class Fleet:
         self._chooser: tuple[Selection, Chooser] | None = None
         self._part: tuple[NDArray[np.int64], Fleet] | None = None
         self._merit: Floats = np.zeros(0)
-        #: How many atoms each node has scored for its last proposals.
+        #: How many atoms each node has scored for its last proposals, and how long that took.
         self.scored: NDArray[np.int64] = np.zeros(nodes, dtype=np.int64)
+        self.seconds = 0.0
+        #: How many atoms a second each node scores, once that is known; for balanced selections.
+        self.speeds: Floats | None = None
 
     def propose(self, replica: Replica, request: Request) -> Proposals:
         """The proposals of every node of the fleet, each from its own atoms alone."""
-        part = self
-        if replica.selection.restricted and not (request.complete or request.random):
+        part, selection = self, replica.selection
+        some = selection.restricted or (selection.balanced and self.speeds is not None)
+        if some and not (request.complete or request.random):
             part = self._selected(replica)
         return self._propose_from(part, replica, request)
 
@@ -94,7 +100,10 @@ class Fleet:
         # A random draw needs no scores.
         owner = part.owner[:0] if request.random else part.owner
         self.scored = np.bincount(owner, minlength=self.nodes)
-        return part._propose(replica, request)
+        start = time.perf_counter()
+        proposals = part._propose(replica, request)
+        self.seconds = time.perf_counter() - start
+        return proposals
 
     def _selected(self, replica: Replica) -> Fleet:
         """The same nodes with the atoms that they may propose, and those already broadcast."""
@@ -107,6 +116,8 @@ class Fleet:
             chooser = replica.selection.chooser(self.atoms, self.owner, self._sizes)
             self._chooser, self._part = (replica.selection, chooser), None
         chooser = self._chooser[1]
+        if isinstance(chooser, PacedChooser):
+            chooser.speeds = self.speeds
         chosen = chooser.rows(replica.round)
         self._catch_up(replica)
         replica.radius.update(chooser.radius)
@@ -114,6 +125,8 @@ class Fleet:
 
     def _with(self, rows: NDArray[np.int64]) -> Fleet:
         """The same nodes with some of their atoms."""
+        if len(rows) == len(self.ids):
+            return self
         assert isinstance(self.atoms, DivisibleAtoms)
         if self._part is None or not np.array_equal(self._part[0], rows):
             atoms, owner = self.atoms.take(rows), self.owner[rows]

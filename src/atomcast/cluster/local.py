@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 
 from atomcast._checks import check_choice, check_count, check_positive
 from atomcast.atoms.atom import Atom
+from atomcast.cluster.balance import Balance
 from atomcast.cluster.fleet import Fleet
 from atomcast.cluster.pace import Pace, check_slow_only, check_star
 from atomcast.cluster.rounding import rounded
@@ -164,6 +165,7 @@ class LocalSession:
         self._cast = cluster.cast
         slow = {} if cluster.faults is None else cluster.faults.slow
         self._pace = Pace(self.nodes, cluster.compute or 0.0, slow)
+        self._balance = Balance(self._pace)
         self._resend = cluster.resend
         self._shards, self._axis = shards, problem.axis
         shards.validate(problem.axis)
@@ -204,17 +206,19 @@ class LocalSession:
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Let every node score its own atoms and propose; the network finds the winners."""
         self.ledger.round = replica.ledger_round
+        if not replica.selection.balanced:
+            return self._agree(replica, request)
+        return self._balance.agree(replica, request, self._agree, self._fleets)
+
+    def _agree(self, replica: Replica, request: Request) -> Agreement:
+        """One round of proposals."""
         parts = [fleet.propose(replica, request) for fleet in self._fleets]
         proposals = parts[0] if len(parts) == 1 else Proposals.merged(parts)
         if self._pace.compute:
-            self._compute()
+            scored = np.sum([fleet.scored for fleet in self._fleets], axis=0)
+            seconds = self._pace.seconds(scored)
+            self.ledger.reach(self._network.links.work(np.arange(self.nodes), seconds))
         return self._network.agree(proposals, request.count, self.ledger)
-
-    def _compute(self) -> None:
-        """Let the time pass that the nodes have taken to score their atoms."""
-        scored = np.sum([fleet.scored for fleet in self._fleets], axis=0)
-        seconds = self._pace.seconds(scored)
-        self.ledger.reach(self._network.links.work(np.arange(self.nodes), seconds))
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Broadcast the winners that are not known yet, as bytes on the simulated wire."""

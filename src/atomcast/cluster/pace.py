@@ -72,7 +72,7 @@ def check_asynchronous(replica: Replica) -> None:
             f"step={replica.step.name!r} depends on the order in which atoms come, which nodes at "
             'their own pace cannot agree on: use step="corrective", or asynchronous=False'
         )
-    if replica.selection.restricted:
+    if replica.selection.restricted or replica.selection.balanced:
         raise ValueError(
             f"selection={replica.selection!r} leaves atoms out, but the nodes of an asynchronous "
             'run choose for themselves what to look at: use selection="exact"'

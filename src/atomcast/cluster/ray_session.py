@@ -22,7 +22,7 @@ from atomcast.cluster.account import Account, new_winners
 from atomcast.cluster.agreeing import check_digests, state_digest
 from atomcast.cluster.base import error_in_flight
 from atomcast.cluster.ray_node import as_news, from_rows, in_order
-from atomcast.cluster.validation import check_reports, refuse_restricted
+from atomcast.cluster.validation import check_reports, refuse_balanced, refuse_restricted
 from atomcast.data.alignment import check_unique
 from atomcast.data.shards import Shards
 from atomcast.network.ledger import Ledger
@@ -119,6 +119,7 @@ class RaySession:
     def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
         """Write down, for the nodes and for those that must be rebuilt, where the run starts."""
         refuse_restricted(replica)
+        refuse_balanced(replica)
         start = {
             "problem": replica.problem,
             "step": replica.step,

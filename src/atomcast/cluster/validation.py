@@ -136,6 +136,15 @@ def check_owners(owners: NDArray[np.integer]) -> None:
         )
 
 
+def refuse_balanced(replica: Replica) -> None:
+    """Raise ValueError where nodes are not told how fast the others are."""
+    if replica.selection.balanced:
+        raise ValueError(
+            f"selection={replica.selection!r} needs nodes whose speeds are compared, which only "
+            'LocalCluster does: use it, or selection="exact"'
+        )
+
+
 def refuse_restricted(replica: Replica) -> None:
     """Raise ValueError where nodes that others drive are asked to leave atoms out."""
     if replica.selection.restricted:
