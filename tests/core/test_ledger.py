@@ -171,6 +171,7 @@ def test_a_trace_as_a_table(tmp_path):
         "atoms",
         "values",
         "bytes",
+        "simulated_seconds",
     ]
     trace.to_csv(tmp_path / "trace.csv")
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "trace.csv"), frame)
