@@ -114,9 +114,7 @@ def simulated(seeds=5):
                     bandwidth=1.25e8,
                 )
 
-            results = [
-                fitted(make, kind, axis, seed, cluster, selection) for seed in range(seeds)
-            ]
+            results = [fitted(make, kind, axis, seed, cluster, selection) for seed in range(seeds)]
             times = [result.ledger.seconds for result in results]
             base = base or times
             show(name, way, times, base, results)

@@ -146,15 +146,25 @@ def test_a_path_with_warm_starts():
     assert_sent_once(path.results[-1])
 
 
-@pytest.mark.parametrize("rounds", [0, 1, 4])
-def test_a_run_that_is_cut_short_still_has_a_true_gap(rounds):
+@pytest.mark.parametrize("staleness", [0, 2, 10])
+@pytest.mark.parametrize("rounds", [0, 1, 4, 9, 15])
+def test_a_run_that_is_cut_short_still_has_a_true_gap(rounds, staleness):
     X, y, beta, best = lasso_problem(5)
-    cluster = cluster_of(4, {1: 10.0})
+    cluster = cluster_of(4, {1: 10.0}, staleness=staleness)
     result = solve(X, y, L1Ball(beta), nodes=4, cluster=cluster, tol=1e-9, max_rounds=rounds)
-    assert result.status == "max_rounds"
+    assert result.status == "max_rounds" or result.relative_gap <= 1e-9
     assert math.isfinite(result.gap)
     assert result.gap == pytest.approx(true_gap(X, y, result.weights, beta))
     assert result.objective - best <= result.gap
+
+
+def test_a_perfect_fit():
+    """The bound of the objective ends the run, before all nodes were heard."""
+    X, y = regression(5, d=30, n=200)
+    cluster = cluster_of(4, {1: 10.0}, staleness=1)
+    result = solve(X, y, L1Ball(1000.0), nodes=4, cluster=cluster, tol=1e-3)
+    assert result.status == "optimal"
+    assert result.objective <= 1e-9 * (y @ y)
 
 
 def test_a_callback_stops_the_run():

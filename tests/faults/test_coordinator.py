@@ -33,13 +33,13 @@ def answer(node, version, merits=(), task="scan", best=5.0, nodes=4, checkable=T
 
 def test_everybody_scans_the_first_version(replica):
     coordinator = Coordinator(4, staleness=2)
-    assert coordinator.tasks(0) == [(node, "scan") for node in range(4)]
-    assert coordinator.tasks(0) == []  # they are busy
+    assert coordinator.tasks(0, REQUEST) == [(node, "scan") for node in range(4)]
+    assert coordinator.tasks(0, REQUEST) == []  # they are busy
 
 
 def test_a_few_nodes_fill_their_share_of_a_batch(replica):
     coordinator = Coordinator(4, staleness=2)
-    coordinator.tasks(0)
+    coordinator.tasks(0, REQUEST)
     coordinator.hear(answer(2, 0, merits=[9, 8, 7, 6, 0.5]), replica, REQUEST)
     agreement = coordinator.agreement(replica, REQUEST)
     assert not agreement.complete
@@ -71,26 +71,26 @@ def test_a_check_certifies_nothing(replica):
 
 def test_a_stale_answer_is_checked_before_it_counts(replica):
     coordinator = Coordinator(4, staleness=2)
-    coordinator.tasks(0)
+    coordinator.tasks(0, REQUEST)
     replica.round = 3
     coordinator.hear(answer(1, 0, merits=[9, 8]), replica, REQUEST)
     assert coordinator.agreement(replica, REQUEST) is None
-    assert coordinator.tasks(3) == [(1, "check")]
+    assert coordinator.tasks(3, REQUEST) == [(1, "check")]
     coordinator.hear(answer(1, 3, merits=[4, 3], task="check"), replica, REQUEST)
     agreement = coordinator.agreement(replica, REQUEST)
     assert agreement.id.tolist() == [100, 101]  # who is heard rarely may fill a batch
     replica.round = 4
-    assert coordinator.tasks(4) == [(1, "check")]  # as long as that is of use
+    assert coordinator.tasks(4, REQUEST) == [(1, "check")]  # as long as that is of use
     coordinator.hear(answer(1, 4, task="check"), replica, REQUEST)
-    assert coordinator.tasks(4) == [(1, "scan")]
+    assert coordinator.tasks(4, REQUEST) == [(1, "scan")]
 
 
 def test_a_node_without_a_shortlist_scans_again(replica):
     coordinator = Coordinator(4, staleness=0)
-    coordinator.tasks(0)
+    coordinator.tasks(0, REQUEST)
     replica.round = 1
     coordinator.hear(answer(1, 0, merits=[9], checkable=False), replica, REQUEST)
-    assert coordinator.tasks(1) == [(1, "scan")]
+    assert coordinator.tasks(1, REQUEST) == [(1, "scan")]
 
 
 def test_the_closing_round_waits_for_everybody(replica):
@@ -102,3 +102,11 @@ def test_the_closing_round_waits_for_everybody(replica):
     agreement = coordinator.agreement(replica, closing)
     assert agreement.complete
     assert agreement.best == 8.0
+
+
+def test_the_closing_round_takes_no_check_for_an_answer(replica):
+    coordinator = Coordinator(2, staleness=0)
+    coordinator.tasks(0, REQUEST)
+    replica.round = 1
+    coordinator.hear(answer(1, 0, merits=[9], nodes=2), replica, REQUEST)
+    assert coordinator.tasks(1, Request(count=1, complete=True)) == [(1, "scan")]

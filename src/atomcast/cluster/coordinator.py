@@ -103,7 +103,7 @@ class Coordinator:
             refinement = self.refinement(replica, request)
             if refinement is not None:
                 return refinement
-            for node, task in self.tasks(replica.round):
+            for node, task in self.tasks(replica.round, request):
                 ask(node, task)
             for answer in arrivals():
                 self.hear(answer, replica, request)
@@ -111,11 +111,13 @@ class Coordinator:
             if agreement is not None:
                 return agreement
 
-    def tasks(self, version: int) -> list[tuple[int, Task]]:
+    def tasks(self, version: int, request: Request) -> list[tuple[int, Task]]:
         """What each idle node that may have something new to say is to do now."""
         chosen = np.flatnonzero(self._idle & (self._scanned < version))
         self._idle[chosen] = False
-        return [(node, "check" if self._to_check[node] else "scan") for node in chosen.tolist()]
+        # The closing round is about all atoms: a check would not do.
+        check = self._to_check & (not request.complete)
+        return [(node, "check" if check[node] else "scan") for node in chosen.tolist()]
 
     def refinement(self, replica: Replica, request: Request) -> Agreement | None:
         """An agreement on no new atom, only to make the weights exact, if that is worth a version.
