@@ -8,10 +8,20 @@ import signal
 import numpy as np
 import psutil
 import pytest
+from sklearn.datasets import make_classification
 
-from atomcast import Faults, LocalCluster, RayCluster, Shards, lasso_path
+from atomcast import (
+    Faults,
+    KernelSVC,
+    LocalCluster,
+    RayCluster,
+    Shards,
+    Solver,
+    SparseLogisticRegression,
+    lasso_path,
+)
 from atomcast.cluster.drag import Drag, drag_of
-from atomcast.domains import L1Ball
+from atomcast.domains import L1Ball, Simplex
 from cluster.contract import CASES, fitted
 from faults.certificates import assert_certified, assert_sent_once, lasso_problem, true_gap
 from problems import mixture, optimum, regression, solve
@@ -52,12 +62,22 @@ def test_the_account_is_that_of_the_simulation(cluster):
 
 def test_a_simplex(cluster):
     X, y = mixture(4, d=25, n=60)
-    from atomcast.domains import Simplex
-
     result = solve(X, y, Simplex(), nodes=NODES, cluster=cluster, tol=1e-6)
     best, _ = optimum(X, y, Simplex())
     assert result.status == "optimal"
     assert -1e-9 <= result.objective - best <= result.gap + 1e-9
+
+
+@pytest.mark.parametrize("model", [SparseLogisticRegression(beta=4.0), KernelSVC()])
+def test_other_models_are_as_good_as_in_step(model, cluster):
+    X, y = make_classification(120, 20, n_informative=6, random_state=0)
+    model.set_params(solver=Solver(tol=1e-4))
+    plain, free = (
+        model.set_params(cluster=where).fit(X, y).result_
+        for where in (LocalCluster(NODES), cluster)
+    )
+    assert free.status == "optimal"
+    assert abs(free.objective - plain.objective) <= max(free.gap, plain.gap)
 
 
 def test_a_path_with_warm_starts(cluster):
