@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 
+import networkx as nx
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -205,7 +206,7 @@ def test_one_node_has_nobody_to_wait_for():
 # -- simulated time in step -----------------------------------------------------------------
 
 
-@pytest.mark.parametrize("topology", ["star", "tree", "complete"])
+@pytest.mark.parametrize("topology", ["star", "tree", "complete", nx.path_graph(3)])
 def test_a_round_lasts_as_long_as_its_slowest_node(topology):
     X, y, beta, _ = lasso_problem(10)
     shards, times = Shards.split(X, 3, by=[10, 20, 30]), {}

@@ -63,7 +63,8 @@ class Fleet:
         self._log = 0
         self._known_at: list[int] = []
         self._local: list[int] = []
-        self._sizes = np.bincount(owner, minlength=nodes) if sizes is None else sizes
+        self._held_by = np.bincount(owner, minlength=nodes)
+        self._sizes = self._held_by if sizes is None else sizes
         self._chooser: tuple[Selection, Chooser] | None = None
         self._part: tuple[NDArray[np.int64], Fleet] | None = None
         self._merit: Floats = np.zeros(0)
@@ -98,8 +99,7 @@ class Fleet:
 
     def _propose_from(self, part: Fleet, replica: Replica, request: Request) -> Proposals:
         # A random draw needs no scores.
-        owner = part.owner[:0] if request.random else part.owner
-        self.scored = np.bincount(owner, minlength=self.nodes)
+        self.scored = np.zeros_like(part._held_by) if request.random else part._held_by
         start = time.perf_counter()
         proposals = part._propose(replica, request)
         self.seconds = time.perf_counter() - start

@@ -25,7 +25,7 @@ from atomcast.cluster.channel import Channel, Listener
 from atomcast.cluster.mpi_errors import RankError
 from atomcast.cluster.plain import pack
 from atomcast.cluster.stored_shards import store
-from atomcast.cluster.validation import raise_described, refuse_restricted
+from atomcast.cluster.validation import raise_described, refuse_balanced, refuse_restricted
 from atomcast.data.shards import Shards
 from atomcast.network.ledger import Ledger
 from atomcast.problem import Problem
@@ -133,6 +133,7 @@ class LaunchedSession:
     def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
         """Tell the ranks what to start from."""
         refuse_restricted(replica)
+        refuse_balanced(replica)
         assert self._ranks is not None
         start = {
             "problem": replica.problem,

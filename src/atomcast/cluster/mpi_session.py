@@ -30,6 +30,7 @@ from atomcast.cluster.validation import (
     check_reports,
     described,
     inspect,
+    refuse_balanced,
 )
 from atomcast.data.shards import Shard, Shards
 from atomcast.network import wire
@@ -99,6 +100,7 @@ class MPISession:
 
     def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
         """Check that all ranks start the same run from the same state."""
+        refuse_balanced(replica)
         told = {**settings, "problem": replica.problem, "weights": replica.active.weights}
         with _told_by_all():
             check_same_facts(gather_json(self._comm, facts(told)))

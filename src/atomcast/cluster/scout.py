@@ -40,8 +40,3 @@ class Scout:
             proposals = self.fleet.propose_some(self._shortlist, replica, request)
         checkable = self._shortlist is not None
         return Answer(self.node, replica.round, task, proposals, checkable)
-
-    @property
-    def scored(self) -> int:
-        """How many atoms were scored for the last answer."""
-        return int(self.fleet.scored[self.node])
