@@ -17,7 +17,7 @@ import numpy as np
 
 from atomcast.atoms.atom import Atom
 from atomcast.cluster.account import new_winners
-from atomcast.cluster.coordinator import Answer, Coordinator, Task
+from atomcast.cluster.coordinator import Answer, Coordinator, Gathering, Task
 from atomcast.cluster.local import LocalSession
 from atomcast.cluster.pace import check_asynchronous
 from atomcast.cluster.scout import Scout
@@ -56,7 +56,8 @@ class AsynchronousSession(LocalSession):
         self._down = self._links.reverse[self._up]
         self._scouts = [Scout(i, fleet) for i, fleet in enumerate(self._fleets)]
         self._coordinator = Coordinator(self.nodes, cluster.staleness)
-        self._under_way: list[tuple[float, int, Answer]] = []
+        self._gathering = Gathering()
+        self._under_way: list[tuple[float, int, float, Answer]] = []
         self._log: list[list[Sent]] = []
         self._told = np.zeros(self.nodes, dtype=np.int64)
 
@@ -96,6 +97,7 @@ class AsynchronousSession(LocalSession):
         """Tell a node what is new and what to do; its answer comes when it is done."""
         news = self._log[self._told[node] :]
         self._told[node] = len(self._log)
+        start = self._now
         if replica.ledger_round:  # at the very beginning everybody knows what to do
             self._links.carry(self._down[[node]], _message(news, node), self.ledger)
         scout = self._scouts[node]
@@ -103,15 +105,21 @@ class AsynchronousSession(LocalSession):
         seconds = self._pace.seconds(scout.fleet.scored)[[node]]
         self._links.work(np.array([node]), seconds)
         arrival = self._links.arrival(self._up[[node]], _proposed(answer))
-        heapq.heappush(self._under_way, (float(arrival[0]), node, answer))
+        heapq.heappush(self._under_way, (float(arrival[0]), node, start, answer))
 
     def _arrivals(self) -> list[Answer]:
-        """The next answer, and all others that have come by then."""
+        """The next answer, and all others that come soon after it."""
         arrived: list[Answer] = []
-        while self._under_way and (not arrived or self._under_way[0][0] <= self._now):
-            answer = heapq.heappop(self._under_way)[2]
-            self._links.carry(self._up[[answer.node]], _proposed(answer), self.ledger)
+        until = self._now
+        while self._under_way and (not arrived or self._under_way[0][0] <= until):
+            arrival, node, start, answer = heapq.heappop(self._under_way)
+            self._links.carry(self._up[[node]], _proposed(answer), self.ledger)
+            self._gathering.took(node, answer.task, arrival - start)
+            if not arrived:
+                until = self._now + self._gathering.seconds
             arrived.append(answer)
+        if self._under_way:  # the coordinator does not know that nobody else was to come
+            self._links.clock[self.nodes] = max(self._now, until)
         return arrived
 
     @property

@@ -68,7 +68,7 @@ class LocalCluster:
     asynchronous : bool, default=False
         Let every node of a star work at its own pace, in simulated time: nobody waits for the
         slowest but for the certificate at the end. For the corrective step.
-    staleness : int, default=10
+    staleness : int, default=4
         An answer about an iterate more than so many steps old is not used in an asynchronous run:
         the node first looks again at the atoms that were its best.
 
@@ -95,7 +95,7 @@ class LocalCluster:
         compute: float | None = None,
         faults: Faults | None = None,
         asynchronous: bool = False,
-        staleness: int = 10,
+        staleness: int = 4,
     ) -> None:
         check_broadcast(topology, broadcast)
         if nodes is None:
@@ -141,7 +141,7 @@ class LocalCluster:
         shown = {"nodes": self.nodes, "topology": topology}
         defaults = {"broadcast": None, "latency": 0.0, "bandwidth": None, "cast": None}
         defaults |= {"isolated": False, "resend": False, "compute": None, "faults": None}
-        for name, default in (defaults | {"asynchronous": False, "staleness": 10}).items():
+        for name, default in (defaults | {"asynchronous": False, "staleness": 4}).items():
             if getattr(self, name) != default:
                 shown[name] = repr(getattr(self, name))
         return f"LocalCluster({', '.join(f'{name}={value}' for name, value in shown.items())})"

@@ -53,7 +53,7 @@ class RayCluster:
     asynchronous : bool, default=False
         Let every node work at its own pace: nobody waits for the slowest but for the certificate
         at the end. For the corrective step.
-    staleness : int, default=10
+    staleness : int, default=4
         An answer about an iterate more than so many steps old is not used in an asynchronous run:
         the node first looks again at the atoms that were its best.
     compute : float, optional
@@ -78,7 +78,7 @@ class RayCluster:
         threads: int = 1,
         patience: float = 60.0,
         asynchronous: bool = False,
-        staleness: int = 10,
+        staleness: int = 4,
         compute: float | None = None,
         faults: Faults | None = None,
     ) -> None:

@@ -6,6 +6,7 @@ atoms stay with Ray as objects. `ray.wait` tells which node has answered first.
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -15,7 +16,7 @@ import ray
 from atomcast.atoms.atom import Atom
 from atomcast.cluster.account import CONTROL, Account, new_winners
 from atomcast.cluster.agreeing import check_digests, state_digest
-from atomcast.cluster.coordinator import Answer, Coordinator, Task
+from atomcast.cluster.coordinator import Answer, Coordinator, Gathering, Task
 from atomcast.cluster.pace import check_asynchronous
 from atomcast.cluster.ray_node import from_rows
 from atomcast.cluster.ray_session import RaySession
@@ -37,7 +38,8 @@ class AsynchronousRaySession(RaySession):
         super().__init__(cluster, problem, shards)
         self._account: AsynchronousAccount = AsynchronousAccount(self.nodes)
         self._coordinator = Coordinator(self.nodes, cluster.staleness)
-        self._under_way: dict[Any, tuple[int, Task, bool]] = {}
+        self._gathering = Gathering()
+        self._under_way: dict[Any, tuple[int, Task, bool, float]] = {}
 
     def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
         """Write down where the run starts; nodes hear of it when they are first asked."""
@@ -78,18 +80,19 @@ class AsynchronousRaySession(RaySession):
         actor = self._actors[node]
         ref = actor.work.remote((run, since), first, task, complete, entries, *parts)
         self._told[node] = replica.round
-        self._under_way[ref] = node, task, complete
+        self._under_way[ref] = node, task, complete, time.perf_counter()
 
     def _arrivals(self) -> list[Answer]:
-        """The next answer, and all others that have come by then."""
+        """The next answer, and all others that come soon after it."""
         asked = list(self._under_way)
         ray.wait(asked, num_returns=1)
-        ready, _ = ray.wait(asked, num_returns=len(asked), timeout=0.0)
+        ready, _ = ray.wait(asked, num_returns=len(asked), timeout=self._gathering.seconds)
         return [self._heard(ref) for ref in ready]
 
     def _heard(self, ref: Any) -> Answer:
         """What a node has answered, or a new answer of a node that was lost."""
-        node, task, complete = self._under_way.pop(ref)
+        node, task, complete, start = self._under_way.pop(ref)
+        self._gathering.took(node, task, time.perf_counter() - start)
         told = self._answer(node, ref)
         if told is None:
             task = "scan"  # it has lost its shortlist
