@@ -121,9 +121,9 @@ def simulated(seeds=5):
     print()
 
 
-def real(seeds=3):
+def real(seeds=3, names=("dense Lasso", "sparse Lasso")):
     header(f"real time on {NODES} Ray actors, medians of {seeds} problems")
-    for name in ("dense Lasso", "sparse Lasso"):
+    for name in names:
         make, kind, axis = CASES[name]
         compute, base = scored_in(0.1, make(0)[0], axis), None
         for asynchronous in (False, True):
