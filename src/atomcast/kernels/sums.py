@@ -179,10 +179,8 @@ class BinarySums(KernelSums):
         """The kernel between all points and others, shape (n, m)."""
         if not is_binary(others):
             return super().block(others, dtype)
-        from atomcast.kernels._loops import bit_block
-
         out = np.empty((len(self._bits), others.shape[0]), dtype=dtype)
-        bit_block(self._bits, packed(others), self._table.astype(dtype), out)
+        fill_bit_block(self._bits, packed(others), self._table[None], out)
         return out
 
     def add(
@@ -213,16 +211,50 @@ class BinarySums(KernelSums):
             return
         from atomcast.kernels._loops import add_bits
 
-        other = -1.0 / (self.code.classes - 1)
-        known, chosen = packed(others), rows.astype(np.uint64)
-        table = self._table + 1.0
+        order = np.argsort(labels, kind="stable")
+        ends = np.cumsum(np.bincount(labels, minlength=self.code.classes))
+        known, chosen = packed(others[order]), rows.astype(np.uint64)
+        table = signed_table(self._table, self.code.classes)
         run_all([
             partial(
-                add_bits, chosen[part], self._bits, self.labels, known, labels, weights, table,
-                other, total,
+                add_bits, chosen[part], self._bits, self.labels, known, ends, weights[order],
+                table, total,
             )
             for part in ranges(len(rows), 16)
         ])  # fmt: skip
+
+
+def signed_table(table: Floats, classes: int) -> Floats:
+    """<label, label> (k + 1) by number of bits, of equal labels (row 0) and of others (row 1)."""
+    return np.outer([1.0, -1.0 / (classes - 1)], table + 1.0)
+
+
+def fill_bit_block(
+    bits: NDArray[np.uint64],
+    known: NDArray[np.uint64],
+    table: Floats,
+    out: NDArray[Any],
+    codes: tuple[Codes, Codes] | None = None,
+) -> None:
+    """Put the table's values between rows of bits into a block, on all threads.
+
+    Parameters
+    ----------
+    bits, known : arrays of shape (n, words) and (m, words)
+    table : array of shape (1, bits + 1), or (2, bits + 1) with codes; see `signed_table`
+    out : array of shape (n, m), or wider
+    codes : the class of each row of `bits` and of `known`, optional
+    """
+    from atomcast.kernels._loops import bit_block
+
+    if codes is None:
+        codes = np.zeros(len(bits), dtype=np.uint8), np.zeros(len(known), dtype=np.uint8)
+    left, right = codes
+    values = table.astype(out.dtype)
+    run_all([
+        partial(bit_block, bits[part], left[part], known, right, values, out[part])
+        for part in ranges(len(bits), 8)
+    ])  # fmt: skip
 
 
 def kernel_sums(points: Points, kernel: Kernel, code: LabelCode, labels: Codes) -> KernelSums:
