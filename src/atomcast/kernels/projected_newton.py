@@ -25,13 +25,13 @@ Floats = NDArray[np.float64]
 Single = NDArray[np.float32]
 Positions = NDArray[np.int64]
 
-#: Rank of the preconditioner, and the growth after which its landmarks are chosen again.
-RANK, AGAIN = 512, 2
+#: Rank of the preconditioner.
+RANK = 512
 #: How often points may be bound within a step, and what share of it may simply be cut off.
 PIVOTS, NEGLIGIBLE = 8, 0.01
 #: A Newton equation is solved to this residual, relatively, or for so many steps, or until no
 #: point violates optimality by more than this share of what the tolerance allows.
-RESIDUAL, MOST_STEPS, SHARE = 0.03, 40, 0.5
+RESIDUAL, MOST_STEPS, SHARE = 0.1, 40, 0.5
 
 
 class ProjectedNewton:
@@ -165,7 +165,6 @@ class LowRank:
 
     def __init__(self) -> None:
         self._marks: Positions = np.zeros(0, dtype=np.int64)
-        self._chosen_from = 0
         self._lower: Single = np.zeros((0, 0), dtype=np.float32)
         self._factor: Single = np.zeros((0, 0), dtype=np.float32)
         self._inverse: Single = np.zeros(0, dtype=np.float32)
@@ -177,7 +176,7 @@ class LowRank:
         old = len(self._factor)
         if old == gram.count:
             return
-        if len(self._marks) < RANK or gram.count >= AGAIN * self._chosen_from:
+        if len(self._marks) < RANK:
             old = self._choose_marks(gram)
         across = gram.part(old, self._marks).astype(np.float32)
         here = self._marks >= old
@@ -204,7 +203,6 @@ class LowRank:
         corner[np.diag_indices(rank)] -= gram.ridge[self._marks]
         corner[np.diag_indices(rank)] += 1e-6 * float(np.trace(corner)) / rank
         self._lower = linalg.cholesky(corner, lower=True, check_finite=False).astype(np.float32)
-        self._chosen_from = gram.count
         self._factor = np.zeros((0, rank), dtype=np.float32)
         self._free = np.zeros(0, dtype=bool)
         self._inner = np.eye(rank)
