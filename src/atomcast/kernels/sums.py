@@ -109,7 +109,9 @@ class DenseSums(KernelSums):
 
         factors = weights[:, None] * self.code.table[labels]
         near = np.ascontiguousarray(dense_rows(others), dtype=self.points.dtype)
-        gamma, parts = self.kernel.gamma, thread_count() if self.points.size >= MANY else 1
+        # More parts than threads, so that none waits long for another that was held up.
+        parts = 8 * thread_count() if self.points.size >= MANY else 1
+        gamma = self.kernel.gamma
         run_all([
             partial(
                 add_rbf, self.points[rows], near, gamma, self.labels[rows], factors, scale,
@@ -127,6 +129,8 @@ class SparseSums(KernelSums):
     def __init__(self, points: Points, kernel: RBF, code: LabelCode, labels: Codes) -> None:
         super().__init__(points, kernel, code, labels)
         self._columns = points.tocsc()
+        # Signed numbers might be negative, and count from the end: to look takes time.
+        self._rows = self._columns.indices.view(f"u{self._columns.indices.itemsize}")
         self._norms = np.asarray(points.multiply(points).sum(axis=1), dtype=np.float64).ravel()
         self._products = np.zeros(points.shape[0])
 
@@ -146,7 +150,7 @@ class SparseSums(KernelSums):
             part = slice(near.indptr[j], near.indptr[j + 1])
             features, values = near.indices[part], near.data[part].astype(np.float64)
             add_scattered(
-                columns.indptr, columns.indices, columns.data, features, values, self._products
+                columns.indptr, self._rows, columns.data, features, values, self._products
             )
             norm = float(values @ values)
             keep = scale if j == 0 else 1.0
