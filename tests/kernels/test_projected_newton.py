@@ -7,11 +7,13 @@ import pytest
 from scipy.optimize import nnls
 from sklearn.metrics.pairwise import rbf_kernel
 
+from atomcast import Solver
 from atomcast.atoms.atom import Atom
+from atomcast.atoms.kernel import LocalLabels
 from atomcast.kernels import projected_newton
-from atomcast.kernels.active_set import KernelActiveSet
 from atomcast.kernels.functions import KernelSpec
 from atomcast.kernels.labels import LabelCode
+from atomcast.kernels.problem import kernel_problem
 from atomcast.kernels.projected_newton import ProjectedNewton
 
 GAMMA = 0.1
@@ -22,7 +24,9 @@ def known_points(n, C, duplicates=0, seed=0):
     rng = np.random.default_rng(seed)
     X, labels = rng.standard_normal((n, 6)), rng.integers(0, 2, n)
     X[:duplicates] = X[duplicates : 2 * duplicates]  # with equal and with contrary labels
-    active = KernelActiveSet(KernelSpec(gamma=GAMMA), LabelCode(2, np.full(2, C)), 2**28)
+    spec, code = KernelSpec(gamma=GAMMA), LabelCode(2, np.full(2, C))
+    problem = kernel_problem(spec, code, LocalLabels(labels), Solver(tol=1e-9), 2**28)
+    active = problem.make_active()
     atoms = [Atom(i, 6, X[i], extras=np.array([float(labels[i])])) for i in range(n)]
     active.append(atoms)
     signs = np.where(labels[:, None] == labels, 1.0, -1.0)

@@ -95,7 +95,7 @@ class ProjectedNewton:
         change = image = np.zeros(len(beta))
         for _ in range(PIVOTS):
             change, image = self._newton(gram, slope, change, image, cut, free)
-            below = beta + change < 0
+            below = free & (beta + change < 0)
             cut = np.where(below, -(beta + change), 0.0)
             if float(cut.sum()) <= NEGLIGIBLE * float(np.abs(change).sum()):
                 break
@@ -111,7 +111,7 @@ class ProjectedNewton:
         for _ in range(PIVOTS):
             cut = np.where(free, 0.0, -beta)
             change = self._low_rank.solved(gram, -slope, cut, free)
-            below = beta + change < 0
+            below = free & (beta + change < 0)
             if float(-(beta + change)[below].sum()) <= NEGLIGIBLE * float(np.abs(change).sum()):
                 break
             free = free & ~below
@@ -165,11 +165,12 @@ class LowRank:
 
     def __init__(self) -> None:
         self._marks: Positions = np.zeros(0, dtype=np.int64)
-        self._lower: Single = np.zeros((0, 0), dtype=np.float32)
+        self._lower: Floats = np.zeros((0, 0))
         self._factor: Single = np.zeros((0, 0), dtype=np.float32)
         self._inverse: Single = np.zeros(0, dtype=np.float32)
         self._free: NDArray[np.bool_] = np.zeros(0, dtype=bool)
         self._inner: Floats = np.zeros((0, 0))
+        self._last: Callable[[Floats], Floats] | None = None
 
     def _update(self, gram: AugmentedKernel) -> None:
         """Approximate the matrix of all points known now."""
@@ -178,18 +179,11 @@ class LowRank:
             return
         if len(self._marks) < RANK:
             old = self._choose_marks(gram)
-        across = gram.part(old, self._marks).astype(np.float32)
+        across = gram.part(old, self._marks)
         here = self._marks >= old
         across[self._marks[here] - old, np.flatnonzero(here)] -= gram.ridge[self._marks[here]]
-        rows = np.empty_like(across)
-
-        def solve(part: slice) -> None:
-            rows[part] = linalg.solve_triangular(
-                self._lower, across[part].T, lower=True, check_finite=False
-            ).T
-
-        run_all([partial(solve, part) for part in ranges(len(across), 4)])
-        self._factor = np.concatenate([self._factor[:old], rows])
+        rows = linalg.solve_triangular(self._lower, across.T, lower=True, check_finite=False).T
+        self._factor = np.concatenate([self._factor[:old], rows.astype(np.float32)])
         lengths = np.einsum("ij,ij->i", rows, rows)
         rest = np.maximum(gram.diagonal[old:] - lengths, gram.ridge[old:])
         self._inverse = np.concatenate([self._inverse[:old], (1.0 / rest).astype(np.float32)])
@@ -202,7 +196,7 @@ class LowRank:
         corner = gram.rows(self._marks)[:, self._marks]
         corner[np.diag_indices(rank)] -= gram.ridge[self._marks]
         corner[np.diag_indices(rank)] += 1e-6 * float(np.trace(corner)) / rank
-        self._lower = linalg.cholesky(corner, lower=True, check_finite=False).astype(np.float32)
+        self._lower = linalg.cholesky(corner, lower=True, check_finite=False)
         self._factor = np.zeros((0, rank), dtype=np.float32)
         self._free = np.zeros(0, dtype=bool)
         self._inner = np.eye(rank)
@@ -230,7 +224,10 @@ class LowRank:
         self, gram: AugmentedKernel, free: NDArray[np.bool_]
     ) -> Callable[[Floats], Floats]:
         """The inverse of G G' + (1/C and what G leaves out), on the free points."""
+        grew = len(self._factor) != gram.count
         self._update(gram)
+        if self._last is not None and not grew and np.array_equal(free, self._free):
+            return self._last
         self._let(free)
         factor, inverse = self._factor, np.where(free, self._inverse, np.float32(0))
         solved = linalg.cho_factor(self._inner, lower=True, check_finite=False)
@@ -246,6 +243,7 @@ class LowRank:
             run_all([partial(np.dot, factor[p], middle, back[p]) for p in parts])
             return (scaled - inverse * back).astype(np.float64)
 
+        self._last = apply
         return apply
 
 
