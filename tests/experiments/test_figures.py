@@ -23,6 +23,7 @@ from atomcast.experiments import (
     fig2b,
     fig3,
     fig4,
+    fig5b,
     lower_bound,
     real_data,
     topologies,
@@ -142,6 +143,7 @@ def tiny(monkeypatch):
     """Quick settings that are quicker still."""
     monkeypatch.setattr(fig2a, "QUICK", TINY_2A)
     monkeypatch.setattr(fig2b, "QUICK", TINY_2B)
+    monkeypatch.setattr(fig5b, "QUICK", fig5b.Setting(n=300, nodes=3, rounds=20))
     monkeypatch.setattr(fig3, "QUICK", TINY_3)
     monkeypatch.setattr(fig4, "QUICK", TINY_4)
     everywhere, hard = topologies.topologies, lower_bound.lower_bound

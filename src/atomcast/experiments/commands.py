@@ -32,6 +32,8 @@ EXPERIMENTS = {
     "fig2b": "fig2b",
     "fig4": "fig4",
     "fig3": "fig3",
+    "fig5a": "fig5a",
+    "fig5b": "fig5b",
 }
 
 Quick = Annotated[bool, typer.Option("--quick", help="Smaller instances: seconds or minutes.")]
@@ -45,6 +47,9 @@ AtomDensity = Annotated[
 ]
 Synthetic = Annotated[
     bool, typer.Option("--synthetic", help="Use a generated stand-in instead of real data.")
+]
+Examples = Annotated[
+    int | None, typer.Option("--n", min=1000, help="Examples of the stand-in for speech data.")
 ]
 Download = Annotated[bool, typer.Option("--download", help="Download real data if it is missing.")]
 OUT = Path("out")
@@ -118,6 +123,30 @@ def fig4(
 ) -> None:
     """Figure 4: dFW beside ADMM on Dorothea, by communication, iterations and local time."""
     _run("fig4", debug, quick=quick, runs=runs, out=out, synthetic=synthetic, download=download)
+
+
+@app.command("fig5a")
+def fig5a(
+    quick: Quick = False,
+    runs: Runs = None,
+    out: Out = OUT,
+    n: Examples = None,
+    debug: Debug = False,
+) -> None:
+    """Figure 5(a): runtime against N, on MPI ranks and by the simulator's clock."""
+    _run("fig5a", debug, quick=quick, runs=runs, out=out, n=n)
+
+
+@app.command("fig5b")
+def fig5b(
+    quick: Quick = False,
+    runs: Runs = None,
+    out: Out = OUT,
+    n: Examples = None,
+    debug: Debug = False,
+) -> None:
+    """Figure 5(b): unbalanced data, exact dFW beside m-centers and random subsets."""
+    _run("fig5b", debug, quick=quick, runs=runs, out=out, n=n)
 
 
 @app.command("all")
