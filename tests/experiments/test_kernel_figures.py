@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.metrics import pairwise_distances
+from sklearn.metrics.pairwise import rbf_kernel
 
 import realdata
 from atomcast import KernelSVC, Solver
-from atomcast.experiments import baseline_runs, fig2a, fig5b, kernel_runs, real_data
+from atomcast.experiments import (
+    baseline_runs,
+    clustering_bound,
+    fig2a,
+    fig5a,
+    fig5b,
+    kernel_runs,
+    real_data,
+)
 from atomcast.experiments.curves import CLASSIC, CORRECTIVE
 from pictures import check_pictures, read
 
@@ -80,3 +91,78 @@ def test_fig5b(tmp_path):
     assert prepared[fig5b.CENTERS] > 0.0
     counted, free = by_method[fig5b.CENTERS][-1], by_method[fig5b.FREE][-1]
     assert counted.seconds > free.seconds
+
+
+def test_fig5a_without_mpi(tmp_path):
+    setting = fig5a.Setting(n=300, nodes=(1, 3), ranks=(), rounds=12)
+    rows, timings = fig5a.fig5a(setting, runs=2, out=tmp_path)
+    check_pictures(tmp_path, "fig5a")
+    assert len(read(tmp_path / "fig5a.csv")) == len(rows)
+    assert [(t.how, t.nodes, t.run) for t in timings] == [
+        (fig5a.CLOCK, N, run) for run in (0, 1) for N in (1, 3)
+    ]
+    for timing in timings:
+        parts = timing.work + timing.step + timing.network
+        assert timing.seconds == pytest.approx(parts)
+        assert (timing.network > 0) == (timing.nodes > 1)
+    assert [t.speedup for t in timings if t.nodes == 1] == [1.0, 1.0]
+    assert timings[1].speedup == pytest.approx(timings[0].seconds / timings[1].seconds)
+    one, three = ([r.objective for r in rows if r.panel == f"N={N}"][1:13] for N in (1, 3))
+    assert one == pytest.approx(three, rel=1e-9)
+
+
+def test_the_median_round_does_not_depend_on_the_first_and_on_hiccups():
+    assert fig5a.median_round([0.0, 9.0, 9.5, 10.0, 10.5, 31.0, 31.5]) == 0.5
+
+
+def test_fig5a_says_where_mpi_is_missing(tmp_path, monkeypatch):
+    def refuse(*args):
+        raise RuntimeError("the ranks did not start")
+
+    monkeypatch.setattr(fig5a, "mpi_run", refuse)
+    setting = fig5a.Setting(n=300, nodes=(1,), ranks=(1,), rounds=4)
+    with pytest.warns(UserWarning, match="MPI ranks are not measured: the ranks did not start"):
+        _, timings = fig5a.fig5a(setting, runs=1, out=tmp_path)
+    assert [timing.how for timing in timings] == [fig5a.CLOCK]
+    assert "MPI ranks could not be started here" in (tmp_path / "fig5a.svg").read_text()
+
+
+def test_the_augmented_kernel_and_its_distances():
+    data = stand_in(40)
+    gamma, signs = kernel_runs.mean_distance_gamma(data.X), data.y.astype(float)
+    expected = np.outer(signs, signs) * (rbf_kernel(data.X, gamma=gamma) + 1) + np.eye(40) / 7
+    K = clustering_bound.augmented_kernel(data.X, data.y, cost=7.0)
+    np.testing.assert_allclose(K, expected, atol=1e-12)
+    pairs = clustering_bound.pairs_of(K)
+    root = np.linalg.cholesky(K)  # its rows are the points in kernel space
+    distances = pairwise_distances(root)[np.triu_indices(40, 1)]
+    np.testing.assert_allclose(pairs.footnote, distances**2, rtol=1e-9)
+    longest = np.linalg.norm(root, axis=1).max()
+    np.testing.assert_allclose(pairs.cauchy_schwarz, 2 * distances * longest, rtol=1e-9)
+    by_hand = 2 * np.abs(K[3] - K[9]).max()
+    place = np.flatnonzero((np.triu_indices(40, 1)[0] == 3) & (np.triu_indices(40, 1)[1] == 9))
+    assert pairs.difference[place] == pytest.approx(by_hand)
+
+
+@settings(deadline=None, max_examples=20)
+@given(seed=st.integers(0, 10**6))
+def test_gradients_differ_by_no_more_than_columns_do(seed):
+    """The first step of the footnote holds, and Cauchy-Schwarz; its second step does not."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((30, 4)), np.where(rng.random(30) > 0.5, 1, -1)
+    K = clustering_bound.augmented_kernel(X, y)
+    pairs = clustering_bound.pairs_of(K)
+    gradient = 2 * K @ rng.dirichlet(np.full(30, 0.1))
+    i, j = np.triu_indices(30, 1)
+    assert np.all(np.abs(gradient[i] - gradient[j]) <= pairs.difference * (1 + 1e-12))
+    assert np.all(pairs.difference <= pairs.cauchy_schwarz * (1 + 1e-12))
+    assert np.any(pairs.difference > pairs.footnote)
+
+
+def test_clustering_bound(tmp_path):
+    data = stand_in()
+    rows = clustering_bound.clustering_bound({"a": (data.X, data.y)}, 50, runs=2, out=tmp_path)
+    check_pictures(tmp_path, "clustering-bound")
+    assert len(read(tmp_path / "clustering-bound.csv")) == len(rows) == 2
+    assert all(row.pairs == 50 * 49 / 2 for row in rows)
+    assert all(row.breaks_footnote > 0.1 and row.breaks_cauchy_schwarz == 0 for row in rows)

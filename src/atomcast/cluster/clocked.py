@@ -22,7 +22,7 @@ from atomcast.problem import Problem
 from atomcast.protocol import Agreement, Proposals, Request
 from atomcast.replica import Replica
 
-#: Seconds of computation of this thread: other programs on the machine do not count.
+#: Seconds of computation of this thread: waiting for a core that others use does not count.
 now = time.thread_time
 
 

@@ -56,7 +56,8 @@ class Fleet:
         in_order = bool(np.all(owner[1:] >= owner[:-1]))
         self._by_owner = None if in_order else np.argsort(owner, kind="stable")
         # A column may stand for a family of so many atoms, of which it puts forward the best.
-        self._stride = atoms.stride if isinstance(atoms, AtomFamilies) else 1
+        self._families = atoms if isinstance(atoms, AtomFamilies) else None
+        self._stride = 1 if self._families is None else self._families.stride
         self._known = np.zeros(len(ids), dtype=bool)
         self._log = 0
         self._known_at: list[int] = []
@@ -165,9 +166,9 @@ class Fleet:
 
     def _ids_put_forward(self, replica: Replica) -> Ids:
         """The atom that each column stands for in this round."""
-        if not isinstance(self.atoms, AtomFamilies):
+        if self._families is None:
             return self.ids
-        ids = self.ids * self._stride + self.atoms.members()
+        ids = self.ids * self._stride + self._families.members()
         self._known = np.isin(ids, replica.active.ids)
         return ids
 

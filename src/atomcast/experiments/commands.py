@@ -28,6 +28,7 @@ app = typer.Typer(
 EXPERIMENTS = {
     "lower-bound": "lower_bound",
     "topologies": "topologies",
+    "clustering-bound": "clustering_bound",
     "fig2a": "fig2a",
     "fig2b": "fig2b",
     "fig4": "fig4",
@@ -72,6 +73,20 @@ def topologies(
 ) -> None:
     """Communication against N on star, tree and graph, measured and by formula (section 4.1)."""
     _run("topologies", debug, quick=quick, runs=runs, out=out)
+
+
+@app.command("clustering-bound")
+def clustering_bound(
+    quick: Quick = False,
+    runs: Runs = None,
+    out: Out = OUT,
+    synthetic: Synthetic = False,
+    download: Download = False,
+    debug: Debug = False,
+) -> None:
+    """The footnote of section 6.3 on clustering in kernel space: which pairs break its bound."""
+    chosen = {"quick": quick, "runs": runs, "out": out}
+    _run("clustering-bound", debug, **chosen, synthetic=synthetic, download=download)
 
 
 @app.command("fig2a")

@@ -8,6 +8,7 @@ objective.
 from __future__ import annotations
 
 import os
+import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -85,8 +86,9 @@ def fig5a(
     note : str
         What the figure should say of the sizes.
     """
-    cores = len(os.sched_getaffinity(0))
-    ranks = [N for N in setting.ranks if cores >= N]
+    ranks = ranks_that_start(setting)
+    if setting.ranks and not ranks:
+        note += "\nMPI ranks could not be started here"
     tell = Counter("fig5a", runs * (len(ranks) + len(setting.nodes)))
     rows: list[Point] = []
     timings: list[Timing] = []
@@ -120,6 +122,20 @@ def _warm_up(setting: Setting) -> None:
     data, problem = speech_problem(min(setting.n, 20_000), 0)
     shards = Shards.split(data.X, 2, by="contiguous")
     clocked_run(problem, shards, setting.network.cluster(2), 3)
+
+
+def ranks_that_start(setting: Setting) -> list[int]:
+    """The numbers of MPI ranks to measure: no more than cores, and none if none can be started."""
+    cores = len(os.sched_getaffinity(0))
+    ranks = [N for N in setting.ranks if cores >= N]
+    if ranks:
+        data, problem = speech_problem(1000, 0)
+        try:
+            mpi_run(problem, Shards.split(data.X, max(ranks)), 2)
+        except (ImportError, RuntimeError) as error:
+            warnings.warn(f"MPI ranks are not measured: {error}", stacklevel=2)
+            return []
+    return ranks
 
 
 def _by_clock(
@@ -161,7 +177,7 @@ def with_speedups(timings: Sequence[Timing]) -> list[Timing]:
 
 
 def means(timings: Sequence[Timing]) -> list[Timing]:
-    """The mean over the runs, for each way of measuring and each N; `run` is how many there were."""
+    """The mean over the runs for each way of measuring and each N; `run` is their number."""
     groups: dict[tuple[str, int], list[Timing]] = {}
     for row in timings:
         groups.setdefault((row.how, row.nodes), []).append(row)

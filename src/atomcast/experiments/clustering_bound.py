@@ -1,0 +1,151 @@
+"""The bound behind clustering in kernel space: a footnote of section 6.3, looked at in numbers.
+
+The footnote says, of the gradient f'(alpha) = 2 K~ alpha and any two examples i and j, that
+
+    |f'_i - f'_j| <= 2 max_k |k~(z_i, z_k) - k~(z_j, z_k)| <= ||phi(z_i) - phi(z_j)||^2
+
+in the augmented kernel space. The first step holds, for alpha is in the simplex. For the second
+there is no reason; what Cauchy-Schwarz gives is 2 ||phi(z_i) - phi(z_j)|| max_k ||phi(z_k)||.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast.data.generators import make_speech_like
+from atomcast.experiments import real_data
+from atomcast.experiments.kernel_runs import C, mean_distance_gamma
+from atomcast.experiments.options import Options, print_rows
+from atomcast.experiments.output import write_figure, write_rows
+from atomcast.kernels.functions import KernelSpec
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
+
+Floats = NDArray[np.float64]
+
+
+class Pairs(NamedTuple):
+    """Three numbers for every pair of different examples: what is bounded, and two bounds."""
+
+    difference: Floats
+    footnote: Floats
+    cauchy_schwarz: Floats
+
+
+class Row(NamedTuple):
+    """How many pairs break the bounds, as shares of all; `ratio` is the median of what is bounded
+    by the footnote over its bound.
+    """
+
+    data: str
+    run: int
+    examples: int
+    pairs: int
+    breaks_footnote: float
+    breaks_cauchy_schwarz: float
+    ratio: float
+
+
+def augmented_kernel(X: Any, y: NDArray[Any], cost: float = C) -> Floats:
+    """K~ of section 3.3, with the paper's gamma, shape (n, n)."""
+    kernel = KernelSpec("rbf", mean_distance_gamma(X)).resolve(X)
+    signs = np.where(np.asarray(y) > 0, 1.0, -1.0)
+    block = np.asarray(kernel.block(X, X), dtype=np.float64)
+    return np.outer(signs, signs) * (block + 1.0) + np.eye(len(signs)) / cost
+
+
+def pairs_of(K: Floats) -> Pairs:
+    """The numbers of all pairs, from the augmented kernel."""
+    i, j = np.triu_indices(len(K), 1)
+    difference = np.concatenate(
+        [2.0 * np.abs(K[k] - K[k + 1 :]).max(axis=1) for k in range(len(K) - 1)]
+    )
+    lengths = np.diag(K)
+    square = lengths[i] + lengths[j] - 2.0 * K[i, j]
+    return Pairs(difference, square, 2.0 * np.sqrt(square * lengths.max()))
+
+
+def clustering_bound(
+    data: dict[str, tuple[Any, NDArray[Any]]],
+    examples: int = 500,
+    runs: int = 5,
+    out: Path | None = None,
+) -> list[Row]:
+    """Count the pairs that break the bounds in random samples of each data set.
+
+    Parameters
+    ----------
+    data : dict
+        Examples and labels, by name.
+    examples : int
+        Size of a sample.
+    runs : int
+        Run r has seed r, for the sample.
+    out : path of a folder, optional
+        Write clustering-bound.csv, clustering-bound.png and clustering-bound.svg there.
+    """
+    rows, drawn = [], {}
+    for name, (X, y) in data.items():
+        for run in range(runs):
+            chosen = np.random.default_rng(run).choice(X.shape[0], examples, replace=False)
+            pairs = pairs_of(augmented_kernel(X[chosen], y[chosen]))
+            drawn.setdefault(name, pairs)
+            rows.append(_judged(name, run, examples, pairs))
+    if out is not None:
+        out.mkdir(parents=True, exist_ok=True)
+        write_rows(rows, out / "clustering-bound.csv")
+        write_figure(plot(drawn, examples), out / "clustering-bound")
+    return rows
+
+
+def _judged(name: str, run: int, examples: int, pairs: Pairs) -> Row:
+    slack = 1 + 1e-9  # rounding breaks no bound
+    return Row(
+        name,
+        run,
+        examples,
+        len(pairs.difference),
+        float(np.mean(pairs.difference > slack * pairs.footnote)),
+        float(np.mean(pairs.difference > slack * pairs.cauchy_schwarz)),
+        float(np.median(pairs.difference / pairs.footnote)),
+    )
+
+
+def plot(drawn: dict[str, Pairs], examples: int) -> Figure:
+    """What is bounded against the footnote's bound, a dot for a pair."""
+    from atomcast.report.plots import COLORS, new_figure
+
+    figure = new_figure(4.6 * len(drawn), 4.4)
+    axes: Sequence[Any] = figure.subplots(1, len(drawn), squeeze=False)[0]
+    for ax, (name, pairs) in zip(axes, drawn.items(), strict=True):
+        some = slice(None, None, max(len(pairs.difference) // 4000, 1))
+        ax.plot(pairs.footnote[some], pairs.difference[some], ".", color=COLORS[0], markersize=2)
+        ends = np.array([0.0, float(pairs.footnote.max())])
+        ax.plot(ends, ends, "-", color=COLORS[1], label="the footnote: nothing is above this line")
+        ax.set(xlabel="squared distance in kernel space", ylabel="2 max |difference of columns|")
+        ax.set_title(f"{name}, {examples} examples, C = {C:g}", fontsize=9)
+        ax.legend(frameon=False, fontsize=8)
+    return figure
+
+
+def show(options: Options) -> bool:
+    """Run it and print the shares; Cauchy-Schwarz must hold."""
+    adult = real_data.adult(synthetic=options.synthetic, download=options.download)
+    speech = make_speech_like(20_000)
+    data = {
+        real_data.name("Adult", options.synthetic): (adult.X, adult.y),
+        "generated stand-in for speech": (speech.X, speech.y),
+    }
+    examples = 300 if options.quick else 1000
+    rows = clustering_bound(data, examples, options.run_count, options.out)
+    forms = {"ratio": ".2f"} | dict.fromkeys(("breaks_footnote", "breaks_cauchy_schwarz"), ".1%")
+    print_rows(
+        "Pairs of examples that break a bound on gradients", rows, Row._fields, (0,), **forms
+    )
+    return all(row.breaks_cauchy_schwarz == 0 for row in rows)
