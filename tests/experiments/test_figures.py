@@ -157,6 +157,7 @@ def tiny(monkeypatch):
     )
     monkeypatch.setattr(real_data, "dorothea", partial(real_data.dorothea, n=200))
     monkeypatch.setattr(real_data, "adult", partial(real_data.adult, n=400))
+    monkeypatch.setattr(real_data, "letter", partial(real_data.letter, n=400))
 
 
 def test_everything_with_one_command(tmp_path, tiny):

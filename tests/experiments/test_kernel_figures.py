@@ -160,9 +160,24 @@ def test_gradients_differ_by_no_more_than_columns_do(seed):
 
 
 def test_clustering_bound(tmp_path):
-    data = stand_in()
-    rows = clustering_bound.clustering_bound({"a": (data.X, data.y)}, 50, runs=2, out=tmp_path)
+    binary, clouds = stand_in(), real_data.letter(synthetic=True, n=200)
+    data = {"binary": (binary.X, binary.y), "clouds": (clouds.X, clouds.y)}
+    rows = clustering_bound.clustering_bound(data, 60, runs=2, out=tmp_path)
     check_pictures(tmp_path, "clustering-bound")
-    assert len(read(tmp_path / "clustering-bound.csv")) == len(rows) == 2
-    assert all(row.pairs == 50 * 49 / 2 for row in rows)
-    assert all(row.breaks_footnote > 0.1 and row.breaks_cauchy_schwarz == 0 for row in rows)
+    assert len(read(tmp_path / "clustering-bound.csv")) == len(rows) == 4
+    assert all(row.pairs == 60 * 59 / 2 for row in rows)
+    assert all(row.break_cauchy_schwarz == 0 for row in rows)
+    for row in rows:
+        if row.data == "binary":  # squared distances of binary points are a metric
+            assert row.break_footnote == row.nearest_break == 0.0
+            assert row.worst == pytest.approx(1.0)
+        else:
+            assert row.nearest_break >= row.break_footnote > 0.3
+            assert row.worst > 2
+
+
+def test_letter_itself_is_used_where_it_is(monkeypatch):
+    realdata.use("letter", monkeypatch)
+    data = real_data.letter()
+    assert data.X.shape == (16_000, 16)
+    assert set(data.y) == {-1, 1}

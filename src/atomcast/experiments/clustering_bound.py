@@ -4,8 +4,11 @@ The footnote says, of the gradient f'(alpha) = 2 K~ alpha and any two examples i
 
     |f'_i - f'_j| <= 2 max_k |k~(z_i, z_k) - k~(z_j, z_k)| <= ||phi(z_i) - phi(z_j)||^2
 
-in the augmented kernel space. The first step holds, for alpha is in the simplex. For the second
-there is no reason; what Cauchy-Schwarz gives is 2 ||phi(z_i) - phi(z_j)|| max_k ||phi(z_k)||.
+in the augmented kernel space. The first step holds, for alpha is in the simplex. The second is an
+equality if k = i or j gives the maximum, and wrong otherwise. For binary data it always does: there
+squared distances are a metric, that of Hamming. Else close points break it: a kernel value near a
+third point changes in proportion to their distance, not to its square. What always holds is
+Cauchy-Schwarz, 2 ||phi(z_i) - phi(z_j)|| max_k ||phi(z_k)||.
 """
 
 from __future__ import annotations
@@ -39,17 +42,20 @@ class Pairs(NamedTuple):
 
 
 class Row(NamedTuple):
-    """How many pairs break the bounds, as shares of all; `ratio` is the median of what is bounded
-    by the footnote over its bound.
+    """How many pairs break the footnote's bound and that of Cauchy-Schwarz, as shares of all.
+
+    `nearest_break` is the share of examples that break the footnote's with their nearest
+    neighbour, and `worst` the largest ratio of what is bounded to that bound.
     """
 
     data: str
     run: int
     examples: int
     pairs: int
-    breaks_footnote: float
-    breaks_cauchy_schwarz: float
-    ratio: float
+    break_footnote: float
+    nearest_break: float
+    worst: float
+    break_cauchy_schwarz: float
 
 
 def augmented_kernel(X: Any, y: NDArray[Any], cost: float = C) -> Floats:
@@ -90,7 +96,8 @@ def clustering_bound(
     out : path of a folder, optional
         Write clustering-bound.csv, clustering-bound.png and clustering-bound.svg there.
     """
-    rows, drawn = [], {}
+    rows: list[Row] = []
+    drawn: dict[str, Pairs] = {}
     for name, (X, y) in data.items():
         for run in range(runs):
             chosen = np.random.default_rng(run).choice(X.shape[0], examples, replace=False)
@@ -106,14 +113,21 @@ def clustering_bound(
 
 def _judged(name: str, run: int, examples: int, pairs: Pairs) -> Row:
     slack = 1 + 1e-9  # rounding breaks no bound
+    broken = pairs.difference > slack * pairs.footnote
+    i, j = np.triu_indices(examples, 1)
+    distance, breaks = np.full((examples, examples), np.inf), np.zeros((examples, examples), bool)
+    distance[i, j] = distance[j, i] = pairs.footnote
+    breaks[i, j] = breaks[j, i] = broken
+    nearest = breaks[np.arange(examples), distance.argmin(axis=1)]
     return Row(
         name,
         run,
         examples,
-        len(pairs.difference),
-        float(np.mean(pairs.difference > slack * pairs.footnote)),
+        len(broken),
+        float(broken.mean()),
+        float(nearest.mean()),
+        float(np.max(pairs.difference / pairs.footnote)),
         float(np.mean(pairs.difference > slack * pairs.cauchy_schwarz)),
-        float(np.median(pairs.difference / pairs.footnote)),
     )
 
 
@@ -136,16 +150,18 @@ def plot(drawn: dict[str, Pairs], examples: int) -> Figure:
 
 def show(options: Options) -> bool:
     """Run it and print the shares; Cauchy-Schwarz must hold."""
-    adult = real_data.adult(synthetic=options.synthetic, download=options.download)
+    sets = {"Adult": real_data.adult, "Letter": real_data.letter}
+    data: dict[str, tuple[Any, NDArray[Any]]] = {}
+    for name, load in sets.items():
+        loaded = load(synthetic=options.synthetic, download=options.download)
+        data[real_data.name(name, options.synthetic)] = loaded.X, loaded.y
     speech = make_speech_like(20_000)
-    data = {
-        real_data.name("Adult", options.synthetic): (adult.X, adult.y),
-        "generated stand-in for speech": (speech.X, speech.y),
-    }
+    data[real_data.name("speech", synthetic=True)] = speech.X, speech.y
     examples = 300 if options.quick else 1000
     rows = clustering_bound(data, examples, options.run_count, options.out)
-    forms = {"ratio": ".2f"} | dict.fromkeys(("breaks_footnote", "breaks_cauchy_schwarz"), ".1%")
     print_rows(
-        "Pairs of examples that break a bound on gradients", rows, Row._fields, (0,), **forms
-    )
-    return all(row.breaks_cauchy_schwarz == 0 for row in rows)
+        "Pairs of examples that break a bound on the difference of their gradients", rows,
+        Row._fields, break_footnote=".1%", nearest_break=".1%", worst=".2f",
+        break_cauchy_schwarz=".1%",
+    )  # fmt: skip
+    return all(row.break_cauchy_schwarz == 0 for row in rows)
