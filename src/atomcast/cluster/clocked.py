@@ -90,7 +90,7 @@ class ClockedCluster(LocalCluster):
 
     Parameters
     ----------
-    nodes, topology, **more
+    nodes, topology, broadcast, latency, bandwidth, resend
         As for `LocalCluster`; latency and bandwidth are those of the network that the clock
         assumes.
 
@@ -100,8 +100,20 @@ class ClockedCluster(LocalCluster):
         That of the last run; callbacks of a run may look at it.
     """
 
-    def __init__(self, nodes: int, topology: Any = "star", **more: Any) -> None:
-        super().__init__(nodes, topology, isolated=True, **more)
+    def __init__(
+        self,
+        nodes: int,
+        topology: Any = "star",
+        *,
+        broadcast: str | None = None,
+        latency: float = 0.0,
+        bandwidth: float | None = None,
+        resend: bool = False,
+    ) -> None:
+        super().__init__(
+            nodes, topology, broadcast=broadcast, latency=latency, bandwidth=bandwidth,
+            isolated=True, resend=resend,
+        )  # fmt: skip
         self.clock = Clock(self.nodes)
 
     def open(self, problem: Problem, shards: Shards) -> ClockedSession:
