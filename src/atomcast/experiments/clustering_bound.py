@@ -132,17 +132,17 @@ def _judged(name: str, run: int, examples: int, pairs: Pairs) -> Row:
 
 
 def plot(drawn: dict[str, Pairs], examples: int) -> Figure:
-    """What is bounded against the footnote's bound, a dot for a pair."""
+    """What is bounded by the footnote in units of its bound, a dot for a pair."""
     from atomcast.report.plots import COLORS, new_figure
 
-    figure = new_figure(4.6 * len(drawn), 4.4)
-    axes: Sequence[Any] = figure.subplots(1, len(drawn), squeeze=False)[0]
+    figure = new_figure(4.6 * len(drawn), 4.0)
+    axes: Sequence[Any] = figure.subplots(1, len(drawn), squeeze=False, sharey=True)[0]
     for ax, (name, pairs) in zip(axes, drawn.items(), strict=True):
         some = slice(None, None, max(len(pairs.difference) // 4000, 1))
-        ax.plot(pairs.footnote[some], pairs.difference[some], ".", color=COLORS[0], markersize=2)
-        ends = np.array([0.0, float(pairs.footnote.max())])
-        ax.plot(ends, ends, "-", color=COLORS[1], label="the footnote: nothing is above this line")
-        ax.set(xlabel="squared distance in kernel space", ylabel="2 max |difference of columns|")
+        ratio = pairs.difference / pairs.footnote
+        ax.plot(pairs.footnote[some], ratio[some], ".", color=COLORS[0], markersize=3)
+        ax.axhline(1.0, color=COLORS[1], label="by the footnote, nothing is above this line")
+        ax.set(xlabel="squared distance in kernel space", ylabel="2 max |difference| / distance^2")
         ax.set_title(f"{name}, {examples} examples, C = {C:g}", fontsize=9)
         ax.legend(frameon=False, fontsize=8)
     return figure
