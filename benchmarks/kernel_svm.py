@@ -158,8 +158,8 @@ def rounds(args) -> None:
 def training(args) -> None:
     """Training time, accuracy and support vectors against scikit-learn.
 
-    With a large C, SVC takes many minutes: --svc-iterations bounds it, and the line then says that
-    it did not converge, so that its time is one that it needs at least.
+    The time of SVC grows with C: --svc-iterations bounds it, and the line then says whether it
+    converged; if not, it needs at least the time shown.
     """
     from sklearn.kernel_approximation import Nystroem
     from sklearn.pipeline import make_pipeline
