@@ -12,6 +12,8 @@ Ids = NDArray[np.int64]
 
 #: Scores closer than this, relatively, are a tie: rounding depends on the shape of a shard.
 TIE = 1e-12
+#: Up to so many rows, a loop over plain numbers is faster than calls on arrays.
+FEW = 12
 
 
 @dataclass(frozen=True)
@@ -110,6 +112,10 @@ def ranking(merit: Floats, id: Ids, node: Ids | None = None) -> Ids:
     A tie is a chain of neighbours closer than `TIE`, so that the outcome does not hang on how
     rounding falls: that differs between shards of different shape.
     """
+    if node is None and len(merit) <= FEW:
+        few = _ranking_of_few(merit.tolist(), id.tolist())
+        if few is not None:
+            return np.array(few, dtype=np.int64)
     order = _by_node_and_merit(merit, node)
     sorted_merit = merit[order]
     new_group = sorted_merit[:-1] - sorted_merit[1:] > TIE * np.abs(sorted_merit[:-1])
@@ -123,6 +129,8 @@ def ranking(merit: Floats, id: Ids, node: Ids | None = None) -> Ids:
 
 def leaders(merit: Floats, id: Ids, node: Ids, count: int) -> Ids:
     """The best `count` rows of every node, ordered as by `ranking`."""
+    if len(merit) <= 1:
+        return np.arange(len(merit))
     order = _by_node_and_merit(merit, node)
     rank = rank_in_group(node[order])
     # Rows that tie with a node's last place stay in for the moment: the smallest id wins it.
@@ -160,13 +168,56 @@ def _by_node_and_merit(merit: Floats, node: Ids | None) -> Ids:
     return np.asarray(order[np.argsort(short[order], kind="stable")])
 
 
+def _ranking_of_few(merit: list[float], id: list[int]) -> list[int] | None:
+    """What `ranking` says of a few rows of one table; None where a merit is not a number."""
+    order = sorted(range(len(merit)), key=merit.__getitem__, reverse=True)
+    ranked: list[int] = []
+    tied: list[int] = []
+    above = np.inf
+    for row in order:
+        here = merit[row]
+        if here != here:
+            return None
+        if tied and above - here > TIE * abs(above):
+            ranked += tied if len(tied) == 1 else sorted(tied, key=id.__getitem__)
+            tied = []
+        tied.append(row)
+        above = here
+    return ranked + sorted(tied, key=id.__getitem__)
+
+
+def _largest(numbers: Floats) -> float:
+    """The largest of a few or many numbers; -inf if there are none."""
+    if len(numbers) > FEW:
+        return float(numbers.max())
+    largest = -np.inf
+    for number in numbers.tolist():
+        if not number <= largest:  # so that what is not a number stays
+            largest = number
+    return largest
+
+
+def _sum(numbers: Floats) -> float:
+    """The sum of a few or many numbers."""
+    if len(numbers) > FEW:
+        return float(numbers.sum())
+    total = 0.0
+    for number in numbers.tolist():
+        total += number
+    return total
+
+
 def agree(proposals: Proposals, count: int) -> Agreement:
     """The agreement that everybody reaches: the best `count` of all proposals."""
     order = ranking(proposals.merit, proposals.id)[:count]
+    rows: Ids | slice = order
+    if len(order) == 1:  # the usual case: a slice is cheaper than an index
+        first = int(order[0])
+        rows = slice(first, first + 1)
     return Agreement(
-        best=float(np.max(proposals.best, initial=-np.inf)),
-        owner=proposals.node[order],
-        id=proposals.id[order],
-        score=proposals.score[order],
-        inner=None if proposals.partial is None else float(proposals.partial.sum()),
+        best=_largest(proposals.best),
+        owner=proposals.node[rows],
+        id=proposals.id[rows],
+        score=proposals.score[rows],
+        inner=None if proposals.partial is None else _sum(proposals.partial),
     )
