@@ -192,7 +192,7 @@ def _largest(numbers: Floats) -> float:
         return float(numbers.max())
     largest = -np.inf
     for number in numbers.tolist():
-        if not number <= largest:  # so that what is not a number stays
+        if number > largest or number != number:  # what is not a number stays
             largest = number
     return largest
 
