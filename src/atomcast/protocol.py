@@ -129,8 +129,10 @@ def ranking(merit: Floats, id: Ids, node: Ids | None = None) -> Ids:
 
 def leaders(merit: Floats, id: Ids, node: Ids, count: int) -> Ids:
     """The best `count` rows of every node, ordered as by `ranking`."""
-    if len(merit) <= 1:
-        return np.arange(len(merit))
+    if len(merit) <= FEW:
+        few = _leaders_of_few(merit.tolist(), id.tolist(), node.tolist(), count)
+        if few is not None:
+            return np.array(few, dtype=np.int64)
     order = _by_node_and_merit(merit, node)
     rank = rank_in_group(node[order])
     # Rows that tie with a node's last place stay in for the moment: the smallest id wins it.
@@ -186,6 +188,29 @@ def _ranking_of_few(merit: list[float], id: list[int]) -> list[int] | None:
     return ranked + sorted(tied, key=id.__getitem__)
 
 
+def _leaders_of_few(
+    merit: list[float], id: list[int], node: list[int], count: int
+) -> list[int] | None:
+    """What `leaders` says of a few rows; None where a merit is not a number."""
+    rows_of: dict[int, list[int]] = {}
+    for row, holder in enumerate(node):
+        rows_of.setdefault(holder, []).append(row)
+    chosen: list[int] = []
+    for holder in sorted(rows_of):
+        rows = rows_of[holder]
+        merits = [merit[row] for row in rows]
+        if len(rows) > count:
+            last = sorted(merits, reverse=True)[count - 1]
+            floor = last - 2 * TIE * abs(last)
+            rows = [row for row in rows if not merit[row] < floor]
+            merits = [merit[row] for row in rows]
+        ranked = _ranking_of_few(merits, [id[row] for row in rows])
+        if ranked is None:
+            return None
+        chosen += [rows[place] for place in ranked[:count]]
+    return chosen
+
+
 def _largest(numbers: Floats) -> float:
     """The largest of a few or many numbers; -inf if there are none."""
     if len(numbers) > FEW:
@@ -209,11 +234,7 @@ def _sum(numbers: Floats) -> float:
 
 def agree(proposals: Proposals, count: int) -> Agreement:
     """The agreement that everybody reaches: the best `count` of all proposals."""
-    order = ranking(proposals.merit, proposals.id)[:count]
-    rows: Ids | slice = order
-    if len(order) == 1:  # the usual case: a slice is cheaper than an index
-        first = int(order[0])
-        rows = slice(first, first + 1)
+    rows = _first_rows(proposals.merit, proposals.id, count)
     return Agreement(
         best=_largest(proposals.best),
         owner=proposals.node[rows],
@@ -221,3 +242,13 @@ def agree(proposals: Proposals, count: int) -> Agreement:
         score=proposals.score[rows],
         inner=None if proposals.partial is None else _sum(proposals.partial),
     )
+
+
+def _first_rows(merit: Floats, id: Ids, count: int) -> Ids | slice:
+    """The first `count` rows by `ranking`; a single one as a slice, which is cheaper to take."""
+    few = _ranking_of_few(merit.tolist(), id.tolist()) if len(merit) <= FEW else None
+    if few is None:
+        return ranking(merit, id)[:count]
+    if count == 1 or len(few) == 1:
+        return slice(few[0], few[0] + 1) if few else slice(0)
+    return np.array(few[:count], dtype=np.int64)

@@ -56,7 +56,8 @@ class Fleet:
         in_order = bool(np.all(owner[1:] >= owner[:-1]))
         self._by_owner = None if in_order else np.argsort(owner, kind="stable")
         # A column may stand for a family of so many atoms, of which it puts forward the best.
-        self._stride = atoms.stride if isinstance(atoms, AtomFamilies) else 1
+        self._families = atoms if isinstance(atoms, AtomFamilies) else None
+        self._stride = 1 if self._families is None else self._families.stride
         self._known = np.zeros(len(ids), dtype=bool)
         self._log = 0
         self._known_at: list[int] = []
@@ -161,18 +162,20 @@ class Fleet:
         return self.ids[places] == columns if len(self.ids) else np.zeros(len(ids), dtype=bool)
 
     def _column(self, id: int) -> int:
-        return int(np.searchsorted(self.ids, id // self._stride))
+        return int(self.ids.searchsorted(id // self._stride))
 
     def _ids_put_forward(self, replica: Replica) -> Ids:
         """The atom that each column stands for in this round."""
-        if not isinstance(self.atoms, AtomFamilies):
+        if self._families is None:
             return self.ids
-        ids = self.ids * self._stride + self.atoms.members()
+        ids = self.ids * self._stride + self._families.members()
         self._known = np.isin(ids, replica.active.ids)
         return ids
 
     def _catch_up(self, replica: Replica) -> None:
         """Mark the atoms that were broadcast since the last round as known."""
+        if self._log == len(replica.active):
+            return
         new = np.array(replica.active.ids[self._log :], dtype=np.int64)
         held = np.flatnonzero(self._held(new))
         local = np.searchsorted(self.ids, new[held] // self._stride)
