@@ -80,9 +80,7 @@ def rounds(engines, which):
 
 def show(engine, nodes, d, found, which):
     times = {name: found[name][which] for name in COLUMNS if name in found}
-    cells = "".join(
-        f"{times[name]:>9.0f}" if name in times else f"{'-':>9}" for name in COLUMNS
-    )
+    cells = "".join(f"{times[name]:>9.0f}" if name in times else f"{'-':>9}" for name in COLUMNS)
     ratios = "".join(
         f"{times[name] / times['bare']:>14.2f}" if "bare" in times else f"{'-':>14}"
         for name in ("session", "library")

@@ -96,9 +96,8 @@ def mpi_parts(d, nodes=2, rounds=3000):
 
 def ray_parts(d, nodes=2, rounds=3000):
     """A round of Ray: what a node does and what the program does, in turn."""
-    from atomcast.cluster.ray_node import as_news, from_rows, in_order, to_row
-
     from atomcast import LocalCluster
+    from atomcast.cluster.ray_node import as_news, from_rows, in_order, to_row
 
     problem, shards, replica = tiny_problem(d, nodes)
     fleet = LocalCluster(nodes).open(problem, shards)._fleets[0]

@@ -213,7 +213,11 @@ def speedup_rank(d=2_000, n=200_000, rounds=12):
     result = Lasso(1.0, cluster=MPICluster(comm), solver=solver).fit(Shards.mine(X), y).result_
     if comm.Get_rank() == 0:
         steps = np.diff(result.trace.seconds) * 1e3
-        found = {"ranks": comm.Get_size(), "ms": float(np.median(steps)), "least": float(min(steps))}
+        found = {
+            "ranks": comm.Get_size(),
+            "ms": float(np.median(steps)),
+            "least": float(min(steps)),
+        }
         print(json.dumps(found), flush=True)
 
 

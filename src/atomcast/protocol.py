@@ -193,20 +193,20 @@ def _leaders_of_few(
 ) -> list[int] | None:
     """What `leaders` says of a few rows; None where a merit is not a number."""
     rows_of: dict[int, list[int]] = {}
+    if any(number != number for number in merit):
+        return None
     for row, holder in enumerate(node):
         rows_of.setdefault(holder, []).append(row)
     chosen: list[int] = []
     for holder in sorted(rows_of):
         rows = rows_of[holder]
         merits = [merit[row] for row in rows]
-        if len(rows) > count:
+        if len(rows) >= count:
             last = sorted(merits, reverse=True)[count - 1]
             floor = last - 2 * TIE * abs(last)
-            rows = [row for row in rows if not merit[row] < floor]
+            rows = [row for row in rows if merit[row] >= floor]
             merits = [merit[row] for row in rows]
-        ranked = _ranking_of_few(merits, [id[row] for row in rows])
-        if ranked is None:
-            return None
+        ranked = _ranking_of_few(merits, [id[row] for row in rows]) or []
         chosen += [rows[place] for place in ranked[:count]]
     return chosen
 

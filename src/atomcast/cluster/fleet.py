@@ -174,7 +174,17 @@ class Fleet:
 
     def _catch_up(self, replica: Replica) -> None:
         """Mark the atoms that were broadcast since the last round as known."""
-        if self._log == len(replica.active):
+        known = len(replica.active)
+        if self._log == known:
+            return
+        if known == self._log + 1 and len(self.ids):  # the usual case, which must be quick
+            column = replica.active.ids[-1] // self._stride
+            place = int(self.ids.searchsorted(column))
+            if place < len(self.ids) and self.ids[place] == column:
+                self._known[place] = True
+                self._local.append(place)
+                self._known_at.append(self._log)
+            self._log = known
             return
         new = np.array(replica.active.ids[self._log :], dtype=np.int64)
         held = np.flatnonzero(self._held(new))

@@ -313,7 +313,7 @@ def find_palette(bits: Bits, item_size: int) -> Bits | None:
 
 
 def _are_many(bits: Bits) -> bool:
-    """Whether there are more distinct patterns than a palette can hold; cheaper than `_distinct`."""
+    """Whether there are more distinct patterns than a palette can hold."""
     ordered = bits.copy()
     ordered.sort()
     return int(np.count_nonzero(ordered[1:] != ordered[:-1])) >= _MAX_PALETTE
