@@ -74,8 +74,8 @@ def rounds(engines, which):
             for found in mpirun(nodes, "--mpi-rank"):
                 show("mpi", found.pop("nodes"), found.pop("d"), found, which)
         if "ray" in engines:
-            for d in LENGTHS:
-                show("ray", nodes, d, ray_times(d, nodes), which)
+            for d, found in ray_times(nodes):
+                show("ray", nodes, d, found, which)
 
 
 def show(engine, nodes, d, found, which):

@@ -224,12 +224,18 @@ def speedup_rank(d=2_000, n=200_000, rounds=12):
 # -- Ray --------------------------------------------------------------------------------------
 
 
-def ray_times(d, nodes):
+def ray_times(nodes):
+    """The times for each length, on one cluster."""
     from atomcast import RayCluster
 
     cluster = RayCluster(nodes, cpus=0.1)
     ray = cluster.connect()
+    for d in LENGTHS:
+        yield d, _ray_rounds(ray, cluster, d, nodes) | solver_times(cluster, d, nodes, repeats=2)
+    cluster.close()
 
+
+def _ray_rounds(ray, cluster, d, nodes):
     class Bare:
         def __init__(self):
             self.values = np.zeros(d)
@@ -259,6 +265,4 @@ def ray_times(d, nodes):
     for actor in actors:
         ray.kill(actor)
     session.__exit__(None, None, None)
-    found |= solver_times(cluster, d, nodes, repeats=2)
-    cluster.close()
     return found

@@ -7,6 +7,7 @@ What is written here is what `plan_message` would write.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -14,12 +15,13 @@ from numpy.typing import NDArray
 
 from atomcast.atoms.atom import Atom
 from atomcast.network.wire_buffer import CHECKSUM_BYTES, join_with_checksum, varint
-from atomcast.network.wire_plan import MAGIC, VERSION, frequent_value
-from atomcast.network.wire_values import bit_patterns, find_palette, needs_float64
+from atomcast.network.wire_plan import MAGIC, VERSION, background_step, frequent_value
+from atomcast.network.wire_values import MAX_PALETTE, bit_patterns, find_palette, needs_float64
 
 __all__ = ["is_plain", "plain_message", "plain_size", "read_plain"]
 
 _START = bytes((MAGIC | VERSION, 0, 0))  # no flags; float64 without a palette
+_SAMPLE = 800  # sorting more would take longer than looking twice
 _LONGEST_NUMBER = 35  # bits of an id or a length that are read here; longer ones are rare
 
 
@@ -32,7 +34,26 @@ def is_plain(atom: Atom) -> bool:
         return False
     if not values.flags.c_contiguous or not needs_float64(values):
         return False
+    return _is_varied(values)
+
+
+def _is_varied(values: NDArray[Any]) -> bool:
+    """Whether neither a palette nor a background pays; where possible, one sample settles both."""
+    step = _sample_step(values.size)
+    if step:
+        ordered = bit_patterns(values)[::step].copy()
+        ordered.sort()
+        if not np.count_nonzero(ordered[1:] == ordered[:-1]):
+            return True
     return frequent_value(values) is None and find_palette(bit_patterns(values), 8) is None
+
+
+@lru_cache(maxsize=256)
+def _sample_step(n: int) -> int:
+    """A step that hits all the background's sample, and more values than a palette holds; or 0."""
+    wide = background_step(n)
+    steps = [step for step in range(1, wide + 1) if wide % step == 0]
+    return max((step for step in steps if MAX_PALETTE < -(-n // step) <= _SAMPLE), default=0)
 
 
 def plain_message(atom: Atom) -> bytes:

@@ -23,7 +23,7 @@ from atomcast.network.wire_buffer import (
 from atomcast.network.wire_indices import IndexPlan, plan_indices
 from atomcast.network.wire_values import ValuePlan, bit_patterns, plan_values
 
-__all__ = ["MAGIC", "VERSION", "MessagePlan", "frequent_value", "plan_message"]
+__all__ = ["MAGIC", "VERSION", "MessagePlan", "background_step", "frequent_value", "plan_message"]
 
 MAGIC = 0xA0  # high half of the first byte; the low half is the version
 VERSION = 1
@@ -145,9 +145,14 @@ def _listed(flags: int, values: ValuePlan, indices: IndexPlan) -> _Form:
     return _Form(flags | LISTED | (ABSENT if indices.absent else 0), values, indices)
 
 
+def background_step(n: int) -> int:
+    """How far apart the values are that `frequent_value` looks at."""
+    return max(1, n // _BACKGROUND_SAMPLE)
+
+
 def frequent_value(values: NDArray[Any]) -> NDArray[Any] | None:
     """The most frequent value of a sample, shape (1,), if any occurs twice there."""
-    ordered = bit_patterns(values)[:: max(1, values.size // _BACKGROUND_SAMPLE)].copy()
+    ordered = bit_patterns(values)[:: background_step(values.size)].copy()
     ordered.sort()
     if not np.count_nonzero(ordered[1:] == ordered[:-1]):  # several times faster than any()
         return None

@@ -26,6 +26,7 @@ from atomcast.network.wire_buffer import (
 )
 
 __all__ = [
+    "MAX_PALETTE",
     "NumberType",
     "ValuePlan",
     "bit_patterns",
@@ -40,13 +41,13 @@ Bits = NDArray[np.unsignedinteger[Any]]
 
 _MAX_EXPONENT = 6
 _POWERS = 10.0 ** np.arange(_MAX_EXPONENT + 1)
-_MAX_PALETTE = 256
+MAX_PALETTE = 256
 _PALETTE_FLAG = 0x80
 _TYPE_SAMPLE = 32
 _FLOAT, _BITS = Struct("<d"), Struct("<Q")
 _BEYOND_FLOAT32 = 2**29 - 1
 _PALETTE_SAMPLE = 512
-_FIRST_SAMPLE = 300  # enough to see that there are more than _MAX_PALETTE
+_FIRST_SAMPLE = 300  # enough to see that there are more than MAX_PALETTE
 
 
 class NumberType(IntEnum):
@@ -301,22 +302,22 @@ def find_palette(bits: Bits, item_size: int) -> Bits | None:
     """The sorted distinct patterns, if sending places in this list is smaller; else None."""
     n = bits.size
     step = -(-n // _PALETTE_SAMPLE)
-    if n > _MAX_PALETTE and _are_many(bits[: _FIRST_SAMPLE * step : step]):
+    if n > MAX_PALETTE and _are_many(bits[: _FIRST_SAMPLE * step : step]):
         return None
     distinct = _distinct(bits[::step])
-    if distinct.size > _MAX_PALETTE or _palette_size(n, distinct.size, item_size) >= n * item_size:
+    if distinct.size > MAX_PALETTE or _palette_size(n, distinct.size, item_size) >= n * item_size:
         return None
     if step > 1:
         distinct = _distinct(bits)
     pays = _palette_size(n, distinct.size, item_size) < n * item_size
-    return distinct if pays and 2 <= distinct.size <= _MAX_PALETTE else None
+    return distinct if pays and 2 <= distinct.size <= MAX_PALETTE else None
 
 
 def _are_many(bits: Bits) -> bool:
     """Whether there are more distinct patterns than a palette can hold."""
     ordered = bits.copy()
     ordered.sort()
-    return int(np.count_nonzero(ordered[1:] != ordered[:-1])) >= _MAX_PALETTE
+    return int(np.count_nonzero(ordered[1:] != ordered[:-1])) >= MAX_PALETTE
 
 
 def _distinct(bits: Bits) -> Bits:
