@@ -193,6 +193,17 @@ def test_the_shortest_way_writes_what_the_planner_writes(atom: Atom) -> None:
         assert not is_plain(atom)
 
 
+@pytest.mark.parametrize("fields", [b"", b"\0", b"\0\0", b"\x80" * 9, b"\0\1" + bytes(7)])
+def test_what_only_looks_plain_is_read_with_care(fields: bytes) -> None:
+    body = b"\xa1\0\0" + fields
+    message = body + (xxh3_64_intdigest(body) & 0xFFFFFFFF).to_bytes(4, "little")
+    if fields == b"\0\0":
+        assert same(decode(message), Atom(0, 0, np.empty(0)))
+    else:
+        with pytest.raises(WireError):
+            decode(message)
+
+
 def _sample_repeats(atom: Atom) -> bool:
     """Whether the planner tried a background, and found that it does not pay."""
     return frequent_value(atom.values) is not None

@@ -76,7 +76,7 @@ def read_plain(body: memoryview) -> Atom | None:
         return None
     id, position = _varint(body, 3)
     d, position = _varint(body, position)
-    if len(body) != position + 8 * d:
+    if not d or len(body) != position + 8 * d:
         return None
     values = np.empty(d)
     values.data.cast("B")[:] = body[position:]
