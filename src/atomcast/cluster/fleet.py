@@ -207,7 +207,7 @@ class Fleet:
         return self.ids[places] == columns if len(self.ids) else np.zeros(len(ids), dtype=bool)
 
     def _column(self, id: int) -> int:
-        return int(np.searchsorted(self.ids, id // self._stride))
+        return int(self.ids.searchsorted(id // self._stride))
 
     def _ids_put_forward(self, replica: Replica) -> Ids:
         """The atom that each column stands for in this round."""
@@ -219,6 +219,18 @@ class Fleet:
 
     def _catch_up(self, replica: Replica) -> None:
         """Mark the atoms that were broadcast since the last round as known."""
+        known = len(replica.active)
+        if self._log == known:
+            return
+        if known == self._log + 1 and len(self.ids):  # the usual case, which must be quick
+            column = replica.active.ids[-1] // self._stride
+            place = int(self.ids.searchsorted(column))
+            if place < len(self.ids) and self.ids[place] == column:
+                self._known[place] = True
+                self._local.append(place)
+                self._known_at.append(self._log)
+            self._log = known
+            return
         new = np.array(replica.active.ids[self._log :], dtype=np.int64)
         held = np.flatnonzero(self._held(new))
         local = np.searchsorted(self.ids, new[held] // self._stride)
