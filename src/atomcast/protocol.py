@@ -12,6 +12,8 @@ Ids = NDArray[np.int64]
 
 #: Scores closer than this, relatively, are a tie: rounding depends on the shape of a shard.
 TIE = 1e-12
+#: Up to so many rows, a loop over plain numbers is faster than calls on arrays.
+FEW = 12
 
 
 @dataclass(frozen=True)
@@ -113,6 +115,10 @@ def ranking(merit: Floats, id: Ids, node: Ids | None = None) -> Ids:
     A tie is a chain of neighbours closer than `TIE`, so that the outcome does not hang on how
     rounding falls: that differs between shards of different shape.
     """
+    if node is None and len(merit) <= FEW:
+        few = _ranking_of_few(merit.tolist(), id.tolist())
+        if few is not None:
+            return np.array(few, dtype=np.int64)
     order = _by_node_and_merit(merit, node)
     sorted_merit = merit[order]
     new_group = sorted_merit[:-1] - sorted_merit[1:] > TIE * np.abs(sorted_merit[:-1])
@@ -126,6 +132,10 @@ def ranking(merit: Floats, id: Ids, node: Ids | None = None) -> Ids:
 
 def leaders(merit: Floats, id: Ids, node: Ids, count: int) -> Ids:
     """The best `count` rows of every node, ordered as by `ranking`."""
+    if len(merit) <= FEW:
+        few = _leaders_of_few(merit.tolist(), id.tolist(), node.tolist(), count)
+        if few is not None:
+            return np.array(few, dtype=np.int64)
     order = _by_node_and_merit(merit, node)
     rank = rank_in_group(node[order])
     # Rows that tie with a node's last place stay in for the moment: the smallest id wins it.
@@ -163,13 +173,85 @@ def _by_node_and_merit(merit: Floats, node: Ids | None) -> Ids:
     return np.asarray(order[np.argsort(short[order], kind="stable")])
 
 
+def _ranking_of_few(merit: list[float], id: list[int]) -> list[int] | None:
+    """What `ranking` says of a few rows of one table; None where a merit is not a number."""
+    order = sorted(range(len(merit)), key=merit.__getitem__, reverse=True)
+    ranked: list[int] = []
+    tied: list[int] = []
+    above = np.inf
+    for row in order:
+        here = merit[row]
+        if here != here:
+            return None
+        if tied and above - here > TIE * abs(above):
+            ranked += tied if len(tied) == 1 else sorted(tied, key=id.__getitem__)
+            tied = []
+        tied.append(row)
+        above = here
+    return ranked + sorted(tied, key=id.__getitem__)
+
+
+def _leaders_of_few(
+    merit: list[float], id: list[int], node: list[int], count: int
+) -> list[int] | None:
+    """What `leaders` says of a few rows; None where a merit is not a number."""
+    rows_of: dict[int, list[int]] = {}
+    if any(number != number for number in merit):
+        return None
+    for row, holder in enumerate(node):
+        rows_of.setdefault(holder, []).append(row)
+    chosen: list[int] = []
+    for holder in sorted(rows_of):
+        rows = rows_of[holder]
+        merits = [merit[row] for row in rows]
+        if len(rows) >= count:
+            last = sorted(merits, reverse=True)[count - 1]
+            floor = last - 2 * TIE * abs(last)
+            rows = [row for row in rows if merit[row] >= floor]
+            merits = [merit[row] for row in rows]
+        ranked = _ranking_of_few(merits, [id[row] for row in rows]) or []
+        chosen += [rows[place] for place in ranked[:count]]
+    return chosen
+
+
+def _largest(numbers: Floats) -> float:
+    """The largest of a few or many numbers; -inf if there are none."""
+    if len(numbers) > FEW:
+        return float(numbers.max())
+    largest = -np.inf
+    for number in numbers.tolist():
+        if number > largest or number != number:  # what is not a number stays
+            largest = number
+    return largest
+
+
+def _sum(numbers: Floats) -> float:
+    """The sum of a few or many numbers."""
+    if len(numbers) > FEW:
+        return float(numbers.sum())
+    total = 0.0
+    for number in numbers.tolist():
+        total += number
+    return total
+
+
 def agree(proposals: Proposals, count: int) -> Agreement:
     """The agreement that everybody reaches: the best `count` of all proposals."""
-    order = ranking(proposals.merit, proposals.id)[:count]
+    rows = _first_rows(proposals.merit, proposals.id, count)
     return Agreement(
-        best=float(np.max(proposals.best, initial=-np.inf)),
-        owner=proposals.node[order],
-        id=proposals.id[order],
-        score=proposals.score[order],
-        inner=None if proposals.partial is None else float(proposals.partial.sum()),
+        best=_largest(proposals.best),
+        owner=proposals.node[rows],
+        id=proposals.id[rows],
+        score=proposals.score[rows],
+        inner=None if proposals.partial is None else _sum(proposals.partial),
     )
+
+
+def _first_rows(merit: Floats, id: Ids, count: int) -> Ids | slice:
+    """The first `count` rows by `ranking`; a single one as a slice, which is cheaper to take."""
+    few = _ranking_of_few(merit.tolist(), id.tolist()) if len(merit) <= FEW else None
+    if few is None:
+        return ranking(merit, id)[:count]
+    if count == 1 or len(few) == 1:
+        return slice(few[0], few[0] + 1) if few else slice(0)
+    return np.array(few[:count], dtype=np.int64)

@@ -5,6 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from atomcast import protocol
 from atomcast.protocol import Agreement, Proposals, agree, leaders, rank_in_group, ranking
 
 NOISE = 1e-15  # what rounding does to scores that should be equal
@@ -120,3 +121,25 @@ def test_many_nodes_do_not_overflow_the_short_sort_key():
     node = np.array([70_000, 1, 65_536, 70_000, 0])
     merit = np.array([1.0, 2.0, 3.0, 4.0, 5.0])
     assert leaders(merit, np.arange(5), node, 1).tolist() == [4, 1, 2, 3]
+
+
+@pytest.mark.filterwarnings("ignore:invalid value")
+@settings(max_examples=150, deadline=None)
+@given(tables(max_rows=protocol.FEW), st.integers(1, 6), st.data())
+def test_few_rows_are_ranked_as_many_are(table, count, data):
+    _, merit, id, node = table
+    odd = st.sampled_from([np.inf, -np.inf, np.nan])
+    for row in data.draw(st.lists(st.integers(0, max(len(merit) - 1, 0)), max_size=2)):
+        if len(merit):
+            merit[row] = data.draw(odd)
+    partial = merit[:3].copy()
+    table = Proposals(node, id, merit, merit, merit[:3], partial)
+    few = ranking(merit, id), leaders(merit, id, node, count), agree(table, count)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(protocol, "FEW", -1)
+        if len(merit):
+            many = ranking(merit, id), leaders(merit, id, node, count), agree(table, count)
+            np.testing.assert_array_equal(few[0], many[0])
+            np.testing.assert_array_equal(few[1], many[1])
+            for name in ("best", "owner", "id", "score", "inner"):
+                np.testing.assert_array_equal(getattr(few[2], name), getattr(many[2], name))

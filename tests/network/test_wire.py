@@ -21,6 +21,9 @@ from atomcast.network.wire_buffer import (
     unpack_varints,
     varint,
 )
+from atomcast.network.wire_plain import is_plain
+from atomcast.network.wire_plan import frequent_value, plan_message
+from atomcast.network.wire_values import NumberType, needs_float64
 
 # --- atoms of every kind --------------------------------------------------------------------
 
@@ -151,6 +154,59 @@ def test_long_constant_vectors_spend_a_bit_each() -> None:
     full = Atom(0, d, np.ones(d, dtype=np.float32), np.arange(d, dtype=np.int32))
     assert d // 8 <= len(encode(full)) < d // 8 + 30
     assert same(decode(encode(full)), full)
+
+
+# --- the shortest way ----------------------------------------------------------------------
+
+
+@st.composite
+def nearly_plain(draw: st.DrawFn) -> Atom:
+    """Dense float64 that other forms do not make smaller, or only just do."""
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    values = rng.standard_normal(draw(st.sampled_from([1, 2, 50, 255, 257, 300, 700, 5000])))
+    kind = draw(st.sampled_from(["gaussian", "repeated", "rounded", "single", "mixed", "constant"]))
+    if kind == "repeated":
+        values = rng.choice(values[:400], values.size)
+    elif kind == "rounded":
+        values = np.round(values, draw(st.integers(0, 8)))
+    elif kind == "single":
+        values = values.astype(np.float32).astype(np.float64)
+    elif kind == "mixed":
+        values[rng.random(values.size) < draw(st.floats(0, 1))] = 0.1
+    elif kind == "constant":
+        values[:] = values[0]
+    scale = draw(st.sampled_from([1.0, 1e-300, 1e12, 1e300]))
+    return Atom(draw(st.sampled_from([0, 127, 128, 2**35 - 1, 2**35])), values.size, scale * values)
+
+
+@settings(max_examples=300, deadline=None)
+@given(nearly_plain())
+def test_the_shortest_way_writes_what_the_planner_writes(atom: Atom) -> None:
+    planned = plan_message(atom)
+    assert encode(atom) == planned.to_bytes()
+    assert encoded_size(atom) == planned.size
+    assert same(decode(encode(atom)), atom)
+    if planned.values.type == NumberType.FLOAT64 and planned.values.palette is None:
+        number = planned.indices is None and atom.id < 2**35
+        assert is_plain(atom) == (number and needs_float64(atom.values)) or _sample_repeats(atom)
+    else:
+        assert not is_plain(atom)
+
+
+@pytest.mark.parametrize("fields", [b"", b"\0", b"\0\0", b"\x80" * 9, b"\0\1" + bytes(7)])
+def test_what_only_looks_plain_is_read_with_care(fields: bytes) -> None:
+    body = b"\xa1\0\0" + fields
+    message = body + (xxh3_64_intdigest(body) & 0xFFFFFFFF).to_bytes(4, "little")
+    if fields == b"\0\0":
+        assert same(decode(message), Atom(0, 0, np.empty(0)))
+    else:
+        with pytest.raises(WireError):
+            decode(message)
+
+
+def _sample_repeats(atom: Atom) -> bool:
+    """Whether the planner tried a background, and found that it does not pay."""
+    return frequent_value(atom.values) is not None
 
 
 # --- small ----------------------------------------------------------------------------------

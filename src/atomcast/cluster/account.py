@@ -13,11 +13,12 @@ from collections.abc import Sequence
 import numpy as np
 
 from atomcast.atoms.atom import Atom
+from atomcast.cluster.star_traffic import Broadcast, Star, Talk
 from atomcast.network import wire
 from atomcast.network.ledger import Ledger
 from atomcast.network.star import star_links
 from atomcast.network.topology import announce, proposal_parts
-from atomcast.network.wave import Counts, Kind, Part
+from atomcast.network.wave import Counts, Part
 from atomcast.protocol import Agreement, Proposals, agree
 from atomcast.replica import Replica
 
@@ -36,54 +37,49 @@ class Account:
         self._links = star_links(nodes)
         announce(self._links, self.ledger)
         every = np.arange(nodes)
-        self._up: Counts = every[:0]
+        up: Counts = every[:0]
         if nodes > 1:
-            self._up = self._links.between(every, np.full(nodes, nodes))
-        self._down = self._links.reverse[self._up]
-        self._known: dict[tuple[object, ...], dict[Kind, Part]] = {}
+            up = self._links.between(every, np.full(nodes, nodes))
+        self._star = Star(self._links.ends, up, self._links.reverse[up])
+        self._known: dict[tuple[object, ...], Talk] = {}
 
     def agree(self, replica: Replica, proposals: Proposals, count: int) -> Agreement:
         """What follows from all proposals: they go up, and the agreement comes down."""
-        self.ledger.round = replica.ledger_round
         agreement = agree(proposals, count)
+        ledger = self.ledger
+        ledger.round = replica.ledger_round
         if self.nodes > 1:
-            partial = proposals.partial is not None
-            up = self._parts(tuple(proposals.per_node.tolist()), partial)
-            self._deliver(self._up, {**up, "control": CONTROL})
-            self._deliver(self._down, self._parts((len(agreement.id),), partial))
+            # Rounds are mostly alike: the rows are sorted by node, and say all that counts.
+            key = (proposals.node.tobytes(), len(agreement.id), proposals.partial is None)
+            talk = self._known.get(key)
+            ledger.enter(self._new_talk(key, proposals, agreement) if talk is None else talk)
         return agreement
 
     def receive(self, owners: Sequence[int], messages: Sequence[Message]) -> list[Atom]:
         """The atoms that their owners broadcast in these bytes, entered in the ledger."""
         atoms = [wire.decode(message) for message in messages]
-        if self.nodes > 1 and atoms:
-            self._carry(owners, [a.count for a in atoms], [len(m) for m in messages])
-            for owner, atom in zip(owners, atoms, strict=True):
-                self.ledger.disclose(owner, atom.id, atom.name, atom.count)
+        self.enter(owners, atoms, messages)
         return atoms
 
-    def _carry(self, owners: Sequence[int], values: list[int], sizes: list[int]) -> None:
-        """Atoms go up from their owners, and down to every node that does not have them."""
-        sent = np.zeros((2, self.nodes), dtype=np.int64)
-        for row, amounts in zip(sent, (values, sizes), strict=True):
-            np.add.at(row, np.asarray(owners), amounts)
-        senders = np.flatnonzero(sent[1])
-        self._deliver(self._up[senders], {"atom": Part(*sent[:, senders])})
-        missing = sent.sum(axis=1, keepdims=True) - sent
-        receivers = np.flatnonzero(missing[1])
-        self._deliver(self._down[receivers], {"atom": Part(*missing[:, receivers])})
+    def enter(
+        self, owners: Sequence[int], atoms: Sequence[Atom], messages: Sequence[Message]
+    ) -> None:
+        """Enter atoms that their owners broadcast in these bytes."""
+        if self.nodes == 1 or not atoms:
+            return
+        ledger, values = self.ledger, [atom.count for atom in atoms]
+        ledger.enter(Broadcast(self._star, owners, values, [len(m) for m in messages]))
+        for owner, atom, count in zip(owners, atoms, values, strict=True):
+            ledger.disclose(owner, atom.id, atom.name, count)
 
-    def _parts(self, offered: tuple[int, ...], partial: bool) -> dict[Kind, Part]:
-        """What messages with so many proposals carry; rounds are mostly alike."""
-        key = (*offered, partial)
-        if key not in self._known:
-            if len(self._known) > 1000:
-                self._known.clear()
-            self._known[key] = proposal_parts(np.array(offered), partial)
-        return self._known[key]
-
-    def _deliver(self, links: Counts, parts: dict[Kind, Part]) -> None:
-        self.ledger.deliver(self._links.ends, links, parts)
+    def _new_talk(self, key: tuple[object, ...], said: Proposals, agreement: Agreement) -> Talk:
+        if len(self._known) > 1000:
+            self._known.clear()
+        partial = said.partial is not None
+        up = {**proposal_parts(said.per_node, partial), "control": CONTROL}
+        down = proposal_parts(np.array([len(agreement.id)]), partial)
+        self._known[key] = talk = Talk(self._star, up, down)
+        return talk
 
 
 def new_winners(replica: Replica, agreement: Agreement) -> list[tuple[int, int]]:

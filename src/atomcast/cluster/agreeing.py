@@ -23,12 +23,12 @@ class DriftError(RuntimeError):
 def state_digest(replica: Replica) -> int:
     """A hash of everything that must be equal, bit for bit, on all nodes; it fits an int64."""
     active = replica.active
-    hasher = xxhash.xxh3_64(active.weights.data)
-    if active.image is not None:
-        hasher.update(active.image.data)
     known = len(active)
-    hasher.update(b"%d %d %d" % (replica.round, known, active.ids[-1] if known else -1))
-    return hasher.intdigest() >> 1
+    digest = xxhash.xxh3_64_intdigest(active.weights.data, (replica.round << 32) + known)
+    digest ^= active.ids[-1] if known else 0
+    if active.image is not None:
+        digest = xxhash.xxh3_64_intdigest(active.image.data, digest)
+    return digest >> 1
 
 
 def check_digests(digests: Sequence[int], round: int) -> None:

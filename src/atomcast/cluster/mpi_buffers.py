@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from struct import pack_into
 from typing import Any
 
 import numpy as np
@@ -39,6 +40,7 @@ class Broadcaster:
         self._comm = comm
         self._rank = comm.Get_rank()
         self._room = FIRST_ROOM
+        self._memory = memoryview(b"")
 
     def messages(self, owners: Sequence[int], mine: Sequence[bytes]) -> list[memoryview]:
         """All messages in the order of their owners' list; `mine` are those of this rank.
@@ -56,25 +58,31 @@ class Broadcaster:
 
     def _from_one(self, owner: int, count: int, mine: Sequence[bytes]) -> list[memoryview]:
         head = 8 * count
-        block = np.empty(count * (8 + self._room), dtype=np.uint8)
+        size = head + count * self._room
+        block = self._block(size)
         whole = b""
         if self._rank == owner:
-            block[:head].view(np.int64)[:] = [len(message) for message in mine]
+            pack_into(f"={count}q", block, 0, *map(len, mine))
             whole = mine[0] if count == 1 else b"".join(mine)
-            fits = min(len(whole), len(block) - head)
-            block[head : head + fits] = np.frombuffer(whole, dtype=np.uint8, count=fits)
-        self._comm.Bcast(block, owner)
-        lengths = block[:head].view(np.int64).tolist()
+            fits = min(len(whole), size - head)
+            block[head : head + fits] = whole[:fits]
+        self._comm.Bcast(block[:size], owner)
+        lengths = block[:head].cast("q").tolist()
         total = sum(lengths)
-        if total > len(block) - head:
-            larger = np.empty(head + total, dtype=np.uint8)
-            larger[: len(block)] = block
+        if total > size - head:
+            known, block = block, self._block(head + total)
+            block[:size] = known[:size]
             if self._rank == owner:
-                larger[head:] = np.frombuffer(whole, dtype=np.uint8)
-            self._comm.Bcast(larger[len(block) :], owner)
-            block = larger
+                block[size : head + total] = whole[size - head :]
+            self._comm.Bcast(block[size : head + total], owner)
         self._room = max(-(-total // count), self._room * 7 // 8, 64)
         return _pieces(block[head:], lengths)
+
+    def _block(self, size: int) -> memoryview:
+        """Memory for so many bytes or more; what it holds stays until the next broadcast."""
+        if len(self._memory) < size:
+            self._memory = memoryview(bytearray(size + size // 8))
+        return self._memory
 
     def _from_several(self, owners: NDArray[Any], mine: Sequence[bytes]) -> list[memoryview]:
         counts = np.bincount(owners, minlength=self._comm.Get_size())
@@ -87,16 +95,16 @@ class Broadcaster:
         everything = np.empty(int(ends[-1]), dtype=np.uint8)
         payload = np.frombuffer(b"".join(mine), dtype=np.uint8)
         self._comm.Allgatherv(payload, (everything, np.diff(bounds)))
-        pieces = _pieces(everything, lengths.tolist())
+        pieces = _pieces(everything.data, lengths.tolist())
         ordered: list[memoryview] = [memoryview(b"")] * len(owners)
         for place, piece in zip(by_owner.tolist(), pieces, strict=True):
             ordered[place] = piece
         return ordered
 
 
-def _pieces(content: NDArray[np.uint8], lengths: Sequence[int]) -> list[memoryview]:
-    view, start, pieces = content.data, 0, []
+def _pieces(content: memoryview, lengths: Sequence[int]) -> list[memoryview]:
+    start, pieces = 0, []
     for length in lengths:
-        pieces.append(view[start : start + length])
+        pieces.append(content[start : start + length])
         start += length
     return pieces

@@ -125,11 +125,12 @@ class MPISession:
     def _exchange(self, replica: Replica, own: Proposals) -> Proposals:
         """The proposals of all ranks, after checking that all are at the same point."""
         proposals = self._table.gathered(own, state_digest(replica), self._wish)
-        votes = self._table.votes
+        votes, digests = self._table.votes, self._table.digests
         if FAILED in votes:
             self._raise_failure(None)
-        with _told_by_all():
-            check_digests(self._table.digests, replica.round)
+        if digests.count(digests[0]) != self.nodes:
+            with _told_by_all():
+                check_digests(digests, replica.round)
         self._stop = next((vote for vote in votes if vote), 0)
         return proposals
 
@@ -139,12 +140,18 @@ class MPISession:
         if self.nodes == 1:
             return [self._fleet.atom(id) for _, id in new]
         self._due = "nothing"
-        mine = [wire.encode(self._fleet.atom(id)) for owner, id in new if owner == self.rank]
+        atoms = [self._fleet.atom(id) if owner == self.rank else None for owner, id in new]
+        mine = [wire.encode(atom) for atom in atoms if atom is not None]
         owners = [owner for owner, _ in new]
         self._messages = self._broadcaster.messages(owners, mine) if new else ()
-        atoms = self._account.receive(owners, self._messages)
+        # What an owner sent comes back bit for bit: it need not read it.
+        received = [
+            wire.decode(message) if atom is None else atom
+            for atom, message in zip(atoms, self._messages, strict=True)
+        ]
+        self._account.enter(owners, received, self._messages)
         self._due = "proposals"
-        return atoms
+        return received
 
     def vote(self, status: Status | None) -> Status | None:
         """Agree on whether to stop.

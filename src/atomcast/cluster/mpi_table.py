@@ -2,15 +2,18 @@
 
 from __future__ import annotations
 
+from struct import Struct
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from atomcast.cluster.mpi_errors import import_mpi
 from atomcast.protocol import Proposals
 
 #: Where in a row stands what; the proposed ids, scores and merits follow.
 BEST, PARTIAL, COUNT, DIGEST, VOTE, HEAD = range(6)
+_HEAD, _ONE = Struct("=ddqqq"), Struct("=qdd")
 #: Up to so many proposals travel in the row; if a rank has more, a second collective follows.
 LARGEST_WIDTH = 16
 #: The vote of a rank that cannot go on.
@@ -32,6 +35,7 @@ class Table:
     def __init__(self, comm: Any) -> None:
         self._comm = comm
         self._rank, self._nodes = comm.Get_rank(), comm.Get_size()
+        self._in_place = import_mpi().IN_PLACE
         self._ranks, self._ones = np.arange(self._nodes), [1] * self._nodes
         self.votes: list[int] = []
         self.digests: list[int] = []
@@ -45,50 +49,42 @@ class Table:
     @width.setter
     def width(self, count: int) -> None:
         self._width = min(count, LARGEST_WIDTH)
-        self._row = np.zeros(HEAD + 3 * self._width)
-        self._rows = np.empty((self._nodes, len(self._row)))
+        self._rows = np.zeros((self._nodes, HEAD + 3 * self._width))
+        self._row = self._rows[self._rank]
         # The same memory as whole numbers: ids, digests and votes use all 64 bits.
-        self._row_ints, self._rows_ints = self._row.view(np.int64), self._rows.view(np.int64)
+        self._rows_ints, self._row_ints = self._rows.view(np.int64), self._row.view(np.int64)
 
     def gathered(self, own: Proposals | None, digest: int, vote: int) -> Proposals:
         """Send this rank's proposals (None if it failed), and return those of all ranks."""
         self._fill(own, digest, vote)
-        if self._nodes == 1:
-            self._rows[0] = self._row
+        if self._nodes > 1:
+            self._comm.Allgather(self._in_place, self._rows)
+        columns = self._rows.T.copy()
+        ints = columns.view(np.int64)
+        counts, self.digests, self.votes = ints[COUNT:HEAD].tolist()
+        node = self._ranks
+        if self._width == 1 and counts == self._ones:  # the usual case, which must be quick
+            ids, scores, merits = ints[HEAD], columns[HEAD + 1], columns[HEAD + 2]
         else:
-            self._comm.Allgather(self._row, self._rows)
-        self.votes = self._rows_ints[:, VOTE].tolist()
-        self.digests = self._rows_ints[:, DIGEST].tolist()
-        counts = self._rows_ints[:, COUNT].tolist()
-        with_partial = own is not None and own.partial is not None
-        node, (ids, scores, merits) = self._ranks, self._one_each()
-        if self._width > 1 or counts != self._ones:
             node = np.repeat(self._ranks, counts)
             ids, scores, merits = self._proposed(own, np.array(counts))
-        return Proposals(
-            node=node,
-            id=ids,
-            score=scores,
-            merit=merits,
-            best=self._rows[:, BEST].copy(),
-            partial=self._rows[:, PARTIAL].copy() if with_partial else None,
-        )
-
-    def _one_each(self) -> Columns:
-        """The usual case, which must be quick: every rank proposes one atom."""
-        rows = self._rows
-        return self._rows_ints[:, HEAD].copy(), rows[:, HEAD + 1].copy(), rows[:, HEAD + 2].copy()
+        with_partial = own is not None and own.partial is not None
+        partial = columns[PARTIAL] if with_partial else None
+        return Proposals(node, ids, scores, merits, columns[BEST], partial)
 
     def _fill(self, own: Proposals | None, digest: int, vote: int) -> None:
-        row, ints, width = self._row, self._row_ints, self._width
-        ints[DIGEST], ints[VOTE], ints[COUNT] = digest, vote, 0
+        count = 0 if own is None else len(own.id)
         if own is None:
+            _HEAD.pack_into(self._row, 0, -np.inf, 0.0, 0, digest, vote)
             return
-        row[BEST] = own.best[self._rank]
-        row[PARTIAL] = 0.0 if own.partial is None else own.partial[self._rank]
-        ints[COUNT] = count = len(own.id)
-        if count <= width:
-            ints[HEAD : HEAD + count] = own.id
+        best, partial = own.best[self._rank], own.partial
+        summed = 0.0 if partial is None else partial[self._rank]
+        _HEAD.pack_into(self._row, 0, best, summed, count, digest, vote)
+        row, width = self._row, self._width
+        if count == width == 1:
+            _ONE.pack_into(row, 8 * HEAD, own.id[0], own.score[0], own.merit[0])
+        elif count <= width:
+            self._row_ints[HEAD : HEAD + count] = own.id
             row[HEAD + width : HEAD + width + count] = own.score
             row[HEAD + 2 * width : HEAD + 2 * width + count] = own.merit
 

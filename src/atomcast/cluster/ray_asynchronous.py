@@ -22,7 +22,7 @@ from atomcast.cluster.ray_node import from_rows
 from atomcast.cluster.ray_session import RaySession
 from atomcast.data.shards import Shards
 from atomcast.network.topology import proposal_parts
-from atomcast.network.wave import Kind, Part, numbers
+from atomcast.network.wave import Counts, Kind, Part, numbers
 from atomcast.problem import Problem
 from atomcast.protocol import Agreement, Proposals, Request
 from atomcast.replica import Replica
@@ -118,16 +118,19 @@ class AsynchronousAccount(Account):
 
     def hear(self, node: int, offered: int) -> None:
         """Enter the proposals of one node."""
-        parts: dict[Kind, Part] = {**self._parts((offered,), False), "control": CONTROL}
-        self._deliver(self._up[[node]], parts)
+        parts = proposal_parts(np.array([offered]), False)
+        self._deliver(self._star.up[[node]], {**parts, "control": CONTROL})
 
     def tell(self, node: int, winners: int) -> None:
         """Enter what one node is told of the winners since it was last told."""
         parts = proposal_parts(np.array([winners]), False) if winners else {}
-        self._deliver(self._down[[node]], {**parts, "control": CONTROL})
+        self._deliver(self._star.down[[node]], {**parts, "control": CONTROL})
 
     def ask_for(self, owners: Sequence[int]) -> None:
         """Enter that owners are told which of their atoms have won."""
         if self.nodes > 1 and owners:
             each, counts = np.unique(owners, return_counts=True)
-            self._deliver(self._down[each], {"index": numbers(counts)})
+            self._deliver(self._star.down[each], {"index": numbers(counts)})
+
+    def _deliver(self, links: Counts, parts: dict[Kind, Part]) -> None:
+        self.ledger.deliver(self._links.ends, links, parts)

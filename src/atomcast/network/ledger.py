@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
 
@@ -29,6 +29,18 @@ class Disclosure:
     atom: int
     name: str
     values: int
+
+
+class Traffic(Protocol):
+    """Waves that follow each other at once, whose totals are known before they are worked out."""
+
+    values: int
+    bytes: int
+    messages: int
+
+    def waves(self) -> Iterable[tuple[tuple[Counts, Counts], Counts, Mapping[Kind, Part]]]:
+        """The ends of all links, the links used and what they carry, of each wave in turn."""
+        ...
 
 
 @dataclass
@@ -63,7 +75,9 @@ class Ledger:
         self.disclosures: list[Disclosure] = []
         self.edges: Counts | None = None
         self.labels: list[Any] | None = None
-        self._waves: list[Wave] = []
+        self._values = self._bytes = self._messages = 0
+        self._filed: list[Wave] = []
+        self._unfiled: list[tuple[int, Traffic]] = []
         self._kinds = dict.fromkeys(KINDS, Count())
         self._durations: list[Duration] = []
         self._seconds = 0.0
@@ -73,22 +87,22 @@ class Ledger:
     @property
     def total(self) -> Count:
         """All traffic."""
-        return sum(self._kinds.values(), Count())
+        return Count(self._values, self._bytes, self._messages)
 
     @property
     def values(self) -> int:
         """Real values sent, summed over every edge crossed (the paper's measure)."""
-        return self.total.values
+        return self._values
 
     @property
     def bytes(self) -> int:
         """Bytes sent, summed over every edge crossed."""
-        return self.total.bytes
+        return self._bytes
 
     @property
     def messages(self) -> int:
         """Messages delivered, each hop counting as one."""
-        return self.total.messages
+        return self._messages
 
     @property
     def atoms_sent(self) -> int:
@@ -110,6 +124,7 @@ class Ledger:
     def by_kind(self, round: int | None = None) -> dict[Kind, Count]:
         """The traffic of each kind; a message of several kinds counts once, under its first."""
         if round is None:
+            self._file_all()
             return dict(self._kinds)
         totals: dict[Kind, Count] = dict.fromkeys(KINDS, Count())
         for wave in self._chosen(round):
@@ -119,18 +134,21 @@ class Ledger:
 
     def by_round(self) -> list[Count]:
         """The traffic of each round; what was said before the first round counts to round 0."""
-        totals = [Count()] * (1 + max((wave.round for wave in self._waves), default=-1))
-        for wave in self._waves:
+        waves = self._file_all()
+        totals = [Count()] * (1 + max((wave.round for wave in waves), default=-1))
+        for wave in waves:
             for kind in wave.parts:
                 totals[wave.round] += wave.count(kind)
         return totals
 
     def hops_by_round(self) -> list[int]:
         """The hops of each round that had to follow each other."""
+        self._file_all()
         return [duration.hops for duration in self._durations]
 
     def seconds_by_round(self) -> list[float]:
         """The simulated time that each round took."""
+        self._file_all()
         return [duration.seconds for duration in self._durations]
 
     def by_node(self, kind: Kind | None = None, round: int | None = None) -> dict[int, Count]:
@@ -174,7 +192,7 @@ class Ledger:
                     "messages": int(kind == wave.main),
                 }
             )
-            for wave in self._waves
+            for wave in self._file_all()
             for kind, part in wave.parts.items()
         ]
         if not tables:
@@ -195,7 +213,7 @@ class Ledger:
         return plot_network(self, weight=weight, ax=ax)
 
     def _chosen(self, round: int | None) -> Iterable[Wave]:
-        return (wave for wave in self._waves if round is None or wave.round == round)
+        return (wave for wave in self._file_all() if round is None or wave.round == round)
 
     def _by_ends(
         self, kind: Kind | None, round: int | None, ends_of: Any
@@ -254,23 +272,61 @@ class Ledger:
         """
         if not len(links):
             return
-        wave = Wave(self.round, ends, links, parts)
-        self._waves.append(wave)
-        for kind in parts:
-            self._kinds[kind] += wave.count(kind)
-        self.reach(now)
-        self._durations[self.round].hops += 1
+        self._file_all()
+        count = self._file(Wave(self.round, ends, links, parts), now)
+        self._values += count.values
+        self._bytes += count.bytes
+        self._messages += count.messages
+
+    def enter(self, traffic: Traffic) -> None:
+        """Enter traffic of this round by its totals; its waves are filed when somebody asks.
+
+        Working them out takes longer than a round of MPI does.
+        """
+        self._values += traffic.values
+        self._bytes += traffic.bytes
+        self._messages += traffic.messages
+        self._unfiled.append((self.round, traffic))
+
+    def _file_all(self) -> list[Wave]:
+        """All waves in order, once those of all traffic have been worked out."""
+        if self._unfiled:
+            for round, traffic in self._unfiled:
+                for wave in traffic.waves():
+                    self._file(Wave(round, *wave), 0.0)
+            self._unfiled = []
+        return self._filed
+
+    def _file(self, wave: Wave, now: float) -> Count:
+        """Keep a wave under its kinds and its round, and say what there was of it in all."""
+        self._filed.append(wave)
+        total = Count()
+        for kind in wave.parts:
+            count = wave.count(kind)
+            self._kinds[kind] += count
+            total += count
+        self._pass(wave.round, now)
+        self._durations[wave.round].hops += 1
+        return total
 
     def reach(self, now: float) -> None:
         """Enter that simulated time has come to `now` in this round."""
-        while len(self._durations) <= self.round:
+        self._file_all()
+        self._pass(self.round, now)
+
+    def _pass(self, round: int, now: float) -> None:
+        while len(self._durations) <= round:
             self._durations.append(Duration())
-        self._durations[self.round].seconds += max(now - self._seconds, 0.0)
+        self._durations[round].seconds += max(now - self._seconds, 0.0)
         self._seconds = max(now, self._seconds)
 
     def disclose(self, node: int, atom: int, name: str, values: int) -> None:
         """Enter an atom that left its node."""
         self.disclosures.append(Disclosure(self.round, node, atom, name, values))
+
+    def __getstate__(self) -> dict[str, Any]:
+        self._file_all()
+        return self.__dict__
 
     def __repr__(self) -> str:
         return (

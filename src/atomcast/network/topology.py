@@ -7,6 +7,7 @@ What a message costs is what it holds; no cost is computed by a formula.
 
 from __future__ import annotations
 
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -17,6 +18,9 @@ from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
 from atomcast.network.wave import NUMBER, Counts, Kind, Part, numbers
 from atomcast.protocol import Agreement, Proposals
+
+#: Networks with at most so many nodes have few enough patterns of messages to remember them.
+SMALL = 32
 
 __all__ = ["NUMBER", "Topology", "announce", "proposal_parts", "spread_atoms"]
 
@@ -53,6 +57,18 @@ def proposal_parts(offered: Counts, partial: bool) -> dict[Kind, Part]:
 
     A node with nothing to propose still says how good its best atom is: the gap needs that.
     """
+    if len(offered) > SMALL:
+        return _parts(offered, partial)
+    return dict(_known_parts(tuple(offered.tolist()), partial))
+
+
+@lru_cache(maxsize=4096)
+def _known_parts(offered: tuple[int, ...], partial: bool) -> dict[Kind, Part]:
+    """The same for a small network, once: rounds are mostly alike."""
+    return _parts(np.array(offered, dtype=np.int64), partial)
+
+
+def _parts(offered: Counts, partial: bool) -> dict[Kind, Part]:
     parts: dict[Kind, Part] = {"proposal": numbers(np.maximum(offered, 1))}
     if np.any(offered):
         parts["index"] = numbers(offered)

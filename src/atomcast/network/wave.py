@@ -41,16 +41,28 @@ class Part:
         `bytes`, values are plain numbers of eight bytes each.
     """
 
-    __slots__ = ("_bytes", "values")
+    __slots__ = ("_bytes", "_total", "values")
 
     def __init__(self, values: Counts, bytes: Counts | None = None) -> None:
         self.values = _compact(values)
         self._bytes = None if bytes is None else _compact(bytes)
+        self._total = (-1, 0, 0)
 
     @property
     def bytes(self) -> Counts:
         """The bytes of each message's share."""
         return NUMBER * self.values.astype(np.int64) if self._bytes is None else self._bytes
+
+    def total(self, messages: int) -> tuple[int, int]:
+        """The values and bytes of so many messages together; parts are often sent again."""
+        if self._total[0] != messages:
+            size = self.bytes
+            self._total = (
+                messages,
+                int(self.values.sum()) * (messages if len(self.values) == 1 else 1),
+                int(size.sum()) * (messages if len(size) == 1 else 1),
+            )
+        return self._total[1:]
 
 
 def numbers(count: Counts | int) -> Part:
@@ -112,6 +124,4 @@ class Wave:
         if part is None:
             return Count()
         m = len(self.links)
-        values = int(part.values.sum()) * (m if len(part.values) == 1 else 1)
-        size = int(part.bytes.sum()) * (m if len(part.bytes) == 1 else 1)
-        return Count(values, size, m if kind == self.main else 0)
+        return Count(*part.total(m), m if kind == self.main else 0)

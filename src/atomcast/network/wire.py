@@ -17,6 +17,7 @@ from atomcast.atoms.atom import MAX_LENGTH, NO_EXTRAS, Atom
 from atomcast.network import wire_plan as plan
 from atomcast.network.wire_buffer import UNFOLD_LIMIT, Reader, WireError, split_checksum
 from atomcast.network.wire_indices import read_indices
+from atomcast.network.wire_plain import is_plain, plain_message, plain_size, read_plain
 from atomcast.network.wire_plan import plan_message
 from atomcast.network.wire_values import read_values
 
@@ -53,12 +54,14 @@ def encode(atom: Atom, cast: Cast | None = None) -> bytes:
     >>> len(encode(atom))
     18
     """
-    return plan_message(as_sent(atom, cast)).to_bytes()
+    atom = as_sent(atom, cast)
+    return plain_message(atom) if is_plain(atom) else plan_message(atom).to_bytes()
 
 
 def encoded_size(atom: Atom, cast: Cast | None = None) -> int:
     """Say how many bytes `encode` would return, without writing them."""
-    return plan_message(as_sent(atom, cast)).size
+    atom = as_sent(atom, cast)
+    return plain_size(atom) if is_plain(atom) else plan_message(atom).size
 
 
 def decode(message: bytes | bytearray | memoryview) -> Atom:
@@ -80,7 +83,11 @@ def decode(message: bytes | bytearray | memoryview) -> Atom:
     """
     view = memoryview(message).cast("B")
     _check_start(view)
-    reader = Reader(split_checksum(view))
+    body = split_checksum(view)
+    plain = read_plain(body)
+    if plain is not None:
+        return plain
+    reader = Reader(body)
     reader.byte("version")
     flags = reader.byte("flags")
     value_byte = reader.byte("value code")

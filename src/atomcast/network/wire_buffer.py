@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from xxhash import xxh3_64
+from xxhash import xxh3_64, xxh3_64_intdigest
 
 __all__ = [
     "CHECKSUM_BYTES",
@@ -190,7 +190,7 @@ def split_checksum(message: memoryview) -> memoryview:
     """Return a message without its checksum, after comparing it."""
     body = message[:-CHECKSUM_BYTES]
     expected = bytes(message[-CHECKSUM_BYTES:])
-    found = _checksum(xxh3_64(body).intdigest())
+    found = _checksum(xxh3_64_intdigest(body))
     if found != expected:
         raise WireError(
             f"Damaged message: checksum {found.hex()}, expected {expected.hex()}. "

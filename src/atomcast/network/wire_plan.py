@@ -23,7 +23,7 @@ from atomcast.network.wire_buffer import (
 from atomcast.network.wire_indices import IndexPlan, plan_indices
 from atomcast.network.wire_values import ValuePlan, bit_patterns, plan_values
 
-__all__ = ["MAGIC", "VERSION", "MessagePlan", "plan_message"]
+__all__ = ["MAGIC", "VERSION", "MessagePlan", "background_step", "frequent_value", "plan_message"]
 
 MAGIC = 0xA0  # high half of the first byte; the low half is the version
 VERSION = 1
@@ -127,7 +127,7 @@ def _smallest_form(atom: Atom) -> _Form:
     if values.size != atom.d:
         raise ValueError(f"Cannot send {atom}: it has {values.size} values.")
     dense = _Form(flags, plan_values(values))
-    background = _frequent_value(values)
+    background = frequent_value(values)
     if background is None or atom.d > UNFOLD_LIMIT:
         return dense
     # As the values that differ from the background: few if the data was sparse once, before
@@ -145,10 +145,16 @@ def _listed(flags: int, values: ValuePlan, indices: IndexPlan) -> _Form:
     return _Form(flags | LISTED | (ABSENT if indices.absent else 0), values, indices)
 
 
-def _frequent_value(values: NDArray[Any]) -> NDArray[Any] | None:
+def background_step(n: int) -> int:
+    """How far apart the values are that `frequent_value` looks at."""
+    return max(1, n // _BACKGROUND_SAMPLE)
+
+
+def frequent_value(values: NDArray[Any]) -> NDArray[Any] | None:
     """The most frequent value of a sample, shape (1,), if any occurs twice there."""
-    ordered = np.sort(bit_patterns(values)[:: max(1, values.size // _BACKGROUND_SAMPLE)])
-    if not (ordered[1:] == ordered[:-1]).any():
+    ordered = bit_patterns(values)[:: background_step(values.size)].copy()
+    ordered.sort()
+    if not np.count_nonzero(ordered[1:] == ordered[:-1]):  # several times faster than any()
         return None
     distinct, counts = np.unique(ordered, return_counts=True)
     most = int(counts.argmax())

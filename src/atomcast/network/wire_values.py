@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from enum import IntEnum
 from functools import lru_cache
+from struct import Struct
 from typing import Any
 
 import numpy as np
@@ -24,17 +25,29 @@ from atomcast.network.wire_buffer import (
     unpack_bits,
 )
 
-__all__ = ["NumberType", "ValuePlan", "bit_patterns", "plan_values", "read_values"]
+__all__ = [
+    "MAX_PALETTE",
+    "NumberType",
+    "ValuePlan",
+    "bit_patterns",
+    "find_palette",
+    "needs_float64",
+    "plan_values",
+    "read_values",
+]
 
 Floats = NDArray[np.floating[Any]]
 Bits = NDArray[np.unsignedinteger[Any]]
 
 _MAX_EXPONENT = 6
 _POWERS = 10.0 ** np.arange(_MAX_EXPONENT + 1)
-_MAX_PALETTE = 256
+MAX_PALETTE = 256
 _PALETTE_FLAG = 0x80
 _TYPE_SAMPLE = 32
+_FLOAT, _BITS = Struct("<d"), Struct("<Q")
+_BEYOND_FLOAT32 = 2**29 - 1
 _PALETTE_SAMPLE = 512
+_FIRST_SAMPLE = 300  # enough to see that there are more than MAX_PALETTE
 
 
 class NumberType(IntEnum):
@@ -126,10 +139,13 @@ def plan_values(values: Floats, backed: bool = False) -> ValuePlan:
         if n == 1:
             return ValuePlan(values, number_type, exponent, None, item_size)
         return ValuePlan(values, number_type, exponent, values[:1], 1 + item_size)
-    with np.errstate(all="ignore"):  # what overflows is not lossless, and not worth a warning
-        number_type, exponent = _smallest_type(values)
+    if needs_float64(values):
+        number_type, exponent = NumberType.FLOAT64, 0
+    else:
+        with np.errstate(all="ignore"):  # what overflows is not lossless, and no news
+            number_type, exponent = _smallest_type(values)
     item_size = _ITEM_SIZE[number_type]
-    palette = _palette(bits, item_size)
+    palette = find_palette(bits, item_size)
     if palette is None:
         return ValuePlan(values, number_type, exponent, None, n * item_size)
     size = _palette_size(n, palette.size, item_size)
@@ -217,6 +233,26 @@ def _type_of_constant(bits: int, item_size: int) -> tuple[NumberType, int]:
         return _smallest_type(np.array([bits], dtype=unsigned).view(floating))
 
 
+def needs_float64(values: Floats) -> bool:
+    """Whether one look settles that `_smallest_type` would find nothing smaller.
+
+    It looks at the last value of the sample there: float32 holds no number with any of the lowest
+    29 bits set, and no integer type one that is not within rounding of a decimal.
+    """
+    if values.dtype.itemsize != 8:
+        return False
+    n = values.size
+    step = -(-n // _TYPE_SAMPLE)
+    probe = values.item((n - 1) // step * step)
+    scaled = abs(probe) * 10.0**_MAX_EXPONENT
+    if not scaled < 2.0**40:  # also infinity and NaN
+        return False
+    # Rounding moves a decimal by less than a few parts in 2^52; 2^-48 is out of its reach.
+    if abs(scaled - round(scaled)) <= 2.0**-48 * scaled:
+        return False
+    return bool(_BITS.unpack(_FLOAT.pack(probe))[0] & _BEYOND_FLOAT32)
+
+
 def _smallest_type(values: Floats) -> tuple[NumberType, int]:
     """The smallest type that loses nothing, and its exponent.
 
@@ -262,17 +298,26 @@ def _palette_size(n: int, k: int, item_size: int) -> int:
     return 1 + k * item_size + -(-n * (k - 1).bit_length() // 8)
 
 
-def _palette(bits: Bits, item_size: int) -> Bits | None:
+def find_palette(bits: Bits, item_size: int) -> Bits | None:
     """The sorted distinct patterns, if sending places in this list is smaller; else None."""
     n = bits.size
     step = -(-n // _PALETTE_SAMPLE)
+    if n > MAX_PALETTE and _are_many(bits[: _FIRST_SAMPLE * step : step]):
+        return None
     distinct = _distinct(bits[::step])
-    if distinct.size > _MAX_PALETTE or _palette_size(n, distinct.size, item_size) >= n * item_size:
+    if distinct.size > MAX_PALETTE or _palette_size(n, distinct.size, item_size) >= n * item_size:
         return None
     if step > 1:
         distinct = _distinct(bits)
     pays = _palette_size(n, distinct.size, item_size) < n * item_size
-    return distinct if pays and 2 <= distinct.size <= _MAX_PALETTE else None
+    return distinct if pays and 2 <= distinct.size <= MAX_PALETTE else None
+
+
+def _are_many(bits: Bits) -> bool:
+    """Whether there are more distinct patterns than a palette can hold."""
+    ordered = bits.copy()
+    ordered.sort()
+    return int(np.count_nonzero(ordered[1:] != ordered[:-1])) >= MAX_PALETTE
 
 
 def _distinct(bits: Bits) -> Bits:

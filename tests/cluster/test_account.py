@@ -1,0 +1,111 @@
+"""The account of real clusters: the star that is simulated, message by message."""
+
+import pickle
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from atomcast.atoms.atom import Atom
+from atomcast.cluster.account import Account
+from atomcast.network import wire
+from atomcast.network.ledger import Count, Ledger
+from atomcast.network.star import Star
+from atomcast.protocol import Proposals, leaders
+
+
+class Replica:
+    """As much of a replica as an account looks at."""
+
+    def __init__(self, round):
+        self.ledger_round = round
+
+
+@st.composite
+def rounds(draw):
+    """A few rounds: the number of nodes, and for each the proposals and the atoms' owners."""
+    nodes = draw(st.integers(2, 20))
+    rng = np.random.default_rng(draw(st.integers(0, 2**32)))
+    said = []
+    for _ in range(draw(st.integers(1, 4))):
+        offered = rng.integers(0, draw(st.integers(1, 4)), nodes)
+        node = np.repeat(np.arange(nodes), offered)
+        id, merit = rng.permutation(1000)[: len(node)], rng.standard_normal(len(node))
+        rows = leaders(merit, id, node, 4)
+        partial = rng.standard_normal(nodes) if draw(st.booleans()) else None
+        best = rng.standard_normal(nodes) + 9
+        table = Proposals(node[rows], id[rows], -merit[rows], merit[rows], best, partial)
+        owners = rng.integers(0, nodes, draw(st.integers(0, 3))).tolist()
+        said.append((table, owners))
+    return nodes, said
+
+
+def some_atom(k):
+    """An atom of k + 1 nonzeros."""
+    return Atom(k, 50, np.linspace(0.1, 0.7, k + 1), np.arange(k + 1))
+
+
+def views(ledger):
+    """All that a ledger tells, without what only real clusters send along."""
+    kinds = [kind for kind in ledger.by_kind() if kind != "control"]
+    return (
+        {kind: ledger.by_kind()[kind] for kind in kinds},
+        [ledger.by_kind(round=0)[kind] for kind in kinds],
+        [ledger.by_link(kind) for kind in kinds],
+        [ledger.by_node(kind) for kind in kinds],
+        ledger.hops_by_round(),
+        ledger.disclosures,
+        ledger.messages,
+        ledger.values,
+    )
+
+
+@settings(max_examples=60, deadline=None)
+@given(rounds(), st.booleans())
+def test_the_account_is_that_of_the_simulated_star(case, look_often):
+    nodes, said = case
+    account, star, simulated = Account(nodes), Star(nodes), Ledger(nodes)
+    star.prepare(simulated)
+    for k, (table, owners) in enumerate(said):
+        simulated.round = k
+        expected = star.agree(table, 3, simulated)
+        agreement = account.agree(Replica(k), table, 3)
+        assert agreement.id.tolist() == expected.id.tolist()
+        assert agreement.owner.tolist() == expected.owner.tolist()
+        assert agreement.best == expected.best
+        atoms = [some_atom(j) for j, _ in enumerate(owners)]
+        messages = [wire.encode(atom) for atom in atoms]
+        account.receive(owners, messages)
+        if owners:
+            sizes = [len(message) for message in messages]
+            star.broadcast(owners, [atom.count for atom in atoms], sizes, simulated)
+        for owner, atom in zip(owners, atoms, strict=True):
+            simulated.disclose(owner, atom.id, atom.name, atom.count)
+        if look_often:  # filing in between changes nothing
+            account.ledger.hops_by_round()
+    ledger = account.ledger
+    # The totals were known before any wave was worked out, and are those of the waves.
+    total = ledger.total
+    assert total == sum(ledger.by_kind().values(), Count())
+    assert total == sum(ledger.by_link().values(), Count())
+    assert total == sum(ledger.by_round(), Count())
+    assert views(ledger) == views(simulated)
+    assert ledger.bytes - simulated.bytes == 24 * nodes * len(said)
+
+
+def test_traffic_that_nobody_has_looked_at_survives_pickling():
+    account = Account(3)
+    account.receive([2], [wire.encode(some_atom(4))])
+    before = account.ledger.total
+    restored = pickle.loads(pickle.dumps(account.ledger))
+    assert restored.total == before == sum(restored.by_kind().values(), Count())
+    assert restored.by_link() == account.ledger.by_link() != {}
+
+
+@pytest.mark.parametrize("owners", [[], [0]])
+def test_a_single_node_sends_nothing(owners):
+    account = Account(1)
+    account.receive(owners, [wire.encode(some_atom(1)) for _ in owners])
+    assert account.ledger.total == Count()
+    assert account.ledger.disclosures == []
