@@ -16,8 +16,10 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_dat
 
 from atomcast._checks import check_choice, check_count, check_positive
 from atomcast.atoms.kernel import LocalLabels
+from atomcast.checkpoint import Checkpoint
 from atomcast.cluster.local import LocalCluster, as_cluster
 from atomcast.data.shards import Shards
+from atomcast.estimators.calibration import fitted_sigmoids, probabilities
 from atomcast.estimators.class_weights import class_weights
 from atomcast.estimators.lasso import warn_unless_converged
 from atomcast.kernels.active_set import SupportVectors
@@ -39,6 +41,15 @@ def _calibrated(estimator: KernelSVC) -> bool:
     if not estimator.probability:
         raise AttributeError("probabilities need KernelSVC(probability=True)")
     return True
+
+
+def _refuse_checkpoints(solver: Solver) -> None:
+    """Machines that are fitted one after the other would need a checkpoint each."""
+    if solver.resume is not None or any(isinstance(w, Checkpoint) for w in solver.callbacks):
+        raise ValueError(
+            'multi_class="one-vs-rest" can neither write nor resume checkpoints, because it fits '
+            'one machine after the other: use multi_class="direct", or leave them out'
+        )
 
 
 class KernelSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
@@ -94,6 +105,8 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         there is one for each class.
     results_ : tuple of Result
         The results of all machines; more than one if there is one for each class.
+    calibration_ : array of shape (1 or n_classes, 2)
+        With probability=True: a and b of each probability 1 / (1 + exp(a * decision + b)).
     n_iter_ : int
         Rounds taken.
 
@@ -170,6 +183,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         check_choice("multi_class", self.multi_class, ("direct", "one-vs-rest"))
         if self.multi_class == "one-vs-rest" and code.classes > 2:
+            _refuse_checkpoints(solver)
             rivals = [one_against_rest(code, c) for c in range(code.classes)]
             problems = [make(code=rival, one_class=c) for c, rival in enumerate(rivals)]
             self._keep(list(solver.solve_path(problems, shards, cluster)), one_vs_rest=True)
@@ -178,7 +192,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for result in self.results_:
             warn_unless_converged(result, solver)
         if self.probability:
-            self._calibrate(X, y)
+            self.calibration_ = fitted_sigmoids(self, X, y, solver)
         return self
 
     def _inputs(self, X: Any, y: Any) -> tuple[Shards, NDArray[Any], Any]:
@@ -301,36 +315,11 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         codes: Codes = np.argmax(values, axis=1) if values.ndim > 1 else (values > 0).astype(int)
         return self.classes_[codes]
 
-    def _calibrate(self, X: Any, y: Any) -> None:
-        """Fit sigmoids to the decisions of cross-validated copies, as scikit-learn does."""
-        from sklearn.base import clone
-        from sklearn.calibration import CalibratedClassifierCV
-
-        if isinstance(X, Shards):
-            raise ValueError(
-                "probability=True needs all examples in one place to cross-validate: pass arrays, "
-                "or use probability=False with Shards"
-            )
-        plain = clone(self).set_params(probability=False)
-        folds = int(min(5, np.unique(y, return_counts=True)[1].min()))
-        if folds < 2:
-            raise ValueError(
-                "probability=True needs at least two examples of every class to cross-validate"
-            )
-        calibrated = CalibratedClassifierCV(plain, ensemble=False, cv=folds).fit(X, y)
-        self.calibration_ = calibrated.calibrated_classifiers_[0].calibrators
-
     @available_if(_calibrated)
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each class, shape (n_samples, n_classes)."""
-        values = self.decision_function(X).reshape(-1, len(self.dual_coef_))
-        columns = [c.predict(values[:, k]) for k, c in enumerate(self.calibration_)]
-        if len(self.classes_) == 2:
-            return np.column_stack([1.0 - columns[0], columns[0]])
-        joint = np.column_stack(columns)
-        total = joint.sum(axis=1, keepdims=True)
-        even = np.full_like(joint, 1.0 / len(self.classes_))
-        return np.divide(joint, total, out=even, where=total > 0)
+        decisions = self.decision_function(X).reshape(-1, len(self.dual_coef_))
+        return probabilities(decisions, self.calibration_)
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
