@@ -69,6 +69,8 @@ class L1AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The distribution w over the training examples that the next base classifier would face.
     result_ : Result
         Objective, certified gap, trace, and the ledger of what was sent.
+    dual_gap_ : float
+        A bound on how far the objective is from its optimum.
     n_iter_ : int
         Rounds taken.
 
@@ -140,6 +142,7 @@ class L1AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.estimator_weights_ = result.atom_weights
         self.n_estimators_ = len(result.atom_weights)
         self.example_weights_ = objective.weights(result.image)
+        self.dual_gap_ = result.gap
         self.n_iter_ = result.rounds
         if self.base == "stumps":
             self.stumps_ = result.atom_extras
@@ -161,7 +164,9 @@ class L1AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(self.base, str) and self.base == "stumps":
             return stump_votes(self, X, self.stumps_, self.estimator_weights_)
         if isinstance(self.base, str):
-            return linear_prediction(self, X, self.result_.weights)
+            weights = np.zeros(self.n_features_in_)
+            weights[self.estimator_ids_] = self.estimator_weights_
+            return linear_prediction(self, X, weights)
         votes = predictions_of([self.base[j] for j in self.estimator_ids_], X, self.classes_)
         return np.asarray(votes @ self.estimator_weights_)
 

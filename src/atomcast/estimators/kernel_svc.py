@@ -107,8 +107,10 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The results of all machines; more than one if there is one for each class.
     calibration_ : array of shape (1 or n_classes, 2)
         With probability=True: a and b of each probability 1 / (1 + exp(a * decision + b)).
+    dual_gap_ : float
+        A bound on how far the objective of `result_` is from its optimum.
     n_iter_ : int
-        Rounds taken.
+        Rounds taken, by all machines.
 
     Examples
     --------
@@ -235,6 +237,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Take the fitted attributes from the results of one machine, or of one per class."""
         self.results_ = tuple(results)
         self.result_ = results[-1]
+        self.dual_gap_ = self.result_.gap
         self.n_iter_ = sum(result.rounds for result in results)
         ids = np.concatenate([result.atom_ids for result in results])
         self.support_, first = np.unique(ids, return_index=True)
