@@ -206,6 +206,11 @@ def atoms_in(file: ModelFile) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     return layout_of(file.header.get("estimator")).atoms(_model_arrays(file))
 
 
+def atoms_axis(name: Any) -> int:
+    """Whether the atoms of the estimator with this name are features (1) or examples (0)."""
+    return 0 if getattr(layout_of(name), "atoms_are", "features") == "examples" else 1
+
+
 def feature_names(file: ModelFile) -> list[str] | None:
     """The names of all features, if they had names."""
     if "feature_names" not in file.arrays:

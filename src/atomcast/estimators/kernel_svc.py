@@ -21,6 +21,7 @@ from atomcast.cluster.local import LocalCluster, as_cluster
 from atomcast.data.shards import Shards
 from atomcast.estimators.calibration import fitted_sigmoids, probabilities
 from atomcast.estimators.class_weights import class_weights
+from atomcast.estimators.inputs import keep_names
 from atomcast.estimators.lasso import warn_unless_converged
 from atomcast.kernels.active_set import SupportVectors
 from atomcast.kernels.functions import Gamma, KernelSpec
@@ -211,7 +212,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         count = X.count(axis=0)
         if len(y) != count:
             raise ValueError(f"y has {len(y)} labels, but X has {count} rows: give one label each")
-        self.n_features_in_ = X.rows(axis=0)
+        keep_names(self, X, axis=0)
         return X, y, LocalCluster(X.nodes) if self.cluster is None else as_cluster(self.cluster)
 
     def _encode(self, y: NDArray[Any], classes: Any, shards: Shards) -> LocalLabels:
