@@ -9,7 +9,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
@@ -21,12 +20,13 @@ from atomcast.cluster.local import LocalCluster, as_cluster
 from atomcast.data.shards import Shards
 from atomcast.estimators.calibration import fitted_sigmoids, probabilities
 from atomcast.estimators.class_weights import class_weights
+from atomcast.estimators.deciding import DecidingClassifier
 from atomcast.estimators.inputs import keep_names
 from atomcast.estimators.lasso import warn_unless_converged
 from atomcast.kernels.active_set import SupportVectors
 from atomcast.kernels.functions import Gamma, KernelSpec
 from atomcast.kernels.gram import kernel_block
-from atomcast.kernels.labels import Codes, LabelCode, one_against_rest
+from atomcast.kernels.labels import LabelCode, one_against_rest
 from atomcast.kernels.problem import USUAL_N, kernel_problem
 from atomcast.result import Result
 from atomcast.solver import Solver, as_solver
@@ -53,7 +53,7 @@ def _refuse_checkpoints(solver: Solver) -> None:
         )
 
 
-class KernelSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class KernelSVC(DecidingClassifier):
     """Kernel support vector machine for examples that are spread over a network.
 
     Solves the dual of the L2-loss SVM, min alpha' K~ alpha over the simplex, by distributed
@@ -123,9 +123,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    classes_: NDArray[Any]
     result_: Result
-    n_features_in_: int
 
     def __init__(
         self,
@@ -304,28 +302,8 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             values[rows] = block @ self.dual_coef_.T + self.intercept_
         return values
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict the class of examples.
-
-        Parameters
-        ----------
-        X : array, scipy sparse matrix, DataFrame or Shards of shape (n_samples, n_features)
-
-        Returns
-        -------
-        array of shape (n_samples,)
-        """
-        values = self.decision_function(X)
-        codes: Codes = np.argmax(values, axis=1) if values.ndim > 1 else (values > 0).astype(int)
-        return self.classes_[codes]
-
     @available_if(_calibrated)
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each class, shape (n_samples, n_classes)."""
         decisions = self.decision_function(X).reshape(-1, len(self.dual_coef_))
         return probabilities(decisions, self.calibration_)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
