@@ -200,7 +200,7 @@ def main() -> None:
     parser.add_argument("--nodes", type=int, default=1)
     parser.add_argument("--max-rounds", type=int, default=4000)
     parser.add_argument("--seconds", type=float, default=120.0, help="that a run may take")
-    parser.add_argument("--steps", default="classic,pairwise,blended-pairwise,corrective")
+    parser.add_argument("--steps", default="paper,classic,pairwise,blended-pairwise,corrective")
     parser.add_argument("--folder", default=None, help="where the memory-mapped file goes")
     args = parser.parse_args()
     args.rows = args.rows or None  # all
