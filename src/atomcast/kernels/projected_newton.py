@@ -150,7 +150,8 @@ class LowRank:
 
     def __init__(self, memory: Memory = NOTHING) -> None:
         self._memory = memory if "low_rank.inner" in memory else NOTHING
-        self._marked = 0
+        #: How many points had rows after each time that rows were added; landmarks are of the first.
+        self._ends: list[int] = []
         self._marks: Positions = np.zeros(0, dtype=np.int64)
         self._lower: Floats = np.zeros((0, 0))
         self._factor: Single = np.zeros((0, 0), dtype=np.float32)
@@ -159,14 +160,14 @@ class LowRank:
         self._inner: Floats = np.zeros((0, 0))
 
     def memory(self) -> Memory:
-        """How many points the landmarks were chosen from, and what was summed over which points.
+        """In which batches rows were added, and what was summed over which points.
 
         The sums are updated from round to round, and have their own rounding in them.
         """
-        if not self._marked:
+        if not self._ends:
             return self._memory
         return {
-            "low_rank.marked": np.array(self._marked),
+            "low_rank.ends": np.array(self._ends),
             "low_rank.free": self._free,
             "low_rank.inner": self._inner,
         }
@@ -175,16 +176,17 @@ class LowRank:
         """Come to where the memory says; the factor itself follows from the points."""
         memory, self._memory = self._memory, NOTHING
         free, inner = memory["low_rank.free"], memory["low_rank.inner"]
-        marked = int(memory["low_rank.marked"])
-        if not 0 < marked <= len(free) <= gram.count:
-            raise ValueError(f"{marked} landmarks of {len(free)} points, {gram.count} known")
-        self._choose_marks(gram, marked)
+        ends = memory["low_rank.ends"].tolist()
+        if ends != sorted(ends) or not 0 < ends[0] <= ends[-1] == len(free) <= gram.count:
+            raise ValueError(f"rows up to {ends} for {len(free)} points, {gram.count} known")
+        self._choose_marks(gram, ends[0])
         if len(self._marks) < RANK and len(free) < gram.count:
             return  # new points come with new landmarks
         if inner.shape != self._inner.shape:
             raise ValueError(f"a low-rank part of shape {inner.shape}, not {self._inner.shape}")
-        self._add_rows(gram, 0)
-        self._free[: len(free)], self._inner = free, inner.copy()
+        for start, end in zip([0, *ends], ends, strict=False):
+            self._add_rows(gram, start, end)
+        self._free, self._inner = free.copy(), inner.copy()
 
     def _update(self, gram: AugmentedKernel) -> None:
         """Approximate the matrix of all points known now."""
@@ -195,23 +197,24 @@ class LowRank:
             return
         if len(self._marks) < RANK:
             old = self._choose_marks(gram, gram.count)
-        self._add_rows(gram, old)
+        self._add_rows(gram, old, gram.count)
 
-    def _add_rows(self, gram: AugmentedKernel, old: int) -> None:
-        """Extend the factor by the rows of the points from `old` on."""
-        across = gram.part(old, self._marks)
-        here = self._marks >= old
+    def _add_rows(self, gram: AugmentedKernel, old: int, stop: int) -> None:
+        """Extend the factor by the rows of the points from `old` to `stop`."""
+        self._ends.append(stop)
+        across = gram.part(old, self._marks)[: stop - old]
+        here = (self._marks >= old) & (self._marks < stop)
         across[self._marks[here] - old, np.flatnonzero(here)] -= gram.ridge[self._marks[here]]
         rows = linalg.solve_triangular(self._lower, across.T, lower=True, check_finite=False).T
         self._factor = np.concatenate([self._factor[:old], rows.astype(np.float32)])
         lengths = np.einsum("ij,ij->i", rows, rows)
-        rest = np.maximum(gram.diagonal[old:] - lengths, gram.ridge[old:])
+        rest = np.maximum(gram.diagonal[old:stop] - lengths, gram.ridge[old:stop])
         self._inverse = np.concatenate([self._inverse[:old], (1.0 / rest).astype(np.float32)])
-        self._free = np.concatenate([self._free, np.zeros(gram.count - old, dtype=bool)])
+        self._free = np.concatenate([self._free, np.zeros(stop - old, dtype=bool)])
 
     def _choose_marks(self, gram: AugmentedKernel, count: int) -> int:
         """Take landmarks of the first points; returns how many rows remain valid: none."""
-        self._marked, rank = count, max(min(RANK, count // 4), 1)
+        self._ends, rank = [], max(min(RANK, count // 4), 1)
         self._marks = np.linspace(0, count - 1, rank).astype(np.int64)
         corner = gram.rows(self._marks)[:, self._marks]
         corner[np.diag_indices(rank)] -= gram.ridge[self._marks]
