@@ -116,6 +116,13 @@ def print_comparison(ours: Trace, caching: Trace, optimum: float) -> None:
             verdict = "fewer" if values < other else "unknown"
             remark = f"{values:,} values, classic not there after {other:,}"
         verdicts[verdict].append(f"{target} ({remark})")
+    end = float(caching.objective[-1] / optimum - 1)
+    there = np.flatnonzero(ours.objective / optimum - 1 <= end)
+    if len(there):
+        print(
+            f"where classic with caching ended (suboptimal {end:.2g} after {caching.values[-1]:,} "
+            f"values), corrective had sent {ours.values[there[0]]:,}"
+        )
     for verdict, those in verdicts.items():
         text = "not known whether fewer" if verdict == "unknown" else verdict
         print(f"corrective sent {text} values than classic with caching at: {_listed(those)}")
