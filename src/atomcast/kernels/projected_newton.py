@@ -150,7 +150,7 @@ class LowRank:
 
     def __init__(self, memory: Memory = NOTHING) -> None:
         self._memory = memory if "low_rank.inner" in memory else NOTHING
-        #: How many points had rows after each time that rows were added; landmarks are of the first.
+        #: How many points had rows each time that some were added; the first have the landmarks.
         self._ends: list[int] = []
         self._marks: Positions = np.zeros(0, dtype=np.int64)
         self._lower: Floats = np.zeros((0, 0))
