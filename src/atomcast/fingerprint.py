@@ -80,7 +80,8 @@ def _mixed(words: Words) -> Words:
 def object_fingerprint(thing: Any) -> str:
     """A hash of what an object of this package means: its class and its public attributes.
 
-    Attributes that begin with an underscore are workspace, and do not count.
+    Attributes that begin with an underscore are workspace, and do not count; nor do those of a
+    class that says of itself that it is `immaterial`.
 
     Raises
     ------
@@ -119,6 +120,8 @@ def _pieces(thing: Any) -> list[bytes]:
         return _named(f"function {thing.__module__} {thing.__qualname__}", held)
     if isinstance(thing, type):
         return [f"class {thing.__module__} {thing.__qualname__}".encode()]
+    if getattr(type(thing), "immaterial", False):
+        return _pieces(type(thing))
     if not hasattr(thing, "__dict__"):
         raise ValueError(f"there is no way to tell one {type(thing).__name__} from another")
     public = {name: vars(thing)[name] for name in sorted(vars(thing)) if name[0] != "_"}

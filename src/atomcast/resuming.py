@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -16,18 +18,10 @@ if TYPE_CHECKING:
     from atomcast.replica import Replica
     from atomcast.solver import Best
 
-#: The objective at the weights of a checkpoint may differ by this share: by rounding alone.
-ROUNDING = 1e-8
-
 
 def snapshot_of(replica: Replica, best: Best, session: Session) -> Snapshot:
     """What another process needs to go on from this round."""
     active = replica.active
-    if active.image is None:
-        raise ValueError(
-            "checkpoints are for atoms that are vectors, which points in a kernel space are not: "
-            "leave Checkpoint and resume out"
-        )
     return Snapshot(
         problem=object_fingerprint(replica.problem),
         data=_resumable(session).fingerprint(),
@@ -62,7 +56,9 @@ def resume(path: str | os.PathLike[str], replica: Replica, best: Best, session: 
     if np.any(owners < 0):
         raise ValueError(f"{path} has an atom {snapshot.ids[owners < 0][0]}, which no node holds")
     recalled = Agreement(-np.inf, owners, snapshot.ids, np.zeros(len(owners)))
-    active.append(session.cast(replica, recalled))
+    atoms = session.cast(replica, recalled)
+    with _making_sense(path):
+        active.recall(atoms, snapshot.memory)
     if len(active.weights) != len(snapshot.weights):
         raise ValueError(f"{path} has {len(snapshot.weights)} weights, not {len(active.weights)}")
     padded = np.zeros(len(snapshot.weights))
@@ -73,13 +69,23 @@ def resume(path: str | os.PathLike[str], replica: Replica, best: Best, session: 
     best.idle, best.round = snapshot.idle, snapshot.round
     active.set_weights(snapshot.weights)
     difference = abs(active.value() - snapshot.objective)
-    if not difference <= ROUNDING * max(abs(snapshot.objective), at_zero):
+    if not difference <= active.rounding * max(abs(snapshot.objective), at_zero):
         raise ValueError(
             f"{path} does not go with this problem: its weights have an objective of "
             f"{active.value():.6g} here, but had {snapshot.objective:.6g}; start a new run"
         )
-    active.remember(snapshot.memory)
-    replica.step.remember(snapshot.memory)
+    with _making_sense(path):
+        active.remember(snapshot.memory)
+        replica.step.remember(snapshot.memory)
+
+
+@contextmanager
+def _making_sense(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn what goes wrong with a memory that no run would write into a ValueError."""
+    try:
+        yield
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} does not describe a usable checkpoint: {error}") from error
 
 
 def _resumable(session: Session) -> Resumable:

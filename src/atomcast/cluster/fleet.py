@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.atoms.atom import Atom
-from atomcast.atoms.base import AtomFamilies, Atoms, DivisibleAtoms
+from atomcast.atoms.base import AtomFamilies, Atoms, DivisibleAtoms, FollowingAtoms
 from atomcast.kernels.threads import ranges, run_all
 from atomcast.protocol import TIE, Ids, Proposals, Request, leaders, random_order
 from atomcast.replica import Replica
@@ -83,6 +83,8 @@ class Fleet:
                 f'{type(self.atoms).__name__} cannot be divided: use selection="exact"'
             )
         if self._chooser is None or self._chooser[0] is not replica.selection:
+            if isinstance(self.atoms, FollowingAtoms):
+                self.atoms.follow(replica.active)
             chooser = replica.selection.chooser(self.atoms, self.owner, self._sizes)
             self._chooser, self._part = (replica.selection, chooser), None
         chooser = self._chooser[1]

@@ -261,6 +261,7 @@ def _report(
         "estimator": type(estimator).__name__,
         "rows": rows,
         **outcome(certificate_of(estimator)),
+        **({"beta": estimator.beta_} if hasattr(estimator, "beta_") else {}),
         "atoms": len(estimator.result_.atom_ids),
         "atoms_available": estimator.result_.n,
         "seconds": seconds,
