@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Protocol, Self, runtime_checkable
 
@@ -79,6 +79,15 @@ class Resumable(Protocol):
 
     def fingerprint(self) -> str:
         """What tells these atoms from others; the same however they are spread over nodes."""
+        ...
+
+
+@runtime_checkable
+class Sharing(Protocol):
+    """What a session of several processes does with a file: one reads it, all have it."""
+
+    def shared(self, read: Callable[[], bytes]) -> bytes:
+        """What `read` returns in the process that speaks; its errors are raised in all."""
         ...
 
 
