@@ -10,6 +10,7 @@ from typing import Any, Protocol, Self, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
+from atomcast._checks import check_positive
 from atomcast.atoms.atom import Atom
 from atomcast.data.shards import Shards
 from atomcast.network.ledger import Ledger
@@ -17,6 +18,16 @@ from atomcast.problem import Problem
 from atomcast.protocol import Agreement, Request
 from atomcast.replica import Replica
 from atomcast.result import Status
+
+#: For how many seconds a node is waited for, if nobody says otherwise.
+DEADLINE = 600.0
+
+
+def check_deadline(deadline: float | None) -> float | None:
+    """The deadline, or ValueError unless it is a positive number of seconds or None."""
+    if deadline is None:
+        return None
+    return check_positive("deadline", deadline, "seconds to wait for a node, or None: for ever")
 
 
 class Session(Protocol):

@@ -7,16 +7,18 @@ from typing import Any
 import numpy as np
 
 from atomcast.cluster.mpi_buffers import gather_json
+from atomcast.cluster.mpi_watch import LOADING, NO_ROUND, STARTING, Pulse
 from atomcast.cluster.validation import described, raise_described
 from atomcast.data.alignment import check_unique
 from atomcast.data.matrices import IntArray, check_axis
 from atomcast.data.shards import Shard, Shards, contiguous_bounds
 
 
-def place(comm: Any, shards: Shards) -> Shards:
+def place(comm: Any, shards: Shards, pulse: Pulse) -> Shards:
     """Let the ranks tell each other how large their parts are; all ranks must call it.
 
-    A matrix that every rank has and cuts for itself needs no telling.
+    A matrix that every rank has and cuts for itself needs no telling. The pulse shows when this
+    rank waits for the others.
     """
     if shards.kind == "split" or isinstance(shards, RankShards):
         return shards
@@ -31,7 +33,9 @@ def place(comm: Any, shards: Shards) -> Shards:
         }
     except Exception as error:
         told = {"error": described(error)}
+    pulse.at = (NO_ROUND, STARTING)
     everything = gather_json(comm, told)
+    pulse.at = (NO_ROUND, LOADING)
     for i, said in enumerate(everything):
         if "error" in said:
             raise_described(said["error"], f"shard {i}")

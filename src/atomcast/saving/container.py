@@ -88,7 +88,7 @@ def parse_model_file(
     from safetensors.numpy import load
 
     try:
-        arrays = load(content)
+        arrays = {name: np.array(array) for name, array in load(content).items()}
         length = int.from_bytes(content[:8], "little")
         header = _header(path, json.loads(content[8 : 8 + length]).get("__metadata__"), what)
     except (SafetensorError, TypeError, AttributeError, KeyError) as error:
