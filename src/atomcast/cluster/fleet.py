@@ -61,7 +61,7 @@ class Fleet:
         self._log = 0
         self._known_at: list[int] = []
         self._local: list[int] = []
-        self._sizes = np.bincount(owner, minlength=nodes) if sizes is None else sizes
+        self.sizes = np.bincount(owner, minlength=nodes) if sizes is None else sizes
         self._chooser: tuple[Selection, Chooser] | None = None
         self._part: tuple[NDArray[np.int64], Fleet] | None = None
 
@@ -79,7 +79,7 @@ class Fleet:
                 f'{type(self.atoms).__name__} cannot be divided: use selection="exact"'
             )
         if self._chooser is None or self._chooser[0] is not replica.selection:
-            chooser = replica.selection.chooser(self.atoms, self.owner, self._sizes)
+            chooser = replica.selection.chooser(self.atoms, self.owner, self.sizes)
             self._chooser, self._part = (replica.selection, chooser), None
         chooser = self._chooser[1]
         chosen = chooser.rows(replica.round)
