@@ -62,6 +62,7 @@ def resume(path: str | os.PathLike[str], replica: Replica, best: Best, session: 
     snapshot = parse_checkpoint(content, path)
     _check(path, snapshot, replica, session)
     replica.round = snapshot.round
+    session.ledger.round = replica.ledger_round
     owners = _resumable(session).owners(snapshot.ids)
     if np.any(owners < 0):
         raise ValueError(f"{path} has an atom {snapshot.ids[owners < 0][0]}, which no node holds")

@@ -13,9 +13,10 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from atomcast import Lasso, Shards, TimeLimit
+from atomcast import Checkpoint, Lasso, Shards, TimeLimit
 from atomcast.cluster.agreeing import DriftError
 from atomcast.cluster.mpi_errors import RankError
+from cluster import resume_cases
 from cluster.contract import assert_same_fit, assert_same_result, fitted, parts_of, simulated
 from problems import regression, sparse_regression
 
@@ -72,6 +73,34 @@ def another_parameter_on_one_rank(cluster):
     with pytest.raises(ValueError, match=r"told another max_rounds.* 7 against 5"):
         fitted(X, y, cluster, max_rounds=limit)
     assert_same_fit(X, y, cluster, cluster.nodes)
+
+
+@case
+def only_one_rank_wants_to_resume(cluster):
+    X, y = regression(seed=4)
+    resume = "nowhere.safetensors" if cluster.rank == 0 else None
+    with pytest.raises(ValueError, match=r"told another resume.* False against True"):
+        fitted(X, y, cluster, resume=resume)
+
+
+@case
+def only_rank_0_has_a_checkpoint_callback(cluster):
+    X, y = regression(seed=4)
+    path = resume_cases.common("rank-0", cluster.nodes)
+    watchers = [Checkpoint(path, rounds=1)] if cluster.rank == 0 else []
+    fitted(X, y, cluster, max_rounds=2, callbacks=watchers)
+    cluster.comm.Barrier()
+    resumed = fitted(X, y, cluster, resume=path).result_
+    expected = fitted(X, y, simulated(cluster.nodes)).result_
+    np.testing.assert_allclose(resumed.weights, expected.weights, atol=1e-9)
+
+
+@case
+def a_checkpoint_in_a_folder_that_is_not_there(cluster):
+    X, y = regression(seed=4)
+    expected = FileNotFoundError if cluster.rank == 0 else RankError
+    with pytest.raises(expected, match="there is no folder"):
+        fitted(X, y, cluster, callbacks=[Checkpoint("nowhere/c.safetensors")])
 
 
 @case

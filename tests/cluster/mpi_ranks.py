@@ -17,7 +17,9 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from mpi4py import MPI
 
 from atomcast.cluster.mpi import MPICluster
-from cluster import contract, mpi_cases
+from cluster import contract, mpi_cases, resume_cases
+
+EVERYWHERE = {**contract.CASES, **resume_cases.CASES}
 
 SIZES = (1, 2, 4)
 
@@ -29,7 +31,7 @@ def run(folder):
         comm = world.Split(0 if member else MPI.UNDEFINED)
         if not member:
             continue
-        for name, case in contract.CASES.items():
+        for name, case in EVERYWHERE.items():
             report(folder, comm, name, partial(case, lambda _, comm=comm: MPICluster(comm), nodes))
         if nodes > 1:
             for name, case in mpi_cases.CASES.items():

@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster import contract, mpi_cases
+from cluster import mpi_cases
 from cluster.conftest import MPI_ENVIRONMENT
-from cluster.mpi_ranks import SIZES
+from cluster.mpi_ranks import EVERYWHERE, SIZES
 
 pytestmark = [pytest.mark.mpi, pytest.mark.xdist_group("processes")]
 
@@ -60,7 +60,7 @@ def check(outcomes, name, nodes):
 
 
 @pytest.mark.parametrize("nodes", SIZES)
-@pytest.mark.parametrize("name", contract.CASES)
+@pytest.mark.parametrize("name", EVERYWHERE)
 def test_contract(name, nodes, outcomes):
     check(outcomes, name, nodes)
 

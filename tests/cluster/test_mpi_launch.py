@@ -17,7 +17,7 @@ import pytest
 
 from atomcast import Lasso, MPICluster, Shards, lasso_path
 from atomcast.cluster.mpi_errors import RankError
-from cluster import contract
+from cluster import contract, resume_cases
 from cluster.contract import assert_same_result, fitted, parts_of, simulated
 from problems import regression, sparse_regression
 
@@ -68,6 +68,11 @@ def nothing_is_left(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", QUICK)
 def test_contract(name):
     contract.CASES[name](MPICluster.launch, 2)
+
+
+@pytest.mark.parametrize("name", ["from_a_simulation_to_this_cluster_and_back"])
+def test_interrupted_runs(name):
+    resume_cases.CASES[name](MPICluster.launch, 2)
 
 
 @pytest.mark.parametrize("step", ["classic", "away", "corrective"])

@@ -11,6 +11,7 @@ import psutil
 import pytest
 
 from atomcast import Lasso, RayCluster, Shards
+from cluster import resume_cases
 from cluster.contract import CASES, assert_same_result, fitted, parts_of, simulated
 from problems import regression
 
@@ -32,6 +33,12 @@ def cluster_of(ray):
 @pytest.mark.parametrize("name", CASES)
 def test_contract(name, nodes, cluster_of, contract_folder):
     CASES[name](cluster_of, nodes)
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize("name", resume_cases.CASES)
+def test_interrupted_runs(name, nodes, cluster_of, contract_folder):
+    resume_cases.CASES[name](cluster_of, nodes)
 
 
 def actors():

@@ -143,21 +143,25 @@ def verdict(round: int, reports: dict[int, Report], nodes: int, deadline: float)
         How many ranks there are.
     deadline : float
     """
-    where = "before the first round" if round == NO_ROUND else f"round {round}"
     silent = [rank for rank in range(nodes) if rank not in reports]
     long = {rank: at for rank, (at, spent) in reports.items() if spent > deadline / 2}
     busy = [rank for rank, (_, place) in long.items() if place not in (*WAITING, PROGRAM)]
-    what = [f"node {rank} does not answer" for rank in silent]
-    what += [f"node {rank} {_DOING[long[rank][1]]}" for rank in busy]
-    if not what and all(rank in long and long[rank][1] in WAITING for rank in range(nodes)):
-        what = [f"node {i} {_DOING[place]} in round {r}" for i, (r, place) in long.items()]
+    what = [f"{_when(round)}: node {rank} does not answer" for rank in silent]
+    if not busy and len(long) == nodes and all(place in WAITING for _, place in long.values()):
+        busy = list(long)  # they wait for each other
+    what += [f"{_when(long[i][0], round)}: node {i} {_DOING[long[i][1]]}" for i in busy]
     if not what:
         return None
     return (
-        f"{where}: {'; '.join(what)}, and others have waited for more than {deadline:g} s. If a "
+        f"{'; '.join(what)}, and others have waited for more than {deadline:g} s. If a "
         "node may take that long, raise the deadline of the cluster; if there is a checkpoint, the "
         "run can be resumed from it"
     )
+
+
+def _when(round: int, otherwise: int = NO_ROUND) -> str:
+    known = otherwise if round == NO_ROUND else round
+    return "before the first round" if known == NO_ROUND else f"round {known}"
 
 
 # -- one watch for each communicator ------------------------------------------------------------
