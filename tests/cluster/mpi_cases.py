@@ -13,7 +13,14 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from atomcast import Checkpoint, Lasso, Shards, TimeLimit
+from atomcast import (
+    Checkpoint,
+    Lasso,
+    LassoCV,
+    Shards,
+    SparseLogisticRegressionCV,
+    TimeLimit,
+)
 from atomcast.cluster.agreeing import DriftError
 from atomcast.cluster.mpi_errors import RankError
 from cluster import resume_cases
@@ -44,6 +51,31 @@ def every_rank_brings_its_own_part(cluster):
         assert model.n_features_in_ == X.shape[1]
         assert list(model.feature_names_in_) == [f"x{j}" for j in range(X.shape[1])]
         np.testing.assert_allclose(model.predict(X), X @ model.coef_ + model.intercept_)
+
+
+@case
+def cross_validation_where_every_rank_has_its_own_part(cluster):
+    X, y = regression(seed=1, d=40, n=16)
+    mine = Shards.mine(X[:, parts(X, cluster.nodes, cluster.rank)])
+    for settings in ({"betas": [0.5, 2.0], "cv": 3}, {"n_betas": 4, "cv": 2}):
+        model = LassoCV(**settings, cluster=cluster).fit(mine, y)
+        expected = LassoCV(**settings).fit(X, y)
+        np.testing.assert_allclose(model.mse_path_, expected.mse_path_, rtol=1e-6)
+        np.testing.assert_allclose(model.coef_, expected.coef_, rtol=0, atol=1e-6)
+
+
+@case
+def classifiers_where_every_rank_has_its_own_part(cluster):
+    X, y = regression(seed=2, d=60, n=16)
+    own = parts(X, cluster.nodes, cluster.rank)
+    labels = np.where(y > 0, "up", "down")
+    model = SparseLogisticRegressionCV([1.0, 4.0], cv=2, cluster=cluster)
+    model.fit(Shards.mine(X[:, own], names=[f"x{j}" for j in own]), labels)
+    expected = SparseLogisticRegressionCV([1.0, 4.0], cv=2).fit(X, labels)
+    assert model.n_features_in_ == 16
+    assert list(model.feature_names_in_) == [f"x{j}" for j in range(16)]
+    np.testing.assert_allclose(model.loss_path_, expected.loss_path_, rtol=1e-4)
+    np.testing.assert_allclose(model.decision_function(X), expected.decision_function(X), atol=0.05)
 
 
 @case

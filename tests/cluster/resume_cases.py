@@ -46,7 +46,8 @@ def folder():
 
 def solved(X, y, cluster, nodes, beta=2.0, **solver):
     problem = explicit_problem(SquaredError(y), L1Ball(beta))
-    return Solver(**HOW | solver).solve(problem, Shards.split(X, nodes), cluster)
+    shards = X if isinstance(X, Shards) else Shards.split(X, nodes)
+    return Solver(**HOW | solver).solve(problem, shards, cluster)
 
 
 def assert_resumed(result, whole, first):
@@ -117,6 +118,8 @@ SELECTIONS = ("random-violators", RandomSubset(0.5, seed=3), RandomSubset(), MCe
 @case
 def selections_across_an_interruption(cluster_of, nodes):
     X, y = regression(seed=34, d=40, n=80, support=20)
+    # Shares of different size, so that a node must know the others' for equal work.
+    X = Shards.split(X, nodes, by=[80 - 15 * (nodes - 1)] + [15] * (nodes - 1))
     for i, selection in enumerate(SELECTIONS):
         path = common(f"selection-{i}", nodes)
         how = {"selection": selection, "beta": 6.0, "max_rounds": 12}
@@ -155,3 +158,34 @@ def checkpoints_that_do_not_fit(cluster_of, nodes):
     ):
         with pytest.raises(kind, match=message):
             solved(**{**given, **how}, cluster=cluster_of(nodes))
+
+
+def on_the_command_line(engine, folder, monkeypatch):
+    """`atomcast fit` with an engine goes on from its own checkpoint, and that of another."""
+    from typer.testing import CliRunner
+
+    from atomcast import load_model
+    from atomcast.cli import app
+
+    monkeypatch.chdir(folder)
+    X, y = regression(seed=36, d=30, n=60)
+    np.save("X.npy", X)
+    np.save("y.npy", y)
+    fit = ["fit", "lasso", "X.npy", "--target", "y.npy", "--beta", "3", "--tol", "1e-9", "--quiet"]
+
+    def run(*options):
+        done = CliRunner().invoke(app, [*fit, *options, "--out", "m.safetensors"])
+        assert done.exit_code == 0, done.output
+        return load_model("m.safetensors")
+
+    whole = run()
+    there = ("--engine", engine, "--nodes", "2")
+    run(*there, "--checkpoint", "c.safetensors", "--checkpoint-rounds", "1", "--max-rounds", "2")
+    assert read_checkpoint("c.safetensors").round == 2
+    for options in ((*there, "--resume", "c.safetensors"), ("--resume", "c.safetensors")):
+        resumed = run(*options)
+        np.testing.assert_allclose(resumed.coef_, whole.coef_, rtol=0, atol=1e-9)
+        assert resumed.certificate_.rounds == whole.certificate_.rounds > 2
+    done = CliRunner().invoke(app, [*fit, *there, "--resume", "nowhere.safetensors"])
+    assert done.exit_code == 2
+    assert "there is no file nowhere.safetensors" in done.output

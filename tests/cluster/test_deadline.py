@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import time
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import psutil
@@ -33,11 +34,21 @@ WAYS = {
 }
 
 
+@pytest.fixture(scope="module")
+def jobs():
+    """What became of each way to stall; they mostly wait, and so run side by side."""
+    with ThreadPoolExecutor(3) as pool:
+        started = {
+            way: pool.submit(mpirun, ranks, SCRIPT, way, rank, limit=60)
+            for way, (rank, ranks, _) in {**WAYS, "done": (0, 2, "")}.items()
+        }
+        return {way: job.result() for way, job in started.items()}
+
+
 @pytest.mark.mpi
 @pytest.mark.parametrize("way", WAYS)
-def test_a_rank_that_stalls(way):
-    rank, ranks, message = WAYS[way]
-    code, output = mpirun(ranks, SCRIPT, way, rank, limit=40)
+def test_a_rank_that_stalls(way, jobs):
+    message, (code, output) = WAYS[way][-1], jobs[way]
     assert code != 0
     assert "ended after" not in output, output  # by itself, that is
     assert len(re.findall(message, output)) == 1, output  # one rank speaks for all
@@ -45,8 +56,8 @@ def test_a_rank_that_stalls(way):
 
 
 @pytest.mark.mpi
-def test_ranks_that_are_done_may_take_their_time():
-    code, output = mpirun(2, SCRIPT, "done", 0, limit=40)
+def test_ranks_that_are_done_may_take_their_time(jobs):
+    code, output = jobs["done"]
     assert code == 0, output
     assert output.count("done") == 2
 

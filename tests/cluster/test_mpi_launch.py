@@ -99,6 +99,25 @@ def test_a_bad_file_is_named():
         fitted(shards, y, MPICluster.launch(2))
 
 
+def test_the_data_is_put_where_the_user_wants(tmp_path):
+    X, y = regression(seed=3)
+    folder, seen = tmp_path / "large disk", []
+    folder.mkdir()
+
+    def look(state):
+        seen.extend(path.name for path in folder.glob("atomcast-*/shards/*/dense.npy"))
+
+    result = fitted(X, y, MPICluster.launch(2, folder=folder), callbacks=[look]).result_
+    assert len(seen) == 2 * len(result.trace)
+    assert not list(folder.iterdir())
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        fitted(X, y, MPICluster.launch(2, folder=tmp_path / "nowhere"))
+
+
+def test_the_command_line_goes_on_from_a_checkpoint(tmp_path, monkeypatch):
+    resume_cases.on_the_command_line("mpi", tmp_path, monkeypatch)
+
+
 def test_progress_is_shown_once(capfd):
     X, y = regression(seed=4)
     result = fitted(X, y, MPICluster.launch(2), step="away", verbose=True).result_

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
 from atomcast.cluster.base import DEADLINE, check_deadline
 from atomcast.cluster.mpi_errors import end_all_on_error, import_mpi
 from atomcast.data.shards import Shards
@@ -81,6 +84,13 @@ class MPICluster:
             return place(self.comm, shards, watch)
         finally:
             watch.at = (NO_ROUND, OUTSIDE)
+
+    def total(self, part: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The sum of an array over all ranks, bit for bit the same on each; all must call it."""
+        everyone = np.empty((self.nodes, *part.shape))
+        self.comm.Allgather(np.ascontiguousarray(part), everyone)
+        total: NDArray[np.float64] = everyone.sum(axis=0)
+        return total
 
     def open(self, problem: Problem, shards: Shards) -> MPISession:
         """Load this rank's shard, and check that those of all ranks fit together."""

@@ -60,12 +60,17 @@ class RankShards(Shards):
     kind = "mine"
 
     def __init__(self, local: Shards, rank: int, told: list[dict[str, Any]]) -> None:
-        self._local = local
-        self._rank = rank
+        self.local = local
+        self.rank = rank
         self._told = told
 
     def __repr__(self) -> str:
-        return f"{self._local!r} of rank {self._rank}, {self.nodes} ranks"
+        return f"{self.local!r} of rank {self.rank}, {self.nodes} ranks"
+
+    def with_local(self, local: Shards, rows: int) -> RankShards:
+        """The same columns of all ranks, with other data: this rank's, and how many rows it has."""
+        told = [{**said, "shape": [rows, said["shape"][1]]} for said in self._told]
+        return RankShards(local, self.rank, told)
 
     @property
     def nodes(self) -> int:
@@ -91,7 +96,7 @@ class RankShards(Shards):
 
     def rows(self, axis: int = 1) -> int:
         """How long the atoms of this rank are."""
-        return self._local.rows(axis)
+        return self.local.rows(axis)
 
     def assignment(self, axis: int = 1) -> IntArray:
         """The rank that holds each atom."""
@@ -99,9 +104,9 @@ class RankShards(Shards):
 
     def shard(self, i: int, axis: int = 1) -> Shard:
         """What this rank holds, numbered after the atoms of the lower ranks."""
-        if i != self._rank:
-            raise IndexError(f"shard {i} is on another rank: this is rank {self._rank}")
-        own = self._local.shard(0, axis)
+        if i != self.rank:
+            raise IndexError(f"shard {i} is on another rank: this is rank {self.rank}")
+        own = self.local.shard(0, axis)
         return own.shifted(int(self._bounds(axis)[i]), self._told[i]["source"])
 
     def validate(self, axis: int = 1) -> None:

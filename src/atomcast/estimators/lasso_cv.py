@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 from sklearn.model_selection import check_cv
 
+from atomcast.cluster.mpi_shards import RankShards
 from atomcast.data._split import SplitShards
 from atomcast.data.shards import Shard, Shards
 from atomcast.estimators.inputs import features_and_target
@@ -44,7 +45,8 @@ class LassoCV(SparseLinearModel):
         Mean squared error on the held-out rows.
     ledgers_ : list of Ledger
         What was sent to find the radii (if they were not given) and for each fold; `result_` has
-        the ledger of the model itself.
+        the ledger of the model itself. The predictions for held-out rows, which the nodes add up,
+        are not in it.
     coef_, intercept_, result_, dual_gap_, n_iter_
         Of the model refitted on all rows, as for `Lasso`.
     """
@@ -97,21 +99,40 @@ class LassoCV(SparseLinearModel):
     ) -> Floats:
         """The mean squared error on the test rows for each radius."""
         objective = SquaredError(y[train], self.fit_intercept)
-        held_out = [shards.shard(i) for i in range(shards.nodes)]
-        errors = []
+        errors, held_out = [], HeldOut(shards, test, cluster)
         rows = rows_of(shards, train)
         for result in results_along(rows, objective, self.betas_, cluster, solver):
-            predicted = np.full(len(test), objective.intercept(np.asarray(result.image)))
-            weights = result.weights
-            for shard in held_out:
-                predicted += shard.matrix[test] @ weights[shard.ids]
+            predicted = held_out.predicted(result.weights)
+            predicted += objective.intercept(np.asarray(result.image))
             errors.append(float(np.mean((y[test] - predicted) ** 2)))
         self.ledgers_.append(result.ledger)
         return np.array(errors)
 
 
+class HeldOut:
+    """Some rows of all shards, to predict; where ranks hold a part each, they add up theirs."""
+
+    def __init__(self, shards: Shards, rows: NDArray[np.int64], cluster: Any) -> None:
+        own: Any = range(shards.nodes)
+        self._sum_over_ranks = None
+        if isinstance(shards, RankShards):
+            own, self._sum_over_ranks = [shards.rank], cluster.total
+        held = [shards.shard(i) for i in own]
+        self._parts = [(shard.ids, shard.matrix[rows]) for shard in held]
+        self._rows = len(rows)
+
+    def predicted(self, coef: Floats) -> Floats:
+        """The product X coef, shape (rows,) or (rows, classes)."""
+        total = np.zeros((self._rows, *coef.shape[1:]))
+        for ids, matrix in self._parts:
+            total += matrix @ coef[ids]
+        return total if self._sum_over_ranks is None else self._sum_over_ranks(total)
+
+
 def rows_of(shards: Shards, rows: NDArray[np.int64]) -> Shards:
     """The same shards with only some of their rows."""
+    if isinstance(shards, RankShards):
+        return shards.with_local(ShardsOfRows(shards.local, rows), len(rows))
     if isinstance(shards, SplitShards):
         matrix = shards.matrix
         if sparse.issparse(matrix):  # not every layout gives out rows

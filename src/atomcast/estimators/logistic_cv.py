@@ -14,7 +14,7 @@ from atomcast.data.shards import Shards
 from atomcast.domains import L1Ball
 from atomcast.estimators.inputs import features_and_classes
 from atomcast.estimators.lasso import warn_unless_converged
-from atomcast.estimators.lasso_cv import rows_of
+from atomcast.estimators.lasso_cv import HeldOut, rows_of
 from atomcast.estimators.lasso_path import WORTHWHILE, checked_betas
 from atomcast.estimators.logistic import (
     SparseLogisticModel,
@@ -123,15 +123,13 @@ class SparseLogisticRegressionCV(SparseLogisticModel):
             )
         train_weights = None if weights is None else weights[train]
         objective = logistic_objective(numbers[train], self.fit_intercept, train_weights)
-        held_out = [shards.shard(i) for i in range(shards.nodes)]
-        losses = []
+        losses, held_out = [], HeldOut(shards, test, cluster)
         rows = rows_of(shards, train)
         for result in results_along(rows, objective, self.betas_, cluster, solver):
             assert result.image is not None
             coef = coefficients(result, objective).T
-            scores = np.tile(np.atleast_1d(objective.intercept(result.image)), (len(test), 1))
-            for shard in held_out:
-                scores += shard.matrix[test] @ coef[shard.ids]
+            scores = held_out.predicted(coef)
+            scores += np.atleast_1d(objective.intercept(result.image))
             losses.append(mean_loss(scores, numbers[test]))
         self.ledgers_.append(result.ledger)
         return np.array(losses)
