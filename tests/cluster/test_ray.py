@@ -80,24 +80,29 @@ def test_a_killed_actor_comes_back_and_the_answer_is_the_same(step, cluster_of):
 def test_actors_that_are_killed_again_and_again_at_any_moment(cluster_of):
     """A thread kills one of them five times, whatever they are doing at that moment."""
     X, y = regression(seed=8, d=40, n=60)
-    chance, rounds, kills, done = random.Random(0), [0], [], threading.Event()
+    chance, kills, done = random.Random(0), [], threading.Event()
+    reached = threading.Semaphore(0)  # how many rounds there were since the last kill
 
     def kill():
-        for _ in range(5):
-            before = rounds[-1]
-            while rounds[-1] == before and not done.is_set():  # the last one has been survived
-                time.sleep(0.005)
+        while len(kills) < 5:
+            reached.acquire()  # the run has survived the last one
             time.sleep(chance.uniform(0.0, 0.03))
             alive = actors()
-            if alive and not done.is_set():
-                kills.append(rounds[-1])
+            if done.is_set():
+                return
+            if alive:
                 os.kill(chance.choice(alive).pid, signal.SIGKILL)
+                kills.append(time.monotonic())
+                while reached.acquire(blocking=False):
+                    pass
 
     def watch(state):
-        rounds.append(state.round)
-        time.sleep(0.02)
+        reached.release()
+        limit = time.monotonic() + 10.0
+        while len(kills) < min(state.round // 8, 5) and time.monotonic() < limit:
+            time.sleep(0.002)  # the run must not end before it was disturbed often enough
 
-    how = {"step": "pairwise", "tol": 1e-9, "max_rounds": 50}
+    how = {"step": "line-search", "tol": 1e-12, "max_rounds": 45}
     cluster_of(2).close()
     killer = threading.Thread(target=kill)
     killer.start()
@@ -105,6 +110,7 @@ def test_actors_that_are_killed_again_and_again_at_any_moment(cluster_of):
         result = fitted(X, y, cluster_of(2), callbacks=[watch], **how).result_
     finally:
         done.set()
+        reached.release()
         killer.join()
     assert len(kills) == 5
     assert_same_result(result, fitted(X, y, simulated(2), **how).result_)
@@ -235,6 +241,12 @@ def check_placement(ray, monkeypatch):
         next(node["NodeID"] for node in ray.nodes() if site in node["Resources"])
         for site in ("site_b", "site_a")
     ]
+
+    def node_id():
+        import ray
+
+        return ray.get_runtime_context().get_node_id()
+
     for how in ({"resources": [{"site_b": 1}, {"site_a": 1}]}, {"node_ids": homes}):
         cluster = RayCluster(2, cpus=0.5, **how)
         with monkeypatch.context() as patch:
@@ -242,7 +254,8 @@ def check_placement(ray, monkeypatch):
             patch.setattr(FileShards, "infos", property(unreadable))
             model = fitted(shards, y, cluster)
         assert_same_result(model.result_, expected)
-        assert [ray.get(actor.__ray_call__.remote(home)) for actor in cluster._idle] == homes
+        where = [a.__ray_call__.remote(lambda _: node_id()) for a in cluster._idle]
+        assert ray.get(where) == homes
         missing = shards.only(0).arguments() | {"paths": ["nowhere.npy", "nor-here.npy"]}
         with pytest.raises(FileNotFoundError, match=r"nowhere\.npy"):
             fitted(Shards.files(**missing), y, cluster)
@@ -252,10 +265,3 @@ def check_placement(ray, monkeypatch):
 def unreadable(shards):
     """This process has no infos but those that were given to it."""
     return shards.__dict__["infos"]
-
-
-def home(node):
-    """The machine on which an actor runs."""
-    import ray
-
-    return ray.get_runtime_context().get_node_id()
