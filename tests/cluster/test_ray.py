@@ -102,7 +102,7 @@ def test_actors_that_are_killed_again_and_again_at_any_moment(cluster_of):
         while len(kills) < min(state.round // 8, 5) and time.monotonic() < limit:
             time.sleep(0.002)  # the run must not end before it was disturbed often enough
 
-    how = {"step": "line-search", "tol": 1e-12, "max_rounds": 45}
+    how = {"beta": 8.0, "step": "pairwise", "tol": 1e-9, "max_rounds": 45}
     cluster_of(2).close()
     killer = threading.Thread(target=kill)
     killer.start()
