@@ -172,10 +172,12 @@ _key: int | None = None
 def watch_of(comm: Any, deadline: float | None) -> Pulse:
     """The watch of a communicator; all ranks must ask for it when they first meet."""
     global _key
-    if comm.Get_size() == 1:
-        return Pulse()  # nobody to wait for
+    MPI = import_mpi()
+    alone = comm.Get_size() == 1
+    if alone or MPI.Query_thread() < MPI.THREAD_MULTIPLE:
+        return Pulse()  # nobody to wait for, or no way to ask while the loop is in MPI
     if _key is None:
-        _key = import_mpi().Comm.Create_keyval(delete_fn=lambda _comm, _key, held: held.stop())
+        _key = MPI.Comm.Create_keyval(delete_fn=lambda _comm, _key, held: held.stop())
     watch: Watch | None = comm.Get_attr(_key)
     if watch is None:
         watch = Watch(_met(comm, deadline))
