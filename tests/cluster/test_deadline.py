@@ -59,6 +59,7 @@ def test_a_rank_that_stalls(way, jobs):
 def test_ranks_that_are_done_may_take_their_time(jobs):
     code, output = jobs["done"]
     assert code == 0, output
+    assert output.count("refused") == 4  # these took their time as well
     assert output.count("done") == 2
 
 

@@ -95,9 +95,14 @@ class MPICluster:
     def open(self, problem: Problem, shards: Shards) -> MPISession:
         """Load this rank's shard, and check that those of all ranks fit together."""
         from atomcast.cluster.mpi_session import MPISession
-        from atomcast.cluster.mpi_watch import watch_of
+        from atomcast.cluster.mpi_watch import NO_ROUND, OUTSIDE, watch_of
 
-        return MPISession(self.comm, problem, shards, watch_of(self.comm, self.deadline))
+        watch = watch_of(self.comm, self.deadline)
+        try:
+            return MPISession(self.comm, problem, shards, watch)
+        except BaseException:
+            watch.at = (NO_ROUND, OUTSIDE)  # the program may go on, in its own time
+            raise
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self  # a communicator is a handle: scikit-learn's clone must not copy it

@@ -235,9 +235,11 @@ class MPISession:
         trace: TracebackType | None,
     ) -> None:
         error = error or error_in_flight(self._outer)
-        if error is not None and self.nodes > 1 and self._due != "nothing":
-            self._tell(error)
-        self._pulse.at = (NO_ROUND, OUTSIDE)
+        try:
+            if error is not None and self.nodes > 1 and self._due != "nothing":
+                self._tell(error)
+        finally:
+            self._pulse.at = (NO_ROUND, OUTSIDE)
 
     # -- failures ---------------------------------------------------------------------------
 
