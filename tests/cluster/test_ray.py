@@ -44,7 +44,9 @@ def test_interrupted_runs(name, nodes, cluster_of, contract_folder):
     resume_cases.CASES[name](cluster_of, nodes)
 
 
-def test_the_command_line_goes_on_from_a_checkpoint(ray, tmp_path, monkeypatch):
+def test_the_command_line_goes_on_from_a_checkpoint(cluster_of, tmp_path, monkeypatch):
+    for nodes in SIZES:
+        cluster_of(nodes).close()  # it needs room for clusters of its own
     resume_cases.on_the_command_line("ray", tmp_path, monkeypatch)
 
 
