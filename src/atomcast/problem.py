@@ -16,7 +16,19 @@ from atomcast.objectives import Objective
 
 
 class Batches(Protocol):
-    """A rule for the number of new atoms in a round of the corrective step."""
+    """A rule for the number of new atoms in a round of the corrective step.
+
+    Attributes
+    ----------
+    kept : float
+        Where one round had violators to spare, those of the next that violate less than this share
+        of what its last winner did need not be proposed: they would hardly win.
+    """
+
+    @property
+    def kept(self) -> float:
+        """The share of the last violation below which atoms are not proposed."""
+        ...
 
     def size(self, known: int) -> int:
         """How many atoms may join if so many are known."""
@@ -33,6 +45,7 @@ class GrowingBatches:
 
     small: int = 10
     large: int = 100
+    kept: float = 1 / 3
 
     def size(self, known: int) -> int:
         """How many atoms may join if so many are known."""
@@ -47,6 +60,7 @@ class BoundedBatches:
     share: float
     smallest: int
     largest: int
+    kept: float = 1 / 3
 
     def size(self, known: int) -> int:
         """How many atoms may join if so many are known."""

@@ -10,7 +10,15 @@ from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 from atomcast.kernels.functions import RBF, Laplacian
 from atomcast.kernels.gram import HEIGHT, AugmentedKernel
 from atomcast.kernels.labels import LabelCode
-from atomcast.kernels.sums import BinarySums, DenseSums, KernelSums, SparseSums, kernel_sums, packed
+from atomcast.kernels.sums import (
+    BinarySums,
+    DenseSums,
+    KernelSums,
+    SparseSums,
+    kernel_sums,
+    less_usual,
+    packed,
+)
 
 GAMMA = 0.07
 
@@ -120,6 +128,26 @@ def test_packed_bits_differ_where_points_differ():
     assert bits.shape == (700, 2)
     differing = np.bitwise_count(bits[:1] ^ bits).sum(axis=1)
     np.testing.assert_array_equal(differing, np.abs(X - X[0]).sum(axis=1))
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_what_most_points_have_is_left_out_of_scattering(index):
+    X, _, labels, weights = problem("sparse", 2, m=5)
+    X[:, 3] = 2.5  # all have it
+    X[:, 7] = np.where(np.arange(700) % 5, -1.5, 0.0)  # most have it
+    X[:, 9] = np.where(np.arange(700) % 5, X[:, 0], 0.0)  # most have something, but not the same
+    points = sparse.csr_array(X)
+    points.indices, points.indptr = points.indices.astype(index), points.indptr.astype(index)
+    columns, usual = less_usual(points.tocsc())
+    assert columns.nnz < points.nnz - 1000
+    np.testing.assert_array_equal(np.flatnonzero(usual), [3, 7])
+    np.testing.assert_array_equal(columns.toarray() + usual, X)
+
+    total = np.zeros(700)
+    sums = SparseSums(points, RBF(GAMMA), LabelCode(2, np.ones(2)), labels)
+    for _ in range(2):  # the second time shows that nothing was left behind by the first
+        sums.add(total, 0.0, points[:5], labels[:5], weights)
+    np.testing.assert_allclose(total, reference(X, labels, weights, 2), rtol=1e-10, atol=1e-11)
 
 
 @pytest.mark.parametrize("kind", ["dense", "sparse", "binary"])

@@ -6,11 +6,14 @@ node's own columns gives exactly what the nodes would compute one by one, at the
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.atoms.atom import Atom
 from atomcast.atoms.base import AtomFamilies, Atoms, DivisibleAtoms
+from atomcast.kernels.threads import ranges, run_all
 from atomcast.protocol import TIE, Ids, Proposals, Request, leaders, random_order
 from atomcast.replica import Replica
 from atomcast.selection import Chooser, Selection
@@ -56,14 +59,15 @@ class Fleet:
         in_order = bool(np.all(owner[1:] >= owner[:-1]))
         self._by_owner = None if in_order else np.argsort(owner, kind="stable")
         # A column may stand for a family of so many atoms, of which it puts forward the best.
-        self._stride = atoms.stride if isinstance(atoms, AtomFamilies) else 1
+        self._families = atoms if isinstance(atoms, AtomFamilies) else None
+        self._stride = 1 if self._families is None else self._families.stride
         self._known = np.zeros(len(ids), dtype=bool)
         self._log = 0
         self._known_at: list[int] = []
         self._local: list[int] = []
         self.sizes = np.bincount(owner, minlength=nodes) if sizes is None else sizes
         self._chooser: tuple[Selection, Chooser] | None = None
-        self._part: tuple[NDArray[np.int64], Fleet] | None = None
+        self._part: _Part | None = None
 
     def propose(self, replica: Replica, request: Request) -> Proposals:
         """The proposals of every node of the fleet, each from its own atoms alone."""
@@ -84,26 +88,28 @@ class Fleet:
         chooser = self._chooser[1]
         chosen = chooser.rows(replica.round)
         self._catch_up(replica)
-        rows = np.union1d(chosen, np.array(self._local, dtype=np.int64))
-        if self._part is None or not np.array_equal(self._part[0], rows):
-            atoms, owner = self.atoms.take(rows), self.owner[rows]
-            self._part = rows, Fleet(atoms, self.ids[rows], owner, self.nodes)
+        if self._part is None or not self._part.has(chosen, self._local):
+            rows = np.union1d(chosen, np.array(self._local, dtype=np.int64))
+            fleet = Fleet(self.atoms.take(rows), self.ids[rows], self.owner[rows], self.nodes)
+            self._part = _Part(chosen, rows, fleet)
         replica.radius.update(chooser.radius)
-        return self._part[1]
+        return self._part.fleet
 
     def _propose(self, replica: Replica, request: Request) -> Proposals:
         self._catch_up(replica)
         scores = self.atoms.scores(replica)
         one = request.count == 1 and request.known_too and request.threshold == -np.inf
-        if one and not request.random and len(self._holders) == 1 and len(scores) > 4 * CHUNK:
-            return self._propose_one_of_many(replica, request, scores)
+        families = isinstance(self.atoms, AtomFamilies)
+        if len(scores) > 4 * CHUNK and len(self._holders) == 1 and not families:
+            if request.random:
+                return self._draw_of_many(replica, request, scores)
+            if one:
+                return self._propose_one_of_many(replica, request, scores)
         merit = replica.domain.merit(scores)
         best = self._best(merit)
         ids = self._ids_put_forward(replica)
         random = request.random or (replica.selection.random and request.count > 1)
-        count = request.count
-        if replica.selection.per_node:
-            count = max(count // self.nodes, 1)
+        count = self._share(replica, request)
         priority = random_order(self.ids, replica.round) if random else merit
         rows = self._candidates(merit, best, request, None if random else count)
         rows = rows[leaders(priority[rows], ids[rows], self.owner[rows], count)]
@@ -119,7 +125,13 @@ class Fleet:
     def _propose_one_of_many(self, replica: Replica, request: Request, scores: Floats) -> Proposals:
         """The proposal of one node with very many atoms, from a single pass over their scores."""
         merit, starts = replica.domain.merit, range(0, len(scores), CHUNK)
-        tops = np.array([merit(scores[start : start + CHUNK]).max() for start in starts])
+        tops = np.empty(len(starts))
+
+        def look(part: slice) -> None:
+            for k in range(part.start, part.stop):
+                tops[k] = merit(scores[k * CHUNK : (k + 1) * CHUNK]).max()
+
+        run_all([partial(look, part) for part in ranges(len(starts), 4)])
         best = float(tops.max())
         floor = best - 2 * TIE * abs(best)
         near = [
@@ -129,13 +141,47 @@ class Fleet:
         ]
         rows = np.concatenate(near)
         rows = rows[leaders(merit(scores[rows]), self.ids[rows], self.owner[rows], 1)]
+        return self._of_one_node(replica, request, scores, rows, merit(scores[rows]), best)
+
+    def _draw_of_many(self, replica: Replica, request: Request, scores: Floats) -> Proposals:
+        """Atoms of one node drawn at random, without arrays as long as there are atoms."""
+        best, drawn, count = -np.inf, [], self._share(replica, request)
+        for start in range(0, len(scores), CHUNK):
+            part = slice(start, min(start + CHUNK, len(scores)))
+            merit = replica.domain.merit(scores[part])
+            best = max(best, float(merit.max()))
+            eligible = merit > request.threshold
+            if not request.known_too:
+                eligible &= ~self._known[part]
+            rows = start + np.flatnonzero(eligible)
+            order = random_order(self.ids[rows], replica.round)
+            drawn.append(rows[leaders(order, self.ids[rows], self.owner[rows], count)])
+        rows = np.concatenate(drawn)
+        order = random_order(self.ids[rows], replica.round)
+        first = leaders(order, self.ids[rows], self.owner[rows], count)
+        return self._of_one_node(replica, request, scores, rows[first], order[first], best)
+
+    def _share(self, replica: Replica, request: Request) -> int:
+        """How many atoms a node may propose."""
+        return max(request.count // (self.nodes if replica.selection.per_node else 1), 1)
+
+    def _of_one_node(
+        self,
+        replica: Replica,
+        request: Request,
+        scores: Floats,
+        rows: NDArray[np.int64],
+        merit: Floats,
+        best: float,
+    ) -> Proposals:
+        """The proposals of a fleet that is one node."""
         everyone = np.full(self.nodes, -np.inf)
         everyone[self._holders[0]] = best
         return Proposals(
             node=self.owner[rows],
             id=self.ids[rows],
             score=scores[rows],
-            merit=merit(scores[rows]),
+            merit=merit,
             best=everyone,
             partial=self._partial_sums(replica) if request.partial_sums else None,
         )
@@ -165,9 +211,9 @@ class Fleet:
 
     def _ids_put_forward(self, replica: Replica) -> Ids:
         """The atom that each column stands for in this round."""
-        if not isinstance(self.atoms, AtomFamilies):
+        if self._families is None:
             return self.ids
-        ids = self.ids * self._stride + self.atoms.members()
+        ids = self.ids * self._stride + self._families.members()
         self._known = np.isin(ids, replica.active.ids)
         return ids
 
@@ -219,3 +265,18 @@ class Fleet:
         return np.bincount(
             self.owner[self._local], products.astype(np.float64), minlength=self.nodes
         ).astype(np.float64)
+
+
+class _Part:
+    """The chosen part of a fleet, and the atoms broadcast so far: those it was made for."""
+
+    def __init__(self, chosen: NDArray[np.int64], rows: NDArray[np.int64], fleet: Fleet) -> None:
+        self.chosen, self.rows, self.fleet = chosen, rows, fleet
+        self._seen = 0
+
+    def has(self, chosen: NDArray[np.int64], known: list[int]) -> bool:
+        """Whether it still is what was chosen, with everything that is known by now."""
+        new = np.array(known[self._seen :], dtype=np.int64)
+        self._seen = len(known)
+        same = chosen is self.chosen or np.array_equal(chosen, self.chosen)
+        return bool(same and np.isin(new, self.rows, assume_unique=True).all())

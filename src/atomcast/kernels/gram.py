@@ -12,7 +12,7 @@ from atomcast.columns import grown
 from atomcast.kernels.functions import RBF, Kernel, Laplacian
 from atomcast.kernels.labels import Codes, LabelCode
 from atomcast.kernels.points import Points, is_binary
-from atomcast.kernels.sums import MOST_BITS, BinarySums, packed
+from atomcast.kernels.sums import MOST_BITS, BinarySums, fill_bit_block, packed, signed_table
 from atomcast.kernels.threads import run_all
 
 Floats = NDArray[np.float64]
@@ -77,9 +77,9 @@ class AugmentedKernel:
             assert self._blocks is not None
             first = start - start % HEIGHT
             stop = min(first + HEIGHT, self.count)
-            rows = self._computed(np.arange(start, stop), stop)
             block = self._blocks[start // HEIGHT]
-            block[start - first : stop - first, :stop] = rows
+            rows = block[start - first : stop - first]
+            self._compute(np.arange(start, stop), stop, rows)
             block[: start - first, start:stop] = rows[:, first:start].T
             start = stop
 
@@ -97,28 +97,34 @@ class AugmentedKernel:
             self._blocks.append(np.zeros((HEIGHT, width), dtype=dtype))
         return True
 
-    def _computed(self, positions: Positions, width: int) -> NDArray[Any]:
-        """Rows of the matrix up to column `width`, computed from the points."""
-        dtype = self._dtype if width > FULL_PRECISION_UP_TO else np.dtype(np.float64)
-        if self._bits is not None and len(positions) * width >= LARGE_BLOCK // 16:
-            rows = self._bits.block(self.kernel, positions, width, dtype)
-        else:
-            rows = self.kernel.block(self._points[positions], self._points[:width], dtype)
+    def _compute(self, positions: Positions, width: int, out: NDArray[Any]) -> None:
+        """Put rows of the matrix up to column `width` into `out`, computed from the points."""
         left, right = self._labels[positions], self._labels[:width]
+        if self._bits is not None and len(positions) * width >= LARGE_BLOCK // 16:
+            self._bits.fill(self.kernel, positions, out, (left, right), self.code.classes)
+        else:
+            rows = self.kernel.block(self._points[positions], self._points[:width], out.dtype)
+            self._apply_labels(rows, left, right)
+            out[:, :width] = rows
+        out[np.arange(len(positions)), positions] = self.diagonal[positions]
+
+    def _apply_labels(self, rows: NDArray[Any], left: Codes, right: Codes) -> None:
+        """Turn k into <label, label> (k + 1), in place."""
         if rows.size >= LARGE_BLOCK:
             from atomcast.kernels._loops import apply_labels
 
             apply_labels(rows, left, right, -1.0 / (self.code.classes - 1))
         else:
             rows += 1
-            rows *= self.code.table.astype(dtype)[left][:, right]
-        rows[np.arange(len(positions)), positions] = self.diagonal[positions]
-        return rows
+            rows *= self.code.table.astype(rows.dtype)[left][:, right]
 
     def rows(self, positions: Positions) -> Floats:
         """Some rows of the matrix, shape (m, count)."""
         if self._blocks is None:
-            return self._computed(positions, self.count).astype(np.float64, copy=False)
+            dtype = self._dtype if self.count > FULL_PRECISION_UP_TO else np.dtype(np.float64)
+            rows = np.empty((len(positions), self.count), dtype=dtype)
+            self._compute(positions, self.count, rows)
+            return rows.astype(np.float64, copy=False)
         out = np.empty((len(positions), self.count))
         for b, block in enumerate(self._blocks):
             first = HEIGHT * b
@@ -208,14 +214,18 @@ class BitLog:
         self.count += len(bits)
         return True
 
-    def block(self, kernel: Any, positions: Positions, width: int, dtype: Any) -> NDArray[Any]:
-        """The kernel between some points and the first `width`."""
-        from atomcast.kernels._loops import bit_block
-
-        table = np.exp(-kernel.gamma * np.arange(64.0 * self._bits.shape[1] + 1)).astype(dtype)
-        out = np.empty((len(positions), width), dtype=dtype)
-        bit_block(self._bits[positions], self._bits[:width], table, out)
-        return out
+    def fill(
+        self,
+        kernel: Any,
+        positions: Positions,
+        out: NDArray[Any],
+        codes: tuple[Codes, Codes],
+        classes: int,
+    ) -> None:
+        """Put <label, label> (k + 1) between some points and as many first ones into `out`."""
+        table = np.exp(-kernel.gamma * np.arange(64.0 * self._bits.shape[1] + 1))
+        known = self._bits[: len(codes[1])]
+        fill_bit_block(self._bits[positions], known, signed_table(table, classes), out, codes)
 
 
 def kernel_block(kernel: Kernel, X: Points, Z: Points, dtype: Any) -> NDArray[Any]:

@@ -31,7 +31,9 @@ def batches(n: int, code: LabelCode) -> Batches:
     tomorrow. Bounds in proportion to n keep the number of rounds the same for all sizes.
     """
     share = min(max(1.0 / float(code.costs.mean()), 0.06), 1.0)
-    return BoundedBatches(share, smallest=max(n // 64, 16), largest=min(max(n // 16, 64), 2048))
+    largest = max(int((1 + share) * n) // 16, 64)
+    # The objective, and with it violations, can fall several times in a round: keep many.
+    return BoundedBatches(share, max(n // 64, 16), min(largest, int((1 + share) * 2048)), kept=0.1)
 
 
 def kernel_problem(

@@ -10,6 +10,7 @@ known, together with 1/C makes a preconditioner: a kernel matrix is nearly of lo
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +19,7 @@ from scipy import linalg
 from atomcast.active_set import ActiveSet
 from atomcast.kernels.active_set import KernelActiveSet
 from atomcast.kernels.gram import AugmentedKernel
+from atomcast.kernels.threads import one_blas_thread, ranges, run_all
 
 Floats = NDArray[np.float64]
 Single = NDArray[np.float32]
@@ -27,8 +29,9 @@ Positions = NDArray[np.int64]
 RANK = 512
 #: How often points may be bound within a step, and what share of it may simply be cut off.
 PIVOTS, NEGLIGIBLE = 8, 0.01
-#: A Newton equation is solved to this residual, relatively, or for so many steps.
-RESIDUAL, MOST_STEPS = 0.03, 40
+#: A Newton equation is solved to this residual, relatively, or for so many steps, or until no
+#: point violates optimality by more than this share of what the tolerance allows.
+RESIDUAL, MOST_STEPS, SHARE = 0.1, 40, 0.5
 
 
 class ProjectedNewton:
@@ -36,6 +39,7 @@ class ProjectedNewton:
 
     def __init__(self) -> None:
         self.products = 0
+        self._enough = 0.0
         self._low_rank = LowRank()
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
@@ -44,6 +48,10 @@ class ProjectedNewton:
         The tolerance is a duality gap within the known atoms.
         """
         assert isinstance(active, KernelActiveSet)
+        with one_blas_thread():
+            self._minimise(active, tolerance)
+
+    def _minimise(self, active: KernelActiveSet, tolerance: float) -> None:
         gram = active.gram
         beta, products = _started(active)
         least, stalled = np.inf, 0
@@ -57,6 +65,7 @@ class ProjectedNewton:
             least = min(least, value)
             if gap <= tolerance or stalled == 3:
                 break
+            self._enough = SHARE * tolerance * total / 2.0
             beta, products = self._step(gram, beta, products)
         total = float(beta.sum())
         active.install(beta / total, products / total)
@@ -81,21 +90,32 @@ class ProjectedNewton:
         Points that it would take below zero are bound there and the equation is solved again:
         only to cut them off would upset the balance of the classes.
         """
-        free = (beta > 0) | (slope < 0)
+        free = self._foreseen(gram, beta, slope)
+        cut = np.where(free, 0.0, -beta)
         change = image = np.zeros(len(beta))
         for _ in range(PIVOTS):
-            change, image = self._newton(gram, slope, change, image, free)
-            below = beta + change < 0
-            short = float(np.sum(-(beta + change)[below]))
-            if short == 0.0:
-                break
-            bound = np.where(below, -beta, change)
-            image = image + self._times(gram, bound - change)
-            change = bound
-            if short <= NEGLIGIBLE * float(np.abs(change).sum()):
+            change, image = self._newton(gram, slope, change, image, cut, free)
+            below = free & (beta + change < 0)
+            cut = np.where(below, -(beta + change), 0.0)
+            if float(cut.sum()) <= NEGLIGIBLE * float(np.abs(change).sum()):
                 break
             free &= ~below
-        return change, image
+        if cut.any():
+            change, image = change + cut, image + self._times(gram, cut)
+        # Points that are bound are so exactly: they end with no weight at all.
+        return np.where(below | ~free, -beta, change), image
+
+    def _foreseen(self, gram: AugmentedKernel, beta: Floats, slope: Floats) -> NDArray[np.bool_]:
+        """The points that stay free, as far as the low-rank approximation can tell for little."""
+        free = (beta > 0) | (slope < 0)
+        for _ in range(PIVOTS):
+            cut = np.where(free, 0.0, -beta)
+            change = self._low_rank.solved(gram, -slope, cut, free)
+            below = free & (beta + change < 0)
+            if float(-(beta + change)[below].sum()) <= NEGLIGIBLE * float(np.abs(change).sum()):
+                break
+            free = free & ~below
+        return free
 
     def _times(self, gram: AugmentedKernel, vector: Floats) -> Floats:
         self.products += 1
@@ -107,9 +127,15 @@ class ProjectedNewton:
         slope: Floats,
         change: Floats,
         image: Floats,
+        cut: Floats,
         free: NDArray[np.bool_],
     ) -> tuple[Floats, Floats]:
-        """Improve a step on the free points by preconditioned conjugate gradients."""
+        """Take a cut from some points, and improve the step on the free ones to make up for it.
+
+        By preconditioned conjugate gradients, after a step that goes along with the cut.
+        """
+        first = self._low_rank.solved(gram, -(slope + image), cut, free)
+        change, image = change + first, image + self._times(gram, first)
         precondition = self._low_rank.preconditioner(gram, free)
         residual = np.where(free, -(slope + image), 0.0)
         target = RESIDUAL * float(np.linalg.norm(np.where(free, slope, 0.0)))
@@ -117,6 +143,8 @@ class ProjectedNewton:
         direction, strength = towards, float(residual @ towards)
         for _ in range(MOST_STEPS):
             if float(np.linalg.norm(residual)) <= target or not strength > 0:
+                break
+            if float(np.abs(residual).max()) <= self._enough:
                 break
             product = self._times(gram, direction)
             length = strength / float(direction @ product)
@@ -142,6 +170,7 @@ class LowRank:
         self._inverse: Single = np.zeros(0, dtype=np.float32)
         self._free: NDArray[np.bool_] = np.zeros(0, dtype=bool)
         self._inner: Floats = np.zeros((0, 0))
+        self._last: Callable[[Floats], Floats] | None = None
 
     def _update(self, gram: AugmentedKernel) -> None:
         """Approximate the matrix of all points known now."""
@@ -181,20 +210,40 @@ class LowRank:
                 self._inner += sign * ((part * self._inverse[rows, None]).T @ part)
         self._free = free.copy()
 
+    def solved(
+        self, gram: AugmentedKernel, residual: Floats, cut: Floats, free: NDArray[np.bool_]
+    ) -> Floats:
+        """A cut from points that are not free, and the approximate answer of the free ones."""
+        precondition = self.preconditioner(gram, free)
+        if cut.any():
+            middle = self._factor.T @ cut.astype(np.float32)
+            residual = residual - self._factor @ middle
+        return cut + precondition(residual)
+
     def preconditioner(
         self, gram: AugmentedKernel, free: NDArray[np.bool_]
     ) -> Callable[[Floats], Floats]:
         """The inverse of G G' + (1/C and what G leaves out), on the free points."""
+        grew = len(self._factor) != gram.count
         self._update(gram)
+        if self._last is not None and not grew and np.array_equal(free, self._free):
+            return self._last
         self._let(free)
         factor, inverse = self._factor, np.where(free, self._inverse, np.float32(0))
         solved = linalg.cho_factor(self._inner, lower=True, check_finite=False)
 
+        # Four parts, whatever the number of threads, so that all nodes round alike.
+        parts = ranges(len(factor), 4)
+
         def apply(vector: Floats) -> Floats:
             scaled = vector.astype(np.float32) * inverse
-            middle = linalg.cho_solve(solved, factor.T @ scaled, check_finite=False)
-            return (scaled - inverse * (factor @ middle.astype(np.float32))).astype(np.float64)
+            sums, back = np.empty((len(parts), factor.shape[1]), "f"), np.empty(len(factor), "f")
+            run_all([partial(np.dot, scaled[p], factor[p], sums[k]) for k, p in enumerate(parts)])
+            middle = linalg.cho_solve(solved, sums.sum(axis=0), check_finite=False).astype("f")
+            run_all([partial(np.dot, factor[p], middle, back[p]) for p in parts])
+            return (scaled - inverse * back).astype(np.float64)
 
+        self._last = apply
         return apply
 
 

@@ -109,7 +109,9 @@ class DenseSums(KernelSums):
 
         factors = weights[:, None] * self.code.table[labels]
         near = np.ascontiguousarray(dense_rows(others), dtype=self.points.dtype)
-        gamma, parts = self.kernel.gamma, thread_count() if self.points.size >= MANY else 1
+        # More parts than threads, so that none waits long for another that was held up.
+        parts = 8 * thread_count() if self.points.size >= MANY else 1
+        gamma = self.kernel.gamma
         run_all([
             partial(
                 add_rbf, self.points[rows], near, gamma, self.labels[rows], factors, scale,
@@ -126,7 +128,9 @@ class SparseSums(KernelSums):
 
     def __init__(self, points: Points, kernel: RBF, code: LabelCode, labels: Codes) -> None:
         super().__init__(points, kernel, code, labels)
-        self._columns = points.tocsc()
+        self._columns, self._usual = less_usual(points.tocsc())
+        # Signed numbers might be negative, and count from the end: to look takes time.
+        self._rows = self._columns.indices.view(f"u{self._columns.indices.itemsize}")
         self._norms = np.asarray(points.multiply(points).sum(axis=1), dtype=np.float64).ravel()
         self._products = np.zeros(points.shape[0])
 
@@ -146,9 +150,10 @@ class SparseSums(KernelSums):
             part = slice(near.indptr[j], near.indptr[j + 1])
             features, values = near.indices[part], near.data[part].astype(np.float64)
             add_scattered(
-                columns.indptr, columns.indices, columns.data, features, values, self._products
+                columns.indptr, self._rows, columns.data, features, values, self._products
             )
-            norm = float(values @ values)
+            # What all points have in common is in no column, but in every product.
+            norm = float(values @ values) - 2.0 * float(values @ self._usual[features])
             keep = scale if j == 0 else 1.0
             add_exp(self._products, self._norms, norm, gamma, self.labels, factors[j], keep, total)
 
@@ -160,6 +165,32 @@ class SparseSums(KernelSums):
         sums = np.zeros(len(rows))
         plain.add(sums, 0.0, others, labels, weights)
         total[rows] += sums
+
+
+def less_usual(columns: Any) -> tuple[Any, Floats]:
+    """Columns (CSC) without what most rows have: the fewer entries, the faster to scatter.
+
+    Where one value stands in more than half of a column, and no other but zero, it is subtracted
+    from the column. Returns the columns and the values subtracted, zero for most of them.
+    """
+    n, d = columns.shape
+    usual, rows, data = np.zeros(d), [], []
+    for feature in range(d):
+        part = slice(columns.indptr[feature], columns.indptr[feature + 1])
+        have, values = columns.indices[part], columns.data[part]
+        if 2 * len(have) > n and (values == values[0]).all():
+            usual[feature] = values[0]
+            lacking = np.ones(n, dtype=bool)
+            lacking[have] = False
+            have = np.flatnonzero(lacking).astype(have.dtype)
+            values = np.full(len(have), -values[0], dtype=values.dtype)
+        rows.append(have)
+        data.append(values)
+    if not usual.any():
+        return columns, usual
+    ends = np.cumsum([0, *map(len, rows)]).astype(columns.indptr.dtype)
+    parts = np.concatenate(data), np.concatenate(rows), ends
+    return sparse.csc_array(parts, shape=(n, d)), usual
 
 
 class BinarySums(KernelSums):
@@ -179,10 +210,8 @@ class BinarySums(KernelSums):
         """The kernel between all points and others, shape (n, m)."""
         if not is_binary(others):
             return super().block(others, dtype)
-        from atomcast.kernels._loops import bit_block
-
         out = np.empty((len(self._bits), others.shape[0]), dtype=dtype)
-        bit_block(self._bits, packed(others), self._table.astype(dtype), out)
+        fill_bit_block(self._bits, packed(others), self._table[None], out)
         return out
 
     def add(
@@ -213,16 +242,50 @@ class BinarySums(KernelSums):
             return
         from atomcast.kernels._loops import add_bits
 
-        other = -1.0 / (self.code.classes - 1)
-        known, chosen = packed(others), rows.astype(np.uint64)
-        table = self._table + 1.0
+        order = np.argsort(labels, kind="stable")
+        ends = np.cumsum(np.bincount(labels, minlength=self.code.classes))
+        known, chosen = packed(others[order]), rows.astype(np.uint64)
+        table = signed_table(self._table, self.code.classes)
         run_all([
             partial(
-                add_bits, chosen[part], self._bits, self.labels, known, labels, weights, table,
-                other, total,
+                add_bits, chosen[part], self._bits, self.labels, known, ends, weights[order],
+                table, total,
             )
             for part in ranges(len(rows), 16)
         ])  # fmt: skip
+
+
+def signed_table(table: Floats, classes: int) -> Floats:
+    """<label, label> (k + 1) by number of bits, of equal labels (row 0) and of others (row 1)."""
+    return np.outer([1.0, -1.0 / (classes - 1)], table + 1.0)
+
+
+def fill_bit_block(
+    bits: NDArray[np.uint64],
+    known: NDArray[np.uint64],
+    table: Floats,
+    out: NDArray[Any],
+    codes: tuple[Codes, Codes] | None = None,
+) -> None:
+    """Put the table's values between rows of bits into a block, on all threads.
+
+    Parameters
+    ----------
+    bits, known : arrays of shape (n, words) and (m, words)
+    table : array of shape (1, bits + 1), or (2, bits + 1) with codes; see `signed_table`
+    out : array of shape (n, m), or wider
+    codes : the class of each row of `bits` and of `known`, optional
+    """
+    from atomcast.kernels._loops import bit_block
+
+    if codes is None:
+        codes = np.zeros(len(bits), dtype=np.uint8), np.zeros(len(known), dtype=np.uint8)
+    left, right = codes
+    values = table.astype(out.dtype)
+    run_all([
+        partial(bit_block, bits[part], left[part], known, right, values, out[part])
+        for part in ranges(len(bits), 8)
+    ])  # fmt: skip
 
 
 def kernel_sums(points: Points, kernel: Kernel, code: LabelCode, labels: Codes) -> KernelSums:

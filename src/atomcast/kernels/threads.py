@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager
 from functools import cache
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 
@@ -36,3 +38,19 @@ def ranges(n: int, parts: int) -> list[slice]:
     """The numbers up to n in ranges of about equal size."""
     cuts = np.linspace(0, n, min(parts, max(n, 1)) + 1).astype(int)
     return [slice(a, b) for a, b in pairwise(cuts.tolist()) if b > a]
+
+
+@cache
+def _libraries() -> Any:
+    from threadpoolctl import ThreadpoolController
+
+    return ThreadpoolController()
+
+
+def one_blas_thread() -> AbstractContextManager[Any]:
+    """A context in which the BLAS leaves threads to us: its own, which spin, would be in the way.
+
+    It also makes results the same whatever the number of threads.
+    """
+    limit: AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="blas")
+    return limit

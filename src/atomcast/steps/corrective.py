@@ -15,10 +15,6 @@ if TYPE_CHECKING:
     from atomcast.newton import Inner
     from atomcast.replica import Replica
 
-#: Where one round had violators to spare, those of the next that violate less than this share of
-#: what its last winner did need not be proposed: they would hardly win.
-KEPT = 1 / 3
-
 
 class Corrective:
     """Re-optimise over the whole active set, which costs no communication.
@@ -55,7 +51,8 @@ class Corrective:
             return Request(count=count, known_too=False)
         # Below this merit an atom's share of the gap is within the tolerance: it is not needed.
         needed = replica.target / replica.domain.scale
-        level = _multiplier(replica) + max(needed, KEPT * self._last_violation)
+        likely = replica.problem.batches.kept * self._last_violation
+        level = _multiplier(replica) + max(needed, likely)
         return Request(count=count, threshold=level, known_too=False)
 
     def wanted(self, replica: Replica, agreement: Agreement) -> Agreement:
@@ -85,7 +82,8 @@ class Corrective:
             return 1e-3 * replica.target
         if isinstance(self.inner, KernelQuadratic):
             gap = duality_gap(replica.domain, replica.active.inner(), agreement.best)
-            return max(0.3 * replica.target, 0.2 * gap)
+            # The smaller the gap, the more exact: else rounds go by in which only weights change.
+            return max(0.3 * replica.target, min(0.2, 0.5 * gap / replica.unit) * gap)
         return max(1e-3 * replica.target, 0.02 * replica.domain.scale * self._last_violation)
 
     def memory(self) -> dict[str, NDArray[Any]]:
