@@ -19,6 +19,7 @@ from atomcast.cluster.mpi_watch import NO_ROUND, OUTSIDE, PROGRAM, PROPOSALS, SC
 from cluster.contract import fitted
 from cluster.stalling import DEADLINE, ROUND
 from cluster.test_mpi import mpirun
+from cluster.test_mpi_launch import workers
 from problems import regression
 
 pytestmark = [pytest.mark.xdist_group("processes"), pytest.mark.timeout(120)]
@@ -63,25 +64,17 @@ def test_ranks_that_are_done_may_take_their_time(jobs):
     assert output.count("done") == 2
 
 
-def ranks():
-    return [
-        process
-        for process in psutil.Process().children(recursive=True)
-        if "atomcast.cluster.mpi_worker" in process.cmdline() and "prterun" not in process.name()
-    ]
-
-
 @pytest.mark.mpi
 @pytest.mark.parametrize("nodes", [1, 2])
 def test_a_launched_rank_that_stalls(nodes, mpi_environment):
     def stop(state):
         if state.round == ROUND:
-            os.kill(ranks()[-1].pid, signal.SIGSTOP)
+            os.kill(workers()[-1].pid, signal.SIGSTOP)
 
     cluster = MPICluster.launch(nodes, deadline=DEADLINE)
     with pytest.raises(StallError, match=r"round [34]: node \d (does not|has not) answer"):
         fitted(*regression(seed=1, d=30, n=40), cluster, step="classic", callbacks=[stop])
-    assert not ranks()
+    assert not workers()
 
 
 @pytest.mark.mpi

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -42,11 +43,13 @@ QUICK = (
 
 def workers():
     """The ranks that this process, or a program that it started, has started."""
-    return [
-        process
-        for process in psutil.Process().children(recursive=True)
-        if "atomcast.cluster.mpi_worker" in process.cmdline() and "prterun" not in process.name()
-    ]
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # it may be ending just now
+            command = process.cmdline()
+            if "atomcast.cluster.mpi_worker" in command and "prterun" not in process.name():
+                found.append(process)
+    return found
 
 
 def wait_until(condition, seconds=20.0):
