@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import types
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +40,11 @@ def shard_fingerprint(shard: Shard, axis: int) -> int:
     matrix = shard.matrix if axis == 1 else shard.matrix.T
     hashes = _sparse(matrix.tocsc()) if sparse.issparse(matrix) else _dense(matrix)
     return int(_mixed(hashes + shard.ids.astype(np.uint64) * _ODD + np.uint64(1)).sum())
+
+
+def data_fingerprint(n: int, parts: Iterable[int]) -> str:
+    """The fingerprint of n atoms, from those of the shards that they are in."""
+    return f"{n} {sum(parts) % 2**64:016x}"
 
 
 def _dense(matrix: NDArray[Any]) -> Words:

@@ -65,7 +65,7 @@ class Fleet:
         self._log = 0
         self._known_at: list[int] = []
         self._local: list[int] = []
-        self._sizes = np.bincount(owner, minlength=nodes) if sizes is None else sizes
+        self.sizes = np.bincount(owner, minlength=nodes) if sizes is None else sizes
         self._chooser: tuple[Selection, Chooser] | None = None
         self._part: _Part | None = None
 
@@ -85,7 +85,7 @@ class Fleet:
         if self._chooser is None or self._chooser[0] is not replica.selection:
             if isinstance(self.atoms, FollowingAtoms):
                 self.atoms.follow(replica.active)
-            chooser = replica.selection.chooser(self.atoms, self.owner, self._sizes)
+            chooser = replica.selection.chooser(self.atoms, self.owner, self.sizes)
             self._chooser, self._part = (replica.selection, chooser), None
         chooser = self._chooser[1]
         chosen = chooser.rows(replica.round)

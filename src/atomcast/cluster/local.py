@@ -15,7 +15,7 @@ from atomcast.cluster.fleet import Fleet
 from atomcast.cluster.rounding import rounded
 from atomcast.cluster.validation import checked_shard as _checked
 from atomcast.data.shards import Shards
-from atomcast.fingerprint import shard_fingerprint
+from atomcast.fingerprint import data_fingerprint, shard_fingerprint
 from atomcast.network import wire
 from atomcast.network.build import check_broadcast, is_graph, make_topology, size_of
 from atomcast.network.graphs import check_seconds
@@ -218,7 +218,7 @@ class LocalSession:
         if self._fingerprint is None:
             shards = (self._shards.shard(i, self._axis) for i in range(self.nodes))
             parts = [shard_fingerprint(rounded(shard, self._cast), self._axis) for shard in shards]
-            self._fingerprint = f"{self.n} {sum(parts) % 2**64:016x}"
+            self._fingerprint = data_fingerprint(self.n, parts)
         return self._fingerprint
 
     def __enter__(self) -> Self:

@@ -14,7 +14,6 @@ from atomcast.data.alignment import check_same_length, check_same_rows
 from atomcast.data.finite import check_finite
 from atomcast.data.shards import Shard
 from atomcast.problem import Problem
-from atomcast.replica import Replica
 
 #: Errors that are raised everywhere as what they were where they happened.
 _KINDS: dict[str, type[Exception]] = {
@@ -133,14 +132,4 @@ def check_owners(owners: NDArray[np.integer]) -> None:
             f"{len(wrong)} of {len(owners)} atoms are not held by exactly one node: atom "
             f"{wrong[0]} is held by {owners[wrong[0]]}. Cut the data in the same way on every "
             "node, e.g. with the same whole number as random_state"
-        )
-
-
-def refuse_restricted(replica: Replica) -> None:
-    """Raise ValueError where nodes that others drive are asked to leave atoms out."""
-    if replica.selection.restricted:
-        raise ValueError(
-            f"selection={replica.selection!r} leaves atoms out, which needs a closing round over "
-            "all of them that this cluster does not have: use LocalCluster, or MPICluster() in "
-            'a program started by mpirun, or selection="exact"'
         )

@@ -54,6 +54,8 @@ def features_and_classes(
     Sets `classes_`. Further keywords go to scikit-learn's `validate_data`.
     """
     if isinstance(X, Shards):
+        if hasattr(cluster, "place"):
+            X = cluster.place(X)
         if y is None:
             raise ValueError("y is missing: the labels must be known to every node")
         y = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"))

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
+from atomcast.cluster.mpi_shards import RankShards
 from atomcast.data._split import SplitShards
 from atomcast.data.shards import Shard, Shards
 from atomcast.estimators.lasso_path import checked_betas
@@ -102,7 +103,7 @@ class PathCV:
         self, task: Task, train: Rows, test: Rows, shards: Shards, cluster: Any, solver: Solver
     ) -> Floats:
         """The mean loss on the test rows for each radius."""
-        objective, held_out, losses = task.objective(train), HeldOut(shards, test), []
+        objective, held_out, losses = task.objective(train), HeldOut(shards, test, cluster), []
         rows = rows_of(shards, train)
         for result in task.results(rows, objective, self.betas_, cluster, solver):
             predicted = held_out.predicted(task.coefficients(result, objective))
@@ -113,10 +114,14 @@ class PathCV:
 
 
 class HeldOut:
-    """Some rows of all shards, to predict."""
+    """Some rows of all shards, to predict; where ranks hold a part each, they add up theirs."""
 
-    def __init__(self, shards: Shards, rows: Rows) -> None:
-        held = [shards.shard(i) for i in range(shards.nodes)]
+    def __init__(self, shards: Shards, rows: Rows, cluster: Any) -> None:
+        own: Any = range(shards.nodes)
+        self._sum_over_ranks = None
+        if isinstance(shards, RankShards):
+            own, self._sum_over_ranks = [shards.rank], cluster.total
+        held = [shards.shard(i) for i in own]
         self._parts = [(shard.ids, shard.matrix[rows]) for shard in held]
         self._rows = len(rows)
 
@@ -125,11 +130,13 @@ class HeldOut:
         total = np.zeros((self._rows, *coef.shape[1:]))
         for ids, matrix in self._parts:
             total += matrix @ coef[ids]
-        return total
+        return total if self._sum_over_ranks is None else self._sum_over_ranks(total)
 
 
 def rows_of(shards: Shards, rows: Rows) -> Shards:
     """The same shards with only some of their rows."""
+    if isinstance(shards, RankShards):
+        return shards.with_local(ShardsOfRows(shards.local, rows), len(rows))
     if isinstance(shards, SplitShards):
         matrix = shards.matrix
         if sparse.issparse(matrix):  # not every layout gives out rows
