@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import csv
 from functools import partial
 
 import numpy as np
@@ -11,11 +10,16 @@ from sklearn.linear_model import Lasso
 from typer.testing import CliRunner
 
 import realdata
+from atomcast.baselines.subsets import local_frank_wolfe, solve_on_subsets
+from atomcast.cluster.local import LocalCluster
 from atomcast.data.generators import make_sparse_regression
+from atomcast.data.shards import Shards
 from atomcast.domains import L1Ball
 from atomcast.experiments import (
     admm_runs,
+    baseline_runs,
     commands,
+    fig2a,
     fig2b,
     fig3,
     fig4,
@@ -24,8 +28,12 @@ from atomcast.experiments import (
     topologies,
 )
 from atomcast.experiments.curves import CLASSIC, CORRECTIVE
+from atomcast.objectives import SquaredError
+from atomcast.problem import explicit_problem
+from pictures import check_pictures, read
 from problems import optimum
 
+TINY_2A = fig2a.Setting(nodes=5, rounds=60, per_node=(1, 3), examples=200)
 TINY_2B = fig2b.Setting(beta=4.0, nodes=5, rounds=60, per_node=(1, 3), tol=1e-6)
 TINY_3 = fig3.Setting(
     d=60, n=120, atom_densities=(0.1, 0.5), solution_densities=(0.05,), nodes=4, rounds=60,
@@ -38,33 +46,38 @@ def stand_in():
     return real_data.dorothea(synthetic=True, n=200)
 
 
-def read(path):
-    with open(path, newline="", encoding="utf-8") as file:
-        return list(csv.DictReader(file))
-
-
-def check_pictures(folder, name):
-    assert (folder / f"{name}.png").read_bytes().startswith(b"\x89PNG")
-    assert "<svg" in (folder / f"{name}.svg").read_text()
-
-
 def test_fig2b(tmp_path):
     data = stand_in()
     rows = fig2b.fig2b(data, TINY_2B, runs=2, out=tmp_path)
     check_pictures(tmp_path, "fig2b")
     written = read(tmp_path / "fig2b.csv")
     assert len(written) == len(rows)
-    assert {row["method"] for row in written} == set(fig2b.METHODS)
+    assert {row["method"] for row in written} == set(baseline_runs.METHODS)
     assert {row["run"] for row in written} == {"0", "1"}
     best, _ = optimum(data.X, data.y, L1Ball(4.0))
     last = {(row.method, row.run): row.objective for row in rows}
     assert last[CORRECTIVE, 0] == pytest.approx(best, rel=1e-4)
     assert all(objective >= best * (1 - 1e-9) for objective in last.values())
-    # The same atoms, sent to everybody or to one place: N = 5 times the values.
-    for method, star in ((fig2b.LOCAL, fig2b.LOCAL_STAR), (fig2b.RANDOM, fig2b.RANDOM_STAR)):
-        everybody = [(r.values, r.objective) for r in rows if r.method == method]
-        coordinator = [(5 * r.values, r.objective) for r in rows if r.method == star]
-        assert everybody == coordinator
+    # The same atoms, sent to everybody or to one place.
+    problem = explicit_problem(SquaredError(data.y), L1Ball(4.0))
+    shards = Shards.split(data.X, 5, random_state=1)
+    chosen = local_frank_wolfe(problem, shards, 3, tol=1e-6)
+    for method, destination in (
+        (baseline_runs.LOCAL, "everybody"),
+        (baseline_runs.LOCAL_STAR, "coordinator"),
+    ):
+        trace, _ = solve_on_subsets(
+            problem, shards, chosen, (1, 3), LocalCluster(5), tol=1e-6, destination=destination
+        )
+        mine = [row for row in rows if (row.method, row.run) == (method, 1)]
+        assert [row.values for row in mine] == trace["values"].tolist()
+        assert [row.bytes for row in mine] == trace["bytes"].tolist()
+        assert [row.objective for row in mine] == trace.objective.tolist()
+    # The best weights on the atoms of a run are no worse than the weights it had itself.
+    own = {row.round: row.objective for row in rows if (row.method, row.run) == (CLASSIC, 0)}
+    better = [row for row in rows if (row.method, row.run) == (baseline_runs.BATCH, 0)]
+    assert len(better) > 3
+    assert all(row.objective <= own[row.round] * (1 + 1e-6) for row in better)
     means = read(tmp_path / "fig2b-mean.csv")
     assert all(float(r["low"]) <= float(r["mean"]) <= float(r["high"]) for r in means)
 
@@ -127,6 +140,7 @@ def test_formulas_of_section_4_1():
 @pytest.fixture
 def tiny(monkeypatch):
     """Quick settings that are quicker still."""
+    monkeypatch.setattr(fig2a, "QUICK", TINY_2A)
     monkeypatch.setattr(fig2b, "QUICK", TINY_2B)
     monkeypatch.setattr(fig3, "QUICK", TINY_3)
     monkeypatch.setattr(fig4, "QUICK", TINY_4)
@@ -137,13 +151,14 @@ def tiny(monkeypatch):
         lower_bound, "lower_bound", lambda sizes, distances, out: hard((16,), (2,), out=out)
     )
     monkeypatch.setattr(real_data, "dorothea", partial(real_data.dorothea, n=200))
+    monkeypatch.setattr(real_data, "adult", partial(real_data.adult, n=300))
 
 
 def test_everything_with_one_command(tmp_path, tiny):
     arguments = ["all", "--quick", "--runs", "1", "--synthetic", "--out", str(tmp_path / "new")]
     outcome = CliRunner().invoke(commands.app, arguments)
     assert outcome.exit_code == 0, outcome.output
-    for name in ("lower-bound", "topologies", "fig2b", "fig3", "fig4"):
+    for name in commands.EXPERIMENTS:
         check_pictures(tmp_path / "new", name)
         assert read(tmp_path / "new" / f"{name}.csv")
     assert "measured = formula in all 10 runs" in outcome.output
@@ -153,10 +168,10 @@ def test_everything_with_one_command(tmp_path, tiny):
 
 def test_missing_data_is_never_replaced_silently(tmp_path, monkeypatch):
     monkeypatch.setenv("ATOMCAST_DATA", str(tmp_path))
-    for name in ("fig2b", "fig4"):
+    for name, data in (("fig2a", "a9a"), ("fig2b", "dorothea"), ("fig4", "dorothea")):
         outcome = CliRunner().invoke(commands.app, [name, "--quick", "--out", str(tmp_path)])
         assert outcome.exit_code == 2
-        assert "the data set 'dorothea' is not complete on this machine" in outcome.stderr
+        assert f"the data set {data!r} is not complete on this machine" in outcome.stderr
         assert "--synthetic" in outcome.stderr
     assert not list(tmp_path.glob("fig*"))
 

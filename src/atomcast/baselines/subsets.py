@@ -149,7 +149,7 @@ def solve_on_subsets(
         for owner, atom in zip(owners.tolist(), new, strict=True):
             ledger.disclose(owner, atom.id, atom.name, atom.count)
         sent = m
-        result = _batch(problem, shards, parts, [ids[:m] for ids in chosen], tol)
+        result = solve_on_union(problem, shards, [ids[:m] for ids in chosen], tol, parts)
         seconds = time.perf_counter() - start
         known = sum(len(ids[:m]) for ids in chosen)
         row = Row(m, seconds, result.objective, result.gap, known, ledger.values, ledger.bytes)
@@ -157,16 +157,33 @@ def solve_on_subsets(
     return trace, ledger
 
 
-def _parts(problem: Problem, shards: Shards) -> list[Shard]:
-    return [shards.shard(i, problem.axis) for i in range(shards.nodes)]
-
-
-def _batch(
-    problem: Problem, shards: Shards, parts: Sequence[Shard], chosen: Sequence[Ids], tol: float
+def solve_on_union(
+    problem: Problem,
+    shards: Shards,
+    chosen: Sequence[Ids],
+    tol: float = 1e-4,
+    parts: Sequence[Shard] | None = None,
 ) -> Result:
-    """The objective minimised over the union of what was chosen."""
+    """Minimise the objective over the union of what nodes have chosen, in one place.
+
+    Parameters
+    ----------
+    problem : Problem
+    shards : Shards
+    chosen : list of arrays
+        Global ids of atoms of each node.
+    tol : float, default=1e-4
+        Relative gap, to the best weights over the union.
+    parts : sequence of Shard, optional
+        What the nodes hold, if that has been cut out of the shards before.
+    """
+    parts = _parts(problem, shards) if parts is None else parts
     union = gather(parts, chosen, problem.axis)
     return Solver(step="corrective", tol=tol).solve(problem, shards, Gathered(union))
+
+
+def _parts(problem: Problem, shards: Shards) -> list[Shard]:
+    return [shards.shard(i, problem.axis) for i in range(shards.nodes)]
 
 
 def _atoms(

@@ -26,6 +26,7 @@ LABELS = {
     "values": "values sent",
     "round": "iterations",
     "seconds": "seconds of local computation",
+    "clock": "seconds by the simulator's clock",
     "objective": "objective",
     "mse": "mean squared error",
 }
@@ -60,7 +61,12 @@ class Average(NamedTuple):
 
 
 def points(
-    panel: str, method: str, run: int, trace: Trace, d: int, seconds: Sequence[float] | None = None
+    panel: str,
+    method: str,
+    run: int,
+    trace: Trace,
+    d: int | None = None,
+    seconds: Sequence[float] | None = None,
 ) -> list[Point]:
     """The rows of a trace, thinned out where there are very many.
 
@@ -69,8 +75,8 @@ def points(
     panel, method, run
         What the trace is of.
     trace : Trace
-    d : int
-        The mean squared error is the objective divided by this.
+    d : int, optional
+        The mean squared error is the objective divided by this; without it, there is none (NaN).
     seconds : sequence, optional
         Use these instead of the trace's.
     """
@@ -80,20 +86,25 @@ def points(
     for k in kept.tolist():
         row = rows[k]
         spent = row.seconds if seconds is None else seconds[k]
+        mse = np.nan if d is None else row.objective / d
         result.append(
             Point(
-                panel, method, run, row.round, spent, row.objective, row.objective / d, row.gap,
-                row.atoms, row.values, row.bytes,
+                panel, method, run, row.round, spent, row.objective, mse, row.gap, row.atoms,
+                row.values, row.bytes,
             )
         )  # fmt: skip
     return result
 
 
 def best_so_far(rows: Sequence[Point], x: str, y: str) -> tuple[Floats, Floats]:
-    """The axis and the smallest y up to there, of one run, where x is above zero."""
+    """The axis and the smallest y up to there, of one run, where x is above zero.
+
+    On a simplex there is no y (NaN) before the first atom.
+    """
     across = np.array([getattr(row, x) for row in rows], dtype=np.float64)
-    best = np.minimum.accumulate([getattr(row, y) for row in rows])
-    return across[across > 0], best[across > 0]
+    best = np.fmin.accumulate([getattr(row, y) for row in rows])
+    shown = (across > 0) & ~np.isnan(best)
+    return across[shown], best[shown]
 
 
 def sampled(rows: Sequence[Point], x: str, y: str, grid: Floats) -> Floats:

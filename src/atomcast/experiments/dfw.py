@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -42,9 +42,20 @@ class TimedAtoms:
 
 
 def run(
-    problem: Problem, shards: Shards, cluster: LocalCluster, step: str, tol: float, rounds: int
+    problem: Problem,
+    shards: Shards,
+    cluster: LocalCluster,
+    step: str,
+    tol: float,
+    rounds: int,
+    *,
+    budget: float = np.inf,
+    batch: Any = "auto",
 ) -> tuple[Result, list[float]]:
     """A run of dFW, and the seconds of local computation up to each round.
+
+    It ends after so many rounds, or once so many values (`budget`) were sent; up to `batch` atoms
+    join in a round of the corrective step.
 
     For the steps of Algorithm 3 these are the seconds that all nodes together spend on local
     gradients. The corrective step computes more than that, so that there the whole run counts,
@@ -58,10 +69,11 @@ def run(
 
     spent: list[float] = []
 
-    def watch(state: State) -> None:
+    def watch(state: State) -> bool:
         local = sum(atoms.seconds for atoms in made)
         spent.append(state.seconds if step == "corrective" else local)
+        return state.ledger.values < budget
 
-    solver = Solver(step=step, tol=tol, max_rounds=rounds, callbacks=[watch])
+    solver = Solver(step=step, tol=tol, max_rounds=rounds, atoms_per_round=batch, callbacks=[watch])
     timed = dataclasses.replace(problem, make_atoms=make_atoms)
     return solver.solve(timed, shards, cluster), spent

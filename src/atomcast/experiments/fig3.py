@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -16,9 +16,11 @@ from atomcast.data.shards import Shards
 from atomcast.domains import L1Ball
 from atomcast.experiments import admm_runs, curves, dfw
 from atomcast.experiments.curves import CLASSIC, CORRECTIVE, Counter, Point
+from atomcast.experiments.options import Options, shown
 from atomcast.experiments.output import write_figure, write_rows
 from atomcast.objectives import SquaredError
 from atomcast.problem import explicit_problem
+from atomcast.report.tables import print_table
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -199,3 +201,25 @@ def plot(
         ncols=3,
     )
     return figure
+
+
+def show(options: Options) -> bool:
+    """Run it and print what every method had to send."""
+    setting = QUICK if options.quick else Setting()
+    if options.atom_density:
+        setting = replace(setting, atom_densities=tuple(options.atom_density))
+    note = f"d = {setting.d:,}, n = {setting.n:,}, N = {setting.nodes}, {options.times}"
+    _, verdicts = fig3(setting, options.run_count, options.out, note)
+    header = ["s_A s_alpha n", "s_A", "s_alpha", "nonzeros", "classic", "corrective", "ADMM"]
+    table = [
+        [
+            *(f"{number:g}" for number in (v.rule, v.atom_density, v.solution_density)),
+            *map(shown, (v.support, v.classic, v.corrective, v.admm)),
+            v.parameters,
+        ]
+        for v in sorted(verdicts, key=lambda v: v.rule)
+    ]
+    title = f"Values sent for 95 % of the way to the optimum ({note})"
+    print_table(title, [*header, "best ADMM"], table, text_columns=(7,))
+    print("the paper expects dFW to win well below s_A s_alpha n = 100, ADMM well above")
+    return True

@@ -14,8 +14,9 @@ from atomcast.cluster.local import LocalCluster
 from atomcast.data.datasets import DataSet
 from atomcast.data.shards import Shards
 from atomcast.domains import L1Ball
-from atomcast.experiments import admm_runs, curves, dfw
+from atomcast.experiments import admm_runs, curves, dfw, real_data
 from atomcast.experiments.curves import CLASSIC, CORRECTIVE, Counter, Point
+from atomcast.experiments.options import Options, print_rows
 from atomcast.experiments.output import write_figure, write_rows
 from atomcast.objectives import SquaredError
 from atomcast.problem import explicit_problem
@@ -159,3 +160,17 @@ def plot(lines: dict[Key, list[curves.Average]], note: str) -> Figure:
         ncols=len(betas),
     )
     return figure
+
+
+def show(options: Options) -> bool:
+    """Run it and print what it takes to get close to the optimum."""
+    setting = QUICK if options.quick else Setting()
+    data = real_data.dorothea(synthetic=options.synthetic, download=options.download)
+    note = f"{real_data.name('Dorothea', options.synthetic)}, N = {setting.nodes}, {options.times},"
+    note += (
+        f" up to {setting.rounds:,} rounds of the classic step and {setting.admm_rounds} of ADMM"
+    )
+    _, costs = fig4(data, setting, options.run_count, options.out, note)
+    title = f"What it takes for an objective so much above the optimum ({note})"
+    print_rows(title, costs, Cost._fields, (0, 1, 2), beta="g", above=".0%", seconds=".3f")
+    return True

@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
-import numpy as np
+from collections.abc import Callable
 
-from atomcast.data.datasets import DataSet, load_dorothea
+import numpy as np
+from scipy import sparse
+
+from atomcast.data.datasets import DataSet, load_adult, load_dorothea
 from atomcast.data.generators import make_sparse_regression
+
+
+def name(data: str, synthetic: bool) -> str:
+    """What a figure should call its data."""
+    return f"generated stand-in for {data}" if synthetic else data
 
 
 def dorothea(*, synthetic: bool = False, download: bool = False, n: int = 100_000) -> DataSet:
@@ -21,10 +29,46 @@ def dorothea(*, synthetic: bool = False, download: bool = False, n: int = 100_00
         Number of features of the stand-in.
     """
     if not synthetic:
-        return load_dorothea(download=download)
+        return _loaded(load_dorothea, download)
     made = make_sparse_regression(1150, n, 0.009, 50 / n, noise=0.25, random_state=0)
     X = made.X.copy()
     X.data[:] = 1.0
     score = X @ made.alpha
     # One compound in ten binds, as in Dorothea.
     return DataSet(X, np.where(score > np.quantile(score, 0.9), 1.0, -1.0))
+
+
+def adult(*, synthetic: bool = False, download: bool = False, n: int = 32_561) -> DataSet:
+    """Adult in its binary encoding, or a stand-in of its shape.
+
+    Parameters
+    ----------
+    synthetic : bool
+        Make the stand-in: 14 questions with several answers each, 123 in all, of which a noisy
+        score says who earns much.
+    download : bool
+        Download the real data if it is missing.
+    n : int
+        Number of examples of the stand-in.
+    """
+    if not synthetic:
+        return _loaded(load_adult, download)
+    rng = np.random.default_rng(0)
+    questions = np.array_split(np.arange(123), 14)
+    answers = [
+        rng.choice(choices, size=n, p=rng.dirichlet(np.ones(len(choices)))) for choices in questions
+    ]
+    columns = np.stack(answers, axis=1).ravel()
+    starts = np.arange(0, len(columns) + 1, 14)
+    X = sparse.csr_array((np.ones(len(columns)), columns, starts), shape=(n, 123))
+    score = X @ rng.standard_normal(123) + rng.standard_normal(n)
+    # A quarter earns more than 50,000, as in Adult.
+    return DataSet(X, np.where(score > np.quantile(score, 0.76), 1, -1))
+
+
+def _loaded(load: Callable[..., DataSet], download: bool) -> DataSet:
+    try:
+        return load(download=download)
+    except FileNotFoundError as error:
+        hint = "on this command line: --download, or --synthetic for a generated stand-in"
+        raise FileNotFoundError(f"{error} ({hint})") from error

@@ -1,0 +1,73 @@
+"""What all experiments have in common on the command line: options, notes and tables."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+from atomcast.report.tables import print_table
+
+
+@dataclass(frozen=True)
+class Options:
+    """What was asked for; not every experiment needs all of it.
+
+    Parameters
+    ----------
+    quick : bool
+        Smaller problems or fewer rounds.
+    runs : int, optional
+        Runs to average.
+    out : path of a folder
+    synthetic, download : bool
+        Where real data is missing: generate a stand-in, or download it.
+    n : int, optional
+        Number of generated examples.
+    atom_density : sequence of float
+        Only these s_A; none: all.
+    """
+
+    quick: bool = False
+    runs: int | None = None
+    out: Path = Path("out")
+    synthetic: bool = False
+    download: bool = False
+    n: int | None = None
+    atom_density: Sequence[float] = ()
+
+    @property
+    def run_count(self) -> int:
+        """How many runs: as asked for, else 5, or 2 if it is to be quick."""
+        return self.runs if self.runs is not None else 2 if self.quick else 5
+
+    @property
+    def times(self) -> str:
+        """The number of runs in words."""
+        return "1 run" if self.run_count == 1 else f"{self.run_count} runs"
+
+
+#: Runs an experiment, prints what it found, and says whether that is as it must be.
+Show = Callable[[Options], bool]
+
+
+def shown(value: str | float, form: str = ",.0f") -> str:
+    """A number for a table; a dash where there is none."""
+    if isinstance(value, str):
+        return value
+    return format(value, form) if abs(value) < float("inf") else "-"  # also for NaN
+
+
+def print_rows(
+    title: str,
+    rows: Sequence[NamedTuple],
+    columns: Sequence[str],
+    text_columns: Sequence[int] = (0,),
+    **forms: str,
+) -> None:
+    """Print some fields of rows, each in its form."""
+    table: list[list[Any]] = [
+        [shown(getattr(row, name), forms.get(name, ",.0f")) for name in columns] for row in rows
+    ]
+    print_table(title, columns, table, text_columns=text_columns)
