@@ -126,6 +126,10 @@ class LogProtocol(RuleBasedStateMachine):
     def come_back(self, data):
         self.revive(data.draw(st.sampled_from(sorted(self.dead))))
 
+    @rule(data=st.data())
+    def lose_the_memory(self, data):
+        self.revive(data.draw(st.sampled_from(self.mortal())))
+
     def revive(self, number):
         self.dead.discard(number)
         self.has[number] = set()
@@ -231,13 +235,37 @@ LogProtocol.TestCase.settings = settings(
 TestLogProtocol = LogProtocol.TestCase
 
 
-def test_a_node_that_comes_back_asks_until_it_has_all_of_a_long_log():
-    tree = LocalCluster(2).network()
-    tree.prepare(Ledger(2))
+def machines(cluster):
+    tree = cluster.network()
+    tree.prepare(Ledger(tree.nodes))
     vertices = make_vertices(tree)
-    root, node = vertices[2], vertices[1]
     for vertex in vertices:
         vertex.start()
+    return vertices
+
+
+def test_a_relay_that_forgets_an_atom_it_has_passed_on_asks_for_it():
+    root, relay, owner = machines(LocalCluster(3, Tree(1)))
+    (fetch,) = root.fetch([(2, 7)])
+    (fetch,) = relay.on_message(fetch)
+    (deliver,) = owner.on_message(fetch)
+    (deliver,) = relay.on_message(deliver)
+    assert root.on_message(deliver) == []
+    relay.restart()
+    entry = Entry(0, 0, agreement(2, 7), (Atom(7, 1, np.ones(1)),), (2,))
+    (news,) = root.append(entry)
+    assert news.carried == ()  # it came from there
+    relay.on_message(news)
+    assert relay.log == []
+    (ask,) = relay.on_timeout()
+    (answer,) = root.on_message(ask)
+    relay.on_message(answer)
+    assert relay.log == [entry]
+
+
+def test_a_node_that_comes_back_asks_until_it_has_all_of_a_long_log():
+    vertices = machines(LocalCluster(2))
+    root, node = vertices[2], vertices[1]
     length = 3 * CHUNK + 5
     for version in range(length):
         root.append(Entry(version, version, agreement(0, version)))

@@ -31,6 +31,7 @@ EXPERIMENTS = {
     "fig2a": "fig2a",
     "fig2b": "fig2b",
     "fig4": "fig4",
+    "fig5c": "fig5c",
     "fig3": "fig3",
 }
 
@@ -118,6 +119,19 @@ def fig4(
 ) -> None:
     """Figure 4: dFW beside ADMM on Dorothea, by communication, iterations and local time."""
     _run("fig4", debug, quick=quick, runs=runs, out=out, synthetic=synthetic, download=download)
+
+
+@app.command("fig5c")
+def fig5c(
+    quick: Quick = False,
+    runs: Runs = None,
+    out: Out = OUT,
+    synthetic: Synthetic = False,
+    download: Download = False,
+    debug: Debug = False,
+) -> None:
+    """Figure 5(c): kernel SVM on Adult where messages are lost, with and without a log."""
+    _run("fig5c", debug, quick=quick, runs=runs, out=out, synthetic=synthetic, download=download)
 
 
 @app.command("all")

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     from atomcast.cluster.local import LocalCluster
 
 #: In a usual round, the root gives missing nodes time for so many repetitions, then goes on.
-REPETITIONS = 3
+REPETITIONS = 10
 #: Where it needs them all, it waits for up to so many times as long, if no message is lost.
 DEADLINE, LONGEST_DEADLINE = 100, 10_000
 
@@ -66,6 +66,7 @@ class LogSession(LocalSession):
         self._root = self.simulator.root
         self._clock = 0  # of the faults: the round, and every turn that is spent on waiting
         self._open: Agreement | None = None  # what was agreed, but is not in the log
+        self._silent = 0  # nodes that were not heard in the last round
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Let the nodes at the head of the log propose; those heard in time agree."""
@@ -77,9 +78,11 @@ class LogSession(LocalSession):
         self.simulator.turn(self._clock)
         if self._root.idle:
             self._begin()
-        self._wait(self._all_heard)
+        self._wait(self._enough_heard)
+        self._silent = self._root.everyone & ~self._root.heard
         agreement = self._agreed(proposals, request)
-        if not agreement.complete and (request.complete or self._needs_all(replica, agreement)):
+        needed = request.complete or request.random  # a sample that does not depend on the loss
+        if not agreement.complete and (needed or self._needs_all(replica, agreement)):
             self._insist(self._all_heard, self._unheard, replica)
             agreement = self._agreed(proposals, request)
         self._flush()
@@ -196,6 +199,10 @@ class LogSession(LocalSession):
             "length of a round, and without it nothing can be certified. Does it ever come back "
             "(Outage.end), or its partition heal (Partition.end)?"
         )
+
+    def _enough_heard(self) -> bool:
+        """Nodes that were silent all through the last round are not waited for in this one."""
+        return self._root.heard | self._silent == self._root.everyone and self._root.heard > 0
 
     def _all_heard(self) -> bool:
         return self._root.heard == self._root.everyone

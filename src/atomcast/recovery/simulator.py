@@ -17,7 +17,7 @@ NOMINAL = 1e-3
 #: A time-out is so many hops, for each level of the tree below.
 PATIENCE = 2.5
 #: After so many time-outs in vain, the next ones are longer, up to so many times.
-STEADY, LONGEST = 3, 4
+STEADY, LONGEST = 10, 4
 #: A message that is overtaken is held back for up to so many hops.
 HELD_BACK = 8
 
