@@ -227,8 +227,8 @@ class LogProtocol(RuleBasedStateMachine):
 
 
 LogProtocol.TestCase.settings = settings(
-    max_examples=120,
-    stateful_step_count=60,
+    max_examples=100,
+    stateful_step_count=50,
     deadline=None,
     suppress_health_check=[HealthCheck.filter_too_much, HealthCheck.too_slow],
 )
@@ -261,6 +261,22 @@ def test_a_relay_that_forgets_an_atom_it_has_passed_on_asks_for_it():
     (answer,) = root.on_message(ask)
     relay.on_message(answer)
     assert relay.log == [entry]
+
+
+def test_a_relay_is_asked_again_until_its_whole_subtree_was_heard():
+    root, relay, _ = machines(LocalCluster(3, Tree(1)))
+    offers = relay.on_timeout()  # the leaf has said nothing so far
+    (partial,) = [offer for offer in offers if isinstance(offer, Offer)]
+    assert root.on_message(partial) == []
+    assert root.heard == 0b011
+    (lost,) = relay.on_message(Offer(2, 1, version=0, heard=0b100))
+    assert lost.heard == 0b110
+    assert not relay.waiting  # it has said all that it knows, but that was lost
+    assert root.waiting
+    (nudge,) = root.on_timeout()
+    (again,) = relay.on_message(nudge)
+    root.on_message(again)
+    assert root.heard == 0b111
 
 
 def test_a_node_that_comes_back_asks_until_it_has_all_of_a_long_log():

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from types import TracebackType
-from typing import Any, Literal, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
@@ -87,7 +87,7 @@ class LocalCluster:
         isolated: bool = False,
         resend: bool = False,
         faults: Faults | None = None,
-        recovery: Literal["log", "none"] = "log",
+        recovery: str = "log",
     ) -> None:
         check_broadcast(topology, broadcast)
         if nodes is None:
@@ -125,7 +125,12 @@ class LocalCluster:
     def __repr__(self) -> str:
         topology = f"<{self.topology}>" if is_graph(self.topology) else repr(self.topology)
         shown = {"nodes": self.nodes, "topology": topology}
-        defaults = {"broadcast": None, "latency": 0.0, "bandwidth": None, "cast": None}
+        defaults: dict[str, Any] = {
+            "broadcast": None,
+            "latency": 0.0,
+            "bandwidth": None,
+            "cast": None,
+        }
         defaults |= {"isolated": False, "resend": False, "faults": None, "recovery": "log"}
         for name, default in defaults.items():
             if getattr(self, name) != default:

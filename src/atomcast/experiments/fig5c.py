@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
@@ -28,7 +28,7 @@ PAPER = "classic step, nothing repaired (the paper)"
 LOG = "classic step, log"
 CORRECTIVE_LOG = "corrective step, log"
 #: What is run: the recovery and the step of each panel.
-PROTOCOLS: dict[str, tuple[Literal["log", "none"], str]] = {
+PROTOCOLS: dict[str, tuple[str, str]] = {
     PAPER: ("none", "classic"),
     LOG: ("log", "classic"),
     CORRECTIVE_LOG: ("log", "corrective"),
@@ -56,7 +56,7 @@ class Setting:
 
     losses: Sequence[float] = (0.0, 0.1, 0.2, 0.4)
     nodes: int = 10
-    rounds: int = 1000
+    rounds: int = 500
     corrective_rounds: int = 60
     tol: float = 1e-2
     cost: float = C
@@ -112,8 +112,8 @@ def fig5c(
         for protocol in PROTOCOLS:
             for loss in setting.losses:
                 result = _run(setting, protocol, loss, run, shards, y, gamma)
-                trace = [row for row in result.trace if np.isfinite(row.objective)]
-                rows += curves.points(protocol, _label(loss), run, trace, d=1)
+                points = curves.points(protocol, _label(loss), run, result.trace, d=1)
+                rows += [point for point in points if np.isfinite(point.objective)]
                 results.setdefault((protocol, loss), []).append(result)
                 tell(f"run {run}: {protocol}, p = {loss:g}")
     outcomes = _outcomes(results)
@@ -148,7 +148,7 @@ def _outcomes(results: dict[tuple[str, float], list[Result]]) -> list[Outcome]:
     outcomes = []
     for (protocol, loss), group in results.items():
         last = [float(r.trace.objective[-1]) for r in group]
-        numbers = {
+        numbers: dict[str, list[float]] = {
             "certified": [r.objective for r in group],
             "gap": [r.relative_gap for r in group],
             "rounds": [r.rounds for r in group],
@@ -210,7 +210,9 @@ def show(options: Options) -> bool:
     note = f"{real_data.name('Adult', options.synthetic)}, n = {n:,}, C = {setting.cost:g}, "
     note += f"N = {setting.nodes}, {options.times}, {setting.rounds:,} rounds of the classic step"
     _, outcomes = fig5c(data, setting, options.run_count, options.out, note)
-    forms = {"loss": "g", "objective": ".3e", "ratio": ".3f", "certified": ".3e", "gap": ".2g"}
     columns = (*Outcome._fields[:3], *Outcome._fields[5:])
-    print_rows(f"At the end ({note})", outcomes, columns, repair=".0%", **forms)
+    print_rows(
+        f"At the end ({note})", outcomes, columns, loss="g", objective=".3e", ratio=".3f",
+        certified=".3e", gap=".2g", repair=".0%",
+    )  # fmt: skip
     return True

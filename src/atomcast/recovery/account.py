@@ -115,9 +115,7 @@ class Account:
             )
         return self._news_like[key]
 
-    def _entry(
-        self, entry: Entry, wanted: Callable[[int, int], bool], again: bool
-    ) -> Amounts:
+    def _entry(self, entry: Entry, wanted: Callable[[int, int], bool], again: bool) -> Amounts:
         """An entry with some of its atoms; the atoms first, if there are any."""
         values = size = 0
         for atom, owner in zip(entry.atoms, entry.owners, strict=True):

@@ -83,10 +83,13 @@ class CrowdStep:
         return agreement
 
     def advance(self, replica: Replica, agreement: Agreement) -> None:
-        """Let the receivers step; k of 2/(k+2) is the round, which everybody knows."""
+        """Let the receivers step; k of 2/(k+2) is the round, which everybody knows.
+
+        Where the domain has no origin to start from, a node starts at the first vertex it hears of.
+        """
         for i, atoms in self.crowd.receivers.items():
             member = self.crowd.members[i]
-            member.round = replica.round
+            member.round = replica.round if member.feasible else 0
             member.advance(agreement, atoms)
         for member in self.crowd.members:
             member.round = replica.round + 1

@@ -116,10 +116,10 @@ class DriftingSession(LocalSession):
         if self._faults.per == "link" and not beginning and self._lost():
             arrived[:] = False  # lost on its way to the coordinator
         arrived[agreement.owner] = True
-        self._drifted |= bool(len(winners)) and not arrived.all()
+        self._drifted |= not arrived.all()
         crowd.receivers = {
             i: [atom for atom in atoms if atom.id not in crowd.members[i].active]
-            for i in (np.flatnonzero(arrived) if len(winners) or not self._drifted else ())
+            for i in np.flatnonzero(arrived).tolist()
         }
         new = {atom.id for lacking in crowd.receivers.values() for atom in lacking}
         return [atom for atom in atoms if atom.id in new]

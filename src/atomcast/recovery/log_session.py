@@ -32,9 +32,9 @@ if TYPE_CHECKING:
     from atomcast.cluster.local import LocalCluster
 
 #: In a usual round, the root gives missing nodes time for so many repetitions, then goes on.
-REPETITIONS = 10
+REPETITIONS = 20
 #: Where it needs them all, it waits for up to so many times as long, if no message is lost.
-DEADLINE, LONGEST_DEADLINE = 100, 10_000
+DEADLINE, LONGEST_DEADLINE = 50, 5_000
 
 
 class StallError(RuntimeError):

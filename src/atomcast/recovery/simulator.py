@@ -17,7 +17,7 @@ NOMINAL = 1e-3
 #: A time-out is so many hops, for each level of the tree below.
 PATIENCE = 2.5
 #: After so many time-outs in vain, the next ones are longer, up to so many times.
-STEADY, LONGEST = 10, 4
+STEADY, LONGEST = 20, 4
 #: A message that is overtaken is held back for up to so many hops.
 HELD_BACK = 8
 
@@ -188,6 +188,4 @@ class Simulator:
         self._at[number] = len(vertex.log)
         longer = min(2 ** max(vertex.tries - STEADY, 0), LONGEST)
         self._due[number] = self.now + longer * self.patience(number)
-        heapq.heappush(
-            self._events, (self._due[number], next(self._number), number, None, True)
-        )
+        heapq.heappush(self._events, (self._due[number], next(self._number), number, None, True))

@@ -70,6 +70,12 @@ class Place:
 class Vertex:
     """A node, or the coordinator of a star: its copy of the log, and what it waits for."""
 
+    heard: Nodes  # at this version, in the subtree of this vertex
+    sent: Nodes  # of these, told to the parent
+    answered: dict[int, Nodes]  # by child
+    asked: bool  # for what is missing, since the last time-out
+    tries: int  # time-outs at this version
+
     def __init__(self, place: Place) -> None:
         self.place = place
         self.everyone = place.everyone
@@ -257,7 +263,7 @@ class Vertex:
         """At a new version, nobody has been heard but oneself."""
         self.heard = self.place.own
         self.answered = dict.fromkeys(self.place.below, 0)
-        self.sent: Nodes = 0
+        self.sent = 0
         self.asked = False
         self.tries = 0
         if self.passing or self.missing:
