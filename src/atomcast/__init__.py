@@ -30,6 +30,7 @@ _HOMES = {
     "Solver": "atomcast.solver",
     "SparseLogisticRegression": "atomcast.estimators.logistic",
     "SparseLogisticRegressionCV": "atomcast.estimators.logistic_cv",
+    "StallError": "atomcast.network.faults",
     "TimeLimit": "atomcast.callbacks",
     "load_model": "atomcast.model_file",
     "save_model": "atomcast.model_file",
@@ -55,6 +56,7 @@ __all__ = [
     "Solver",
     "SparseLogisticRegression",
     "SparseLogisticRegressionCV",
+    "StallError",
     "TimeLimit",
     "__version__",
     "lasso_path",
@@ -78,7 +80,7 @@ if TYPE_CHECKING:
     from atomcast.estimators.logistic import SparseLogisticRegression
     from atomcast.estimators.logistic_cv import SparseLogisticRegressionCV
     from atomcast.model_file import load_model, save_model
-    from atomcast.network.faults import Faults, Outage, Partition
+    from atomcast.network.faults import Faults, Outage, Partition, StallError
     from atomcast.selection import MCenters, RandomSubset
     from atomcast.solver import Solver
 

@@ -13,13 +13,22 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso as PenalisedLasso
 
 import realdata
-from atomcast import Faults, KernelSVC, LocalCluster, Outage, Partition, Shards, Solver
+from atomcast import (
+    Faults,
+    KernelSVC,
+    LocalCluster,
+    Outage,
+    Partition,
+    Shards,
+    Solver,
+    StallError,
+)
 from atomcast.data import load_adult
 from atomcast.domains import L1Ball
 from atomcast.network.tree import Tree
 from atomcast.objectives import SquaredError
 from atomcast.problem import explicit_problem
-from atomcast.recovery.log_session import LogSession, StallError
+from atomcast.recovery.log_session import LogSession
 from atomcast.replica import Replica
 from atomcast.steps import STEPS
 from problems import STEPS as STEP_NAMES

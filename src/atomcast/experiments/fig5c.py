@@ -57,7 +57,7 @@ class Setting:
     losses: Sequence[float] = (0.0, 0.1, 0.2, 0.4)
     nodes: int = 10
     rounds: int = 500
-    corrective_rounds: int = 60
+    corrective_rounds: int = 10
     tol: float = 1e-2
     cost: float = C
     examples: int | None = None

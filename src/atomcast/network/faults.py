@@ -10,6 +10,10 @@ from typing import Any, Literal
 from atomcast._checks import check_choice, check_count, check_positive
 
 
+class StallError(TimeoutError):
+    """A node that the run cannot do without was not heard in time."""
+
+
 @dataclass(frozen=True)
 class Outage:
     """A node that dies before round `start` and is back for round `end`, with its shard alone.
@@ -59,7 +63,8 @@ class Faults:
     reorder : float, default=0.0
         The probability that a message is held back and overtaken by later ones.
     slow : mapping from node to factor, optional
-        How many times slower than the others a node computes.
+        How many times slower than the others a node computes. Where time is not simulated
+        otherwise, a usual node takes as long as a message takes to cross an edge.
     outages : sequence of Outage, default=()
         Nodes that die, and come back.
     partitions : sequence of Partition, default=()

@@ -17,7 +17,7 @@ from atomcast.atoms.atom import Atom
 from atomcast.cluster.local import LocalSession
 from atomcast.data.shards import Shards
 from atomcast.domains import duality_gap
-from atomcast.network.faults import Faults
+from atomcast.network.faults import Faults, StallError
 from atomcast.network.spanning_tree import SpanningTree
 from atomcast.problem import Problem
 from atomcast.protocol import Agreement, Proposals, Request, agree
@@ -35,10 +35,6 @@ if TYPE_CHECKING:
 REPETITIONS = 20
 #: Where it needs them all, it waits for up to so many times as long, if no message is lost.
 DEADLINE, LONGEST_DEADLINE = 50, 5_000
-
-
-class StallError(RuntimeError):
-    """A node that the run cannot do without was not heard in time."""
 
 
 class LogSession(LocalSession):
@@ -98,10 +94,7 @@ class LogSession(LocalSession):
         self._account.know(atoms)
         self.simulator.send(self._root.fetch(winners))
         self._insist(self._all_here, self._owners_of_missing, replica)
-        # Everybody is told of the whole agreement, and finds out itself what the step wants of it.
-        told = self._open or agreement
-        wanted = replace(told, owner=agreement.owner, id=agreement.id, score=agreement.score)
-        self._append(wanted, atoms, [owner for owner, _ in winners])
+        self._append(agreement, atoms, [owner for owner, _ in winners])
         for (owner, _), atom in zip(winners, atoms, strict=True):
             if self.nodes > 1:
                 self.ledger.disclose(owner, atom.id, atom.name, atom.count)
