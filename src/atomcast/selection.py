@@ -7,6 +7,7 @@ part certifies nothing, so that such a run ends with one complete round, which g
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from numbers import Integral, Real
@@ -109,7 +110,7 @@ class RandomSubset:
 
     def chooser(self, atoms: Any, owner: Rows, sizes: Rows) -> Chooser:
         """A random order of each node's atoms, of which the first m are taken."""
-        return _SubsetChooser(self, np.asarray(atoms.n), owner, sizes)
+        return _SubsetChooser(self, owner, sizes)
 
 
 @dataclass(frozen=True)
@@ -198,10 +199,30 @@ def amounts(m: Amount, speeds: Sequence[float] | None, sizes: Rows, round: int) 
     return np.minimum(wanted, sizes).astype(np.int64)
 
 
-class _SubsetChooser:
-    def __init__(self, rule: RandomSubset, n: Any, owner: Rows, sizes: Rows) -> None:
+class _Chooser(ABC):
+    """What choosers have in common: the same amounts give the same choice, which is kept."""
+
+    def __init__(self, rule: RandomSubset | MCenters, sizes: Rows) -> None:
         self.radius: dict[int, float] = {}
         self._rule, self._sizes = rule, sizes
+        self._kept: tuple[Rows, Rows] | None = None
+
+    def rows(self, round: int) -> Rows:
+        """The chosen atoms, sorted; the same array as long as nothing changes."""
+        counts = amounts(self._rule.m, self._rule.speeds, self._sizes, round)
+        if self._kept is None or not np.array_equal(self._kept[0], counts):
+            parts = [np.zeros(0, dtype=np.int64), *self._chosen(counts)]
+            self._kept = counts, np.sort(np.concatenate(parts))
+        return self._kept[1]
+
+    @abstractmethod
+    def _chosen(self, counts: Rows) -> list[Rows]:
+        """The choice of every node that this process holds."""
+
+
+class _SubsetChooser(_Chooser):
+    def __init__(self, rule: RandomSubset, owner: Rows, sizes: Rows) -> None:
+        super().__init__(rule, sizes)
         self._orders = {
             int(node): np.random.default_rng((rule.seed, int(node))).permutation(
                 np.flatnonzero(owner == node)
@@ -209,28 +230,23 @@ class _SubsetChooser:
             for node in np.unique(owner)
         }
 
-    def rows(self, round: int) -> Rows:
-        counts = amounts(self._rule.m, self._rule.speeds, self._sizes, round)
-        parts = [order[: counts[node]] for node, order in self._orders.items()]
-        return np.sort(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)
+    def _chosen(self, counts: Rows) -> list[Rows]:
+        return [order[: counts[node]] for node, order in self._orders.items()]
 
 
-class _CenterChooser:
+class _CenterChooser(_Chooser):
     def __init__(self, rule: MCenters, atoms: Any, owner: Rows, sizes: Rows) -> None:
-        self.radius: dict[int, float] = {}
-        self._rule, self._sizes = rule, sizes
+        super().__init__(rule, sizes)
         self._nodes = {
             int(node): GreedyCenters(atoms, np.flatnonzero(owner == node))
             for node in np.unique(owner)
         }
 
-    def rows(self, round: int) -> Rows:
-        counts = amounts(self._rule.m, self._rule.speeds, self._sizes, round)
+    def _chosen(self, counts: Rows) -> list[Rows]:
         for node, centers in self._nodes.items():
             centers.grow(int(counts[node]))
             self.radius[node] = centers.radius
-        chosen = [np.array(c.centers, dtype=np.int64) for c in self._nodes.values()]
-        return np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, dtype=np.int64)
+        return [np.array(centers.centers, dtype=np.int64) for centers in self._nodes.values()]
 
 
 class GreedyCenters:
@@ -256,6 +272,9 @@ class GreedyCenters:
 
     def grow(self, count: int) -> None:
         """Add centers until there are `count`; the first is the first atom."""
+        if count >= len(self.members):  # every atom is one: nothing to compare
+            self.centers += np.setdiff1d(self.members, self.centers).tolist()
+            self._distance[:] = 0.0
         while len(self.centers) < min(count, len(self.members)):
             farthest = int(np.argmax(self._distance))
             self.centers.append(int(self.members[farthest]))

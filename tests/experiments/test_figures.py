@@ -23,6 +23,8 @@ from atomcast.experiments import (
     fig2b,
     fig3,
     fig4,
+    fig5a,
+    fig5b,
     fig5c,
     lower_bound,
     real_data,
@@ -144,6 +146,9 @@ def tiny(monkeypatch):
     """Quick settings that are quicker still."""
     monkeypatch.setattr(fig2a, "QUICK", TINY_2A)
     monkeypatch.setattr(fig2b, "QUICK", TINY_2B)
+    without_mpi = fig5a.Setting(n=300, nodes=(1, 3), ranks=(), rounds=6)
+    monkeypatch.setattr(fig5a, "QUICK", without_mpi)
+    monkeypatch.setattr(fig5b, "QUICK", fig5b.Setting(n=300, nodes=3, rounds=20))
     monkeypatch.setattr(fig3, "QUICK", TINY_3)
     monkeypatch.setattr(fig4, "QUICK", TINY_4)
     monkeypatch.setattr(fig5c, "QUICK", TINY_5C)
@@ -154,7 +159,8 @@ def tiny(monkeypatch):
         lower_bound, "lower_bound", lambda sizes, distances, out: hard((16,), (2,), out=out)
     )
     monkeypatch.setattr(real_data, "dorothea", partial(real_data.dorothea, n=200))
-    monkeypatch.setattr(real_data, "adult", partial(real_data.adult, n=300))
+    monkeypatch.setattr(real_data, "adult", partial(real_data.adult, n=400))
+    monkeypatch.setattr(real_data, "letter", partial(real_data.letter, n=400))
 
 
 def test_everything_with_one_command(tmp_path, tiny):

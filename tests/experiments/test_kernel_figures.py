@@ -4,11 +4,22 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 from sklearn.metrics import pairwise_distances
+from sklearn.metrics.pairwise import rbf_kernel
 
 import realdata
 from atomcast import KernelSVC, Solver
-from atomcast.experiments import baseline_runs, fig2a, kernel_runs, real_data
+from atomcast.experiments import (
+    baseline_runs,
+    clustering_bound,
+    fig2a,
+    fig5a,
+    fig5b,
+    kernel_runs,
+    real_data,
+)
 from atomcast.experiments.curves import CLASSIC, CORRECTIVE
 from pictures import check_pictures, read
 
@@ -20,22 +31,21 @@ def stand_in(n=120):
 def test_fig2a(tmp_path):
     data = stand_in()
     setting = fig2a.Setting(nodes=4, rounds=150, per_node=(2, 60), tol=1e-4, cost=10.0)
-    rows = fig2a.fig2a(data, setting, runs=2, out=tmp_path)
+    rows = fig2a.fig2a(data, setting, runs=1, out=tmp_path)
     check_pictures(tmp_path, "fig2a")
     assert len(read(tmp_path / "fig2a.csv")) == len(rows)
     gamma = 1 / np.mean(pairwise_distances(data.X.toarray())[np.triu_indices(120, 1)] ** 2)
     exact = KernelSVC(C=10.0, gamma=gamma, solver=Solver(tol=1e-7)).fit(data.X, data.y)
     best = exact.result_.objective
-    for run in (0, 1):
-        ends = {row.method: row.objective for row in rows if row.run == run}
-        assert set(ends) == set(baseline_runs.METHODS)
-        assert min(ends.values()) >= best * (1 - 1e-6)
-        # Nodes that choose all of their examples leave nothing out.
-        assert ends[baseline_runs.RANDOM] == pytest.approx(best, rel=1e-3)
-        assert ends[CORRECTIVE] < ends[CLASSIC]
+    ends = {row.method: row.objective for row in rows}
+    assert set(ends) == set(baseline_runs.METHODS)
+    assert min(ends.values()) >= best * (1 - 1e-6)
+    # Nodes that choose all of their examples leave nothing out.
+    assert ends[baseline_runs.RANDOM] == pytest.approx(best, rel=1e-3)
+    assert ends[CORRECTIVE] < ends[CLASSIC]
     # dFW ends where its budget does: the corrective step may not send more than the classic one.
-    sent = {row.method: row.values for row in rows if row.run == 0 and row.round > 0}
-    before_last = [row.values for row in rows if row.method == CORRECTIVE and row.run == 0][:-1]
+    sent = {row.method: row.values for row in rows}
+    before_last = [row.values for row in rows if row.method == CORRECTIVE][:-1]
     assert max(before_last) < sent[CLASSIC]
 
 
@@ -59,3 +69,115 @@ def test_the_stand_in_looks_like_adult():
 def test_adult_itself_is_used_where_it_is(monkeypatch):
     realdata.use("a9a", monkeypatch)
     assert real_data.adult().X.shape == (32_561, 123)
+
+
+def test_fig5b(tmp_path):
+    setting = fig5b.Setting(n=400, nodes=5, rounds=40)
+    assert fig5b.sizes_of(setting) == [200, 50, 50, 50, 50]
+    rows, outcomes = fig5b.fig5b(setting, runs=2, out=tmp_path)
+    check_pictures(tmp_path, "fig5b")
+    assert len(read(tmp_path / "fig5b.csv")) == len(rows)
+    assert [outcome.method for outcome in outcomes] == list(fig5b.METHODS)
+    by_method = {m: [r for r in rows if (r.method, r.run) == (m, 1)] for m in fig5b.METHODS}
+    objective = {m: [row.objective for row in mine[1:]] for m, mine in by_method.items()}
+    # How data is spread changes the time of exact dFW, and nothing else.
+    assert objective[fig5b.BALANCED] == pytest.approx(objective[fig5b.EXACTLY], rel=1e-9)
+    assert objective[fig5b.CENTERS] == objective[fig5b.FREE]
+    assert objective[fig5b.CENTERS] != pytest.approx(objective[fig5b.EXACTLY], rel=1e-3)
+    for mine in by_method.values():
+        assert np.all(np.diff([row.seconds for row in mine]) > 0)
+    prepared = {outcome.method: outcome.preparing for outcome in outcomes}
+    assert prepared[fig5b.EXACTLY] == prepared[fig5b.FREE] == 0.0
+    assert prepared[fig5b.CENTERS] > 0.0
+    counted, free = by_method[fig5b.CENTERS][-1], by_method[fig5b.FREE][-1]
+    assert counted.seconds > free.seconds
+
+
+def test_fig5a_without_mpi(tmp_path):
+    setting = fig5a.Setting(n=300, nodes=(1, 3), ranks=(), rounds=12)
+    rows, timings = fig5a.fig5a(setting, runs=2, out=tmp_path)
+    check_pictures(tmp_path, "fig5a")
+    assert len(read(tmp_path / "fig5a.csv")) == len(rows)
+    assert [(t.how, t.nodes, t.run) for t in timings] == [
+        (fig5a.CLOCK, N, run) for run in (0, 1) for N in (1, 3)
+    ]
+    for timing in timings:
+        parts = timing.work + timing.step + timing.network
+        assert timing.seconds == pytest.approx(parts)
+        assert (timing.network > 0) == (timing.nodes > 1)
+    assert [t.speedup for t in timings if t.nodes == 1] == [1.0, 1.0]
+    assert timings[1].speedup == pytest.approx(timings[0].seconds / timings[1].seconds)
+    one, three = ([r.objective for r in rows if r.panel == f"N={N}"][1:13] for N in (1, 3))
+    assert one == pytest.approx(three, rel=1e-9)
+
+
+def test_the_median_round_does_not_depend_on_the_first_and_on_hiccups():
+    assert fig5a.median_round([0.0, 9.0, 9.5, 10.0, 10.5, 31.0, 31.5]) == 0.5
+
+
+def test_fig5a_says_where_mpi_is_missing(tmp_path, monkeypatch):
+    def refuse(*args):
+        raise RuntimeError("the ranks did not start")
+
+    monkeypatch.setattr(fig5a, "mpi_run", refuse)
+    setting = fig5a.Setting(n=300, nodes=(1,), ranks=(1,), rounds=4)
+    with pytest.warns(UserWarning, match="MPI ranks are not measured: the ranks did not start"):
+        _, timings = fig5a.fig5a(setting, runs=1, out=tmp_path)
+    assert [timing.how for timing in timings] == [fig5a.CLOCK]
+    assert "MPI ranks could not be started here" in (tmp_path / "fig5a.svg").read_text()
+
+
+def test_the_augmented_kernel_and_its_distances():
+    data = stand_in(40)
+    gamma, signs = kernel_runs.mean_distance_gamma(data.X), data.y.astype(float)
+    expected = np.outer(signs, signs) * (rbf_kernel(data.X, gamma=gamma) + 1) + np.eye(40) / 7
+    K = clustering_bound.augmented_kernel(data.X, data.y, cost=7.0)
+    np.testing.assert_allclose(K, expected, atol=1e-12)
+    pairs = clustering_bound.pairs_of(K)
+    root = np.linalg.cholesky(K)  # its rows are the points in kernel space
+    distances = pairwise_distances(root)[np.triu_indices(40, 1)]
+    np.testing.assert_allclose(pairs.footnote, distances**2, rtol=1e-9)
+    longest = np.linalg.norm(root, axis=1).max()
+    np.testing.assert_allclose(pairs.cauchy_schwarz, 2 * distances * longest, rtol=1e-9)
+    by_hand = 2 * np.abs(K[3] - K[9]).max()
+    place = np.flatnonzero((np.triu_indices(40, 1)[0] == 3) & (np.triu_indices(40, 1)[1] == 9))
+    assert pairs.difference[place] == pytest.approx(by_hand)
+
+
+@settings(deadline=None, max_examples=20)
+@given(seed=st.integers(0, 10**6))
+def test_gradients_differ_by_no_more_than_columns_do(seed):
+    """The first step of the footnote holds, and Cauchy-Schwarz; its second step does not."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((30, 4)), np.where(rng.random(30) > 0.5, 1, -1)
+    K = clustering_bound.augmented_kernel(X, y)
+    pairs = clustering_bound.pairs_of(K)
+    gradient = 2 * K @ rng.dirichlet(np.full(30, 0.1))
+    i, j = np.triu_indices(30, 1)
+    assert np.all(np.abs(gradient[i] - gradient[j]) <= pairs.difference * (1 + 1e-12))
+    assert np.all(pairs.difference <= pairs.cauchy_schwarz * (1 + 1e-12))
+    assert np.any(pairs.difference > pairs.footnote)
+
+
+def test_clustering_bound(tmp_path):
+    binary, clouds = stand_in(), real_data.letter(synthetic=True, n=200)
+    data = {"binary": (binary.X, binary.y), "clouds": (clouds.X, clouds.y)}
+    rows = clustering_bound.clustering_bound(data, 60, runs=2, out=tmp_path)
+    check_pictures(tmp_path, "clustering-bound")
+    assert len(read(tmp_path / "clustering-bound.csv")) == len(rows) == 4
+    assert all(row.pairs == 60 * 59 / 2 for row in rows)
+    assert all(row.break_cauchy_schwarz == 0 for row in rows)
+    for row in rows:
+        if row.data == "binary":  # squared distances of binary points are a metric
+            assert row.break_footnote == row.nearest_break == 0.0
+            assert row.worst == pytest.approx(1.0)
+        else:
+            assert row.nearest_break >= row.break_footnote > 0.3
+            assert row.worst > 2
+
+
+def test_letter_itself_is_used_where_it_is(monkeypatch):
+    realdata.use("letter", monkeypatch)
+    data = real_data.letter()
+    assert data.X.shape == (16_000, 16)
+    assert set(data.y) == {-1, 1}

@@ -96,8 +96,14 @@ class KernelAtoms:
         kernel, code = self._active.kernel, self._active.code
         if self._diagonal is None:
             self._diagonal = kernel.diagonal(self.points) + 1.0 + code.ridge(self._codes)
-        column = kernel.block(self.points[rows], self.points[j : j + 1])[:, 0] + 1.0
-        column *= code.table[self._codes[rows], self._codes[j]]
+        if len(rows) == self.n:  # all of them: as fast as scoring
+            column = np.zeros(self.n)
+            one, label = self.points[j : j + 1], self._codes[j : j + 1]
+            self._kernel_sums(self._active).add(column, 0.0, one, label, np.ones(1))
+            column = column[rows]
+        else:
+            column = kernel.block(self.points[rows], self.points[j : j + 1])[:, 0] + 1.0
+            column *= code.table[self._codes[rows], self._codes[j]]
         square = self._diagonal[rows] + self._diagonal[j] - 2.0 * column
         square[rows == j] = 0.0
         return np.sqrt(np.maximum(square, 0.0))
@@ -112,8 +118,7 @@ class KernelAtoms:
         weights = active.weights
         if not np.any(weights):
             return self._total
-        if self._sums is None:
-            self._sums = kernel_sums(self.points, active.kernel, active.code, self._codes)
+        self._sums = self._kernel_sums(active)
         self._catch_up(active)
         before = np.zeros(len(weights))
         before[: len(self._weights)] = self._weights
@@ -125,6 +130,12 @@ class KernelAtoms:
             self._sum_afresh(active)
         self._weights = weights.copy()
         return self._total
+
+    def _kernel_sums(self, active: KernelActiveSet) -> KernelSums:
+        """The way to sum columns over these examples, chosen when it is first needed."""
+        if self._sums is None:
+            self._sums = kernel_sums(self.points, active.kernel, active.code, self._codes)
+        return self._sums
 
     def _catch_up(self, active: KernelActiveSet) -> None:
         """Find out which of the points that have come since the last round are our own."""

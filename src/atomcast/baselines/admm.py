@@ -1,22 +1,25 @@
-"""ADMM with distributed features (Boyd et al. 2011, section 8.3), for the Lasso.
+"""ADMM with distributed features (Boyd et al. 2011, section 8.3), for squared and logistic loss.
 
-Each node solves a Lasso on its own features and sends its prediction A_i x_i to the coordinator of
-a star, which answers with one vector of length d. Predictions are sent as sparse vectors where that
-is shorter, so that ADMM is charged no more than dFW would be.
+Each node solves a Lasso on its own features, whatever the loss, and sends its prediction A_i x_i to
+the coordinator of a star, which answers with one vector of length d. Predictions are sent as sparse
+vectors where that is shorter, so that ADMM is charged no more than dFW would be.
 """
 
 from __future__ import annotations
 
 import math
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, replace
+from typing import Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from atomcast._checks import check_count, check_positive
+from atomcast._checks import check_choice, check_count, check_positive
 from atomcast.atoms.atom import Atom
+from atomcast.baselines.admm_losses import LogisticLoss, Loss, SquaredLoss
 from atomcast.cluster.local import LocalCluster
 from atomcast.data.shards import Shards
 from atomcast.domains import L1Ball, duality_gap
@@ -28,6 +31,8 @@ from atomcast.result import Result, Status
 from atomcast.trace import Row, Trace
 
 Floats = NDArray[np.float64]
+
+LOSSES: dict[str, Callable[[Floats], Loss]] = {"squared": SquaredLoss, "logistic": LogisticLoss}
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,12 +110,12 @@ class Features:
 
 @dataclass(frozen=True)
 class Admm:
-    """Minimise 1/2 ||y - A x||^2 + lam ||x||_1 by ADMM in its sharing form.
+    """Minimise l(A x) + lam ||x||_1 by ADMM in its sharing form.
 
     Parameters
     ----------
     lam : float
-        The penalty of the Lasso.
+        The penalty.
     rho : float, default=1.0
         The penalty parameter of ADMM.
     alpha : float, default=1.0
@@ -123,6 +128,8 @@ class Admm:
         Stop when the primal and the dual residual are so small, relatively.
     local_tol : float, default=1e-6
         Accuracy of the local solutions, which are warm-started.
+    loss : {"squared", "logistic"}, default="squared"
+        l is 1/2 ||y - A x||^2, or the sum of log(1 + exp(-y_i (A x)_i)) for labels -1 and 1.
     """
 
     lam: float
@@ -132,8 +139,10 @@ class Admm:
     max_rounds: int = 100
     tol: float = 1e-6
     local_tol: float = 1e-6
+    loss: Literal["squared", "logistic"] = "squared"
 
     def __post_init__(self) -> None:
+        check_choice("loss", self.loss, tuple(LOSSES))
         for name in ("lam", "rho", "tol", "local_tol"):
             check_positive(name, getattr(self, name), "a parameter of ADMM")
         if not 0 < self.alpha < 2:
@@ -158,7 +167,7 @@ class Admm:
         Returns
         -------
         Result
-            `objective` is ||y - A x||^2, as everywhere in atomcast, of x scaled into the ball;
+            `objective` is ||y - A x||^2, or the logistic loss, of x scaled into the ball;
             `seconds` in the trace is the time for the local problems, one after the other, and for
             the coordinator's step. "optimal" means that the residuals are small enough.
         """
@@ -175,7 +184,8 @@ class Run:
     def __init__(self, how: Admm, y: Floats, features: Features) -> None:
         if y.shape != (features.d,):
             raise ValueError(f"y has shape {y.shape}, but the features have {features.d} rows")
-        self.how, self.y, self.features = how, y, features
+        self.how, self.features = how, features
+        self.loss = LOSSES[how.loss](y)
         self.nodes = nodes = features.nodes
         self.x = np.zeros(features.n)
         self.predictions = np.zeros((nodes, features.d))  # A_i x_i
@@ -224,7 +234,7 @@ class Run:
         )
         relaxed = how.alpha * self.predictions + (1 - how.alpha) * old
         mean = relaxed.mean(axis=0)
-        z_mean = (self.y + how.rho * (mean + self.u)) / (nodes + how.rho)
+        z_mean = self.loss.mean_update(mean + self.u, nodes, how.rho)
         shift = z_mean - mean  # all that the nodes need to hear
         self.z = relaxed + shift
         self.u = self.u - shift
@@ -258,10 +268,10 @@ class Run:
         beta = norm if self.how.beta is None else self.how.beta
         scale = min(1.0, beta / norm) if norm > 0 else 1.0
         image = scale * self.predictions.sum(axis=0)
-        gradient = 2.0 * (image - self.y)
+        gradient = self.loss.gradient(image)
         best = float(np.abs(self.features.matrix.T @ gradient).max(initial=0.0))
         gap = duality_gap(L1Ball(beta), float(image @ gradient), best) if beta > 0 else 0.0
-        objective = float(np.sum((self.y - image) ** 2))
+        objective = self.loss.value(image)
         used, ledger = int(np.count_nonzero(self.x)), self.ledger
         row = Row(round, self.seconds, objective, gap, used, ledger.values, ledger.bytes)
         self.trace.append(row)

@@ -56,14 +56,15 @@ class Fleet:
         in_order = bool(np.all(owner[1:] >= owner[:-1]))
         self._by_owner = None if in_order else np.argsort(owner, kind="stable")
         # A column may stand for a family of so many atoms, of which it puts forward the best.
-        self._stride = atoms.stride if isinstance(atoms, AtomFamilies) else 1
+        self._families = atoms if isinstance(atoms, AtomFamilies) else None
+        self._stride = 1 if self._families is None else self._families.stride
         self._known = np.zeros(len(ids), dtype=bool)
         self._log = 0
         self._known_at: list[int] = []
         self._local: list[int] = []
         self._sizes = np.bincount(owner, minlength=nodes) if sizes is None else sizes
         self._chooser: tuple[Selection, Chooser] | None = None
-        self._part: tuple[NDArray[np.int64], Fleet] | None = None
+        self._part: _Part | None = None
 
     def propose(self, replica: Replica, request: Request) -> Proposals:
         """The proposals of every node of the fleet, each from its own atoms alone."""
@@ -84,12 +85,12 @@ class Fleet:
         chooser = self._chooser[1]
         chosen = chooser.rows(replica.round)
         self._catch_up(replica)
-        rows = np.union1d(chosen, np.array(self._local, dtype=np.int64))
-        if self._part is None or not np.array_equal(self._part[0], rows):
-            atoms, owner = self.atoms.take(rows), self.owner[rows]
-            self._part = rows, Fleet(atoms, self.ids[rows], owner, self.nodes)
+        if self._part is None or not self._part.has(chosen, self._local):
+            rows = np.union1d(chosen, np.array(self._local, dtype=np.int64))
+            fleet = Fleet(self.atoms.take(rows), self.ids[rows], self.owner[rows], self.nodes)
+            self._part = _Part(chosen, rows, fleet)
         replica.radius.update(chooser.radius)
-        return self._part[1]
+        return self._part.fleet
 
     def _propose(self, replica: Replica, request: Request) -> Proposals:
         self._catch_up(replica)
@@ -165,9 +166,9 @@ class Fleet:
 
     def _ids_put_forward(self, replica: Replica) -> Ids:
         """The atom that each column stands for in this round."""
-        if not isinstance(self.atoms, AtomFamilies):
+        if self._families is None:
             return self.ids
-        ids = self.ids * self._stride + self.atoms.members()
+        ids = self.ids * self._stride + self._families.members()
         self._known = np.isin(ids, replica.active.ids)
         return ids
 
@@ -219,3 +220,18 @@ class Fleet:
         return np.bincount(
             self.owner[self._local], products.astype(np.float64), minlength=self.nodes
         ).astype(np.float64)
+
+
+class _Part:
+    """The chosen part of a fleet, and the atoms broadcast so far: those it was made for."""
+
+    def __init__(self, chosen: NDArray[np.int64], rows: NDArray[np.int64], fleet: Fleet) -> None:
+        self.chosen, self.rows, self.fleet = chosen, rows, fleet
+        self._seen = 0
+
+    def has(self, chosen: NDArray[np.int64], known: list[int]) -> bool:
+        """Whether it still is what was chosen, with everything that is known by now."""
+        new = np.array(known[self._seen :], dtype=np.int64)
+        self._seen = len(known)
+        same = chosen is self.chosen or np.array_equal(chosen, self.chosen)
+        return bool(same and np.isin(new, self.rows, assume_unique=True).all())

@@ -142,6 +142,8 @@ class LocalSession:
     """The nodes of a `LocalCluster` with their shards loaded."""
 
     speaks = True
+    #: What becomes of a node's atoms.
+    fleet_type = Fleet
 
     def __init__(self, cluster: LocalCluster, problem: Problem, shards: Shards) -> None:
         if shards.nodes != cluster.nodes:
@@ -175,7 +177,7 @@ class LocalSession:
             raise
         owner = shards.assignment(problem.axis)
         atoms = problem.make_atoms(rounded(shard, self._cast))
-        return [Fleet(atoms, shard.ids, owner, self.nodes)]
+        return [self.fleet_type(atoms, shard.ids, owner, self.nodes)]
 
     def _fleet_each(self, problem: Problem, shards: Shards) -> list[Fleet]:
         """A fleet of one for each node, with a shard that no other node refers to."""
@@ -185,7 +187,7 @@ class LocalSession:
             shard = _checked(problem, shards.shard(i, problem.axis))
             owner = np.full(len(shard.ids), i, dtype=np.int64)
             atoms = problem.make_atoms(rounded(shard, self._cast))
-            fleets.append(Fleet(atoms, shard.ids, owner, self.nodes, sizes))
+            fleets.append(self.fleet_type(atoms, shard.ids, owner, self.nodes, sizes))
         return fleets
 
     def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:

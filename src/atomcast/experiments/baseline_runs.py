@@ -112,7 +112,7 @@ def _to_coordinator(trace: Trace, nodes: int) -> Trace:
 
 
 def batch_solved(
-    problem: Problem, shards: Shards, result: Result, tol: float, places: int = 8
+    problem: Problem, shards: Shards, result: Result, tol: float, places: int = 16
 ) -> Trace:
     """The best weights on the atoms that a run had broadcast by some of its rounds."""
     rows, trace = list(result.trace), Trace()

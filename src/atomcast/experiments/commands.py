@@ -28,11 +28,14 @@ app = typer.Typer(
 EXPERIMENTS = {
     "lower-bound": "lower_bound",
     "topologies": "topologies",
+    "clustering-bound": "clustering_bound",
     "fig2a": "fig2a",
     "fig2b": "fig2b",
     "fig4": "fig4",
-    "fig5c": "fig5c",
     "fig3": "fig3",
+    "fig5a": "fig5a",
+    "fig5b": "fig5b",
+    "fig5c": "fig5c",
 }
 
 Quick = Annotated[bool, typer.Option("--quick", help="Smaller instances: seconds or minutes.")]
@@ -46,6 +49,9 @@ AtomDensity = Annotated[
 ]
 Synthetic = Annotated[
     bool, typer.Option("--synthetic", help="Use a generated stand-in instead of real data.")
+]
+Examples = Annotated[
+    int | None, typer.Option("--n", min=1000, help="Examples of the stand-in for speech data.")
 ]
 Download = Annotated[bool, typer.Option("--download", help="Download real data if it is missing.")]
 OUT = Path("out")
@@ -68,6 +74,20 @@ def topologies(
 ) -> None:
     """Communication against N on star, tree and graph, measured and by formula (section 4.1)."""
     _run("topologies", debug, quick=quick, runs=runs, out=out)
+
+
+@app.command("clustering-bound")
+def clustering_bound(
+    quick: Quick = False,
+    runs: Runs = None,
+    out: Out = OUT,
+    synthetic: Synthetic = False,
+    download: Download = False,
+    debug: Debug = False,
+) -> None:
+    """The footnote of section 6.3 on clustering in kernel space: which pairs break its bound."""
+    chosen = {"quick": quick, "runs": runs, "out": out}
+    _run("clustering-bound", debug, **chosen, synthetic=synthetic, download=download)
 
 
 @app.command("fig2a")
@@ -119,6 +139,30 @@ def fig4(
 ) -> None:
     """Figure 4: dFW beside ADMM on Dorothea, by communication, iterations and local time."""
     _run("fig4", debug, quick=quick, runs=runs, out=out, synthetic=synthetic, download=download)
+
+
+@app.command("fig5a")
+def fig5a(
+    quick: Quick = False,
+    runs: Runs = None,
+    out: Out = OUT,
+    n: Examples = None,
+    debug: Debug = False,
+) -> None:
+    """Figure 5(a): runtime against N, on MPI ranks and by the simulator's clock."""
+    _run("fig5a", debug, quick=quick, runs=runs, out=out, n=n)
+
+
+@app.command("fig5b")
+def fig5b(
+    quick: Quick = False,
+    runs: Runs = None,
+    out: Out = OUT,
+    n: Examples = None,
+    debug: Debug = False,
+) -> None:
+    """Figure 5(b): unbalanced data, exact dFW beside m-centers and random subsets."""
+    _run("fig5b", debug, quick=quick, runs=runs, out=out, n=n)
 
 
 @app.command("fig5c")

@@ -30,7 +30,7 @@ class Setting(Sizes):
     rounds: int = 5000
     per_node: Sequence[int] = (1, 2, 3, 5, 7, 10, 15, 20, 30)
     tol: float = 1e-2
-    local_step: str = "classic"  # far better here than line search
+    local_step: str = "classic"  # chooses better here than line search
     batch: int = 10
     cost: float = C
     examples: int | None = None

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, Self
 
 from atomcast.report.tables import print_table
 
@@ -41,6 +41,10 @@ class Options:
     def run_count(self) -> int:
         """How many runs: as asked for, else 5, or 2 if it is to be quick."""
         return self.runs if self.runs is not None else 2 if self.quick else 5
+
+    def by_default(self, runs_if_quick: int) -> Self:
+        """The same options for an experiment whose runs take long even if it is to be quick."""
+        return replace(self, runs=runs_if_quick) if self.quick and self.runs is None else self
 
     @property
     def times(self) -> str:

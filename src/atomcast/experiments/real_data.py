@@ -7,7 +7,7 @@ from collections.abc import Callable
 import numpy as np
 from scipy import sparse
 
-from atomcast.data.datasets import DataSet, load_adult, load_dorothea
+from atomcast.data.datasets import DataSet, load_adult, load_dorothea, load_letter
 from atomcast.data.generators import make_sparse_regression
 
 
@@ -64,6 +64,25 @@ def adult(*, synthetic: bool = False, download: bool = False, n: int = 32_561) -
     score = X @ rng.standard_normal(123) + rng.standard_normal(n)
     # A quarter earns more than 50,000, as in Adult.
     return DataSet(X, np.where(score > np.quantile(score, 0.76), 1, -1))
+
+
+def letter(*, synthetic: bool = False, download: bool = False, n: int = 16_000) -> DataSet:
+    """Letter Recognition as A to M against N to Z, or a stand-in of its shape: two clouds.
+
+    Parameters
+    ----------
+    synthetic, download : bool
+        Make the stand-in; or download the real data if it is missing.
+    n : int
+        Number of examples of the stand-in.
+    """
+    if not synthetic:
+        data = _loaded(load_letter, download)
+        return DataSet(data.X, np.where(data.y < "N", 1, -1))
+    rng = np.random.default_rng(0)
+    y = np.where(rng.random(n) < 0.5, 1, -1)
+    spread = rng.standard_normal((4, 16))  # the 16 features are far from independent
+    return DataSet(rng.standard_normal((n, 4)) @ spread + 0.3 * y[:, None], y)
 
 
 def _loaded(load: Callable[..., DataSet], download: bool) -> DataSet:
