@@ -11,11 +11,14 @@ __version__ = version("atomcast")
 # Names are imported when they are used: `import atomcast` stays light.
 _HOMES = {
     "Checkpoint": "atomcast.checkpoint",
+    "Faults": "atomcast.network.faults",
     "GroupLasso": "atomcast.estimators.group_lasso",
     "GroupLogisticRegression": "atomcast.estimators.group_lasso",
     "KernelSVC": "atomcast.estimators.kernel_svc",
     "L1AdaBoost": "atomcast.estimators.boosting",
     "MCenters": "atomcast.selection",
+    "Outage": "atomcast.network.faults",
+    "Partition": "atomcast.network.faults",
     "RandomSubset": "atomcast.selection",
     "Lasso": "atomcast.estimators.lasso",
     "LassoCV": "atomcast.estimators.lasso_cv",
@@ -27,6 +30,7 @@ _HOMES = {
     "Solver": "atomcast.solver",
     "SparseLogisticRegression": "atomcast.estimators.logistic",
     "SparseLogisticRegressionCV": "atomcast.estimators.logistic_cv",
+    "StallError": "atomcast.errors",
     "TimeLimit": "atomcast.callbacks",
     "load_model": "atomcast.model_file",
     "save_model": "atomcast.model_file",
@@ -34,6 +38,7 @@ _HOMES = {
 
 __all__ = [
     "Checkpoint",
+    "Faults",
     "GroupLasso",
     "GroupLogisticRegression",
     "KernelSVC",
@@ -43,12 +48,15 @@ __all__ = [
     "LocalCluster",
     "MCenters",
     "MPICluster",
+    "Outage",
+    "Partition",
     "RandomSubset",
     "RayCluster",
     "Shards",
     "Solver",
     "SparseLogisticRegression",
     "SparseLogisticRegressionCV",
+    "StallError",
     "TimeLimit",
     "__version__",
     "lasso_path",
@@ -63,6 +71,7 @@ if TYPE_CHECKING:
     from atomcast.cluster.mpi import MPICluster
     from atomcast.cluster.ray import RayCluster
     from atomcast.data.shards import Shards
+    from atomcast.errors import StallError
     from atomcast.estimators.boosting import L1AdaBoost
     from atomcast.estimators.group_lasso import GroupLasso, GroupLogisticRegression
     from atomcast.estimators.kernel_svc import KernelSVC
@@ -72,6 +81,7 @@ if TYPE_CHECKING:
     from atomcast.estimators.logistic import SparseLogisticRegression
     from atomcast.estimators.logistic_cv import SparseLogisticRegressionCV
     from atomcast.model_file import load_model, save_model
+    from atomcast.network.faults import Faults, Outage, Partition
     from atomcast.selection import MCenters, RandomSubset
     from atomcast.solver import Solver
 

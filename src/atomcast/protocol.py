@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -91,19 +91,22 @@ class Proposals:
 
 @dataclass(frozen=True)
 class Agreement:
-    """What everybody knows after the proposals: the winners, the best merit, the sum of S_i."""
+    """What everybody knows after the proposals: the winners, the best merit, the sum of S_i.
+
+    Where a node was not heard, the agreement is not `complete`: the atoms of that node may have any
+    merit, so that no gap is certified.
+    """
 
     best: float
     owner: NDArray[np.int64]
     id: Ids
     score: Floats
     inner: float | None = None
+    complete: bool = True
 
     def first(self, count: int) -> Agreement:
         """The same agreement with fewer winners."""
-        return Agreement(
-            self.best, self.owner[:count], self.id[:count], self.score[:count], self.inner
-        )
+        return replace(self, owner=self.owner[:count], id=self.id[:count], score=self.score[:count])
 
 
 def ranking(merit: Floats, id: Ids, node: Ids | None = None) -> Ids:

@@ -26,7 +26,7 @@ from atomcast.cluster.local import as_cluster
 from atomcast.data.shards import Shards
 from atomcast.domains import duality_gap
 from atomcast.problem import Problem
-from atomcast.protocol import Request
+from atomcast.protocol import Agreement, Request
 from atomcast.replica import Replica
 from atomcast.result import Result, Status
 from atomcast.resuming import resume, snapshot_of
@@ -146,8 +146,7 @@ class Solver:
         try:
             while True:
                 agreement = session.propose(replica, replica.request())
-                inner = replica.active.inner() if agreement.inner is None else agreement.inner
-                gap = replica.certified(duality_gap(replica.domain, inner, agreement.best))
+                gap = replica.certified(self._gap(replica, agreement))
                 best.consider(replica, gap, grew=bool(atoms))
                 state = State(
                     round=replica.round,
@@ -172,21 +171,34 @@ class Solver:
             for watch in watchers:
                 if hasattr(watch, "finish"):
                     watch.finish(state)
-            if replica.selection.restricted:
-                best, status = self._certified(replica, session, status)
+            if replica.selection.restricted or not agreement.complete:
+                best, status = self._certified(replica, best, session, status)
         finally:
             if progress is not None:
                 progress.close()
         return best.result(status, state, session, tracer)
 
-    def _certified(self, replica: Replica, session: Session, status: Status) -> tuple[Best, Status]:
+    @staticmethod
+    def _gap(replica: Replica, agreement: Agreement) -> float:
+        """The duality gap; infinite where a node was not heard, whose atoms may be any good."""
+        if not agreement.complete:
+            return math.inf
+        inner = replica.active.inner() if agreement.inner is None else agreement.inner
+        return duality_gap(replica.domain, inner, agreement.best)
+
+    def _certified(
+        self, replica: Replica, best: Best, session: Session, status: Status
+    ) -> tuple[Best, Status]:
         """The last weights with their true gap, from one round in which all atoms count."""
         agreement = session.propose(replica, Request(count=1, complete=True))
-        gap = duality_gap(replica.domain, replica.active.inner(), agreement.best)
-        best = Best(self.tol)
+        gap = self._gap(replica, agreement)
+        if replica.selection.restricted:
+            best = Best(self.tol)  # earlier gaps did not count the atoms that were left out
         best.consider(replica, gap if replica.feasible else math.inf)
         if status == "optimal" and best.relative_gap > self.tol:
             status = "stopped"  # good enough for the atoms that the selection left in, not for all
+        elif best.relative_gap <= self.tol:
+            status = "optimal"
         return best, status
 
     def _status(self, state: State, watchers: Sequence[Callback]) -> Status | None:

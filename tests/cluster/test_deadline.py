@@ -12,9 +12,8 @@ from pathlib import Path
 import psutil
 import pytest
 
-from atomcast import MPICluster, RayCluster
+from atomcast import MPICluster, RayCluster, StallError
 from atomcast.cluster.channel import Listener, connect
-from atomcast.cluster.mpi_errors import StallError
 from atomcast.cluster.mpi_watch import NO_ROUND, OUTSIDE, PROGRAM, PROPOSALS, SCORING, verdict
 from cluster.contract import fitted
 from cluster.stalling import DEADLINE, ROUND
@@ -101,7 +100,7 @@ def test_an_actor_that_stalls(ray):
             os.kill(actors()[0].pid, signal.SIGSTOP)
 
     X, y = regression(seed=3, d=30, n=40)
-    with pytest.raises(RuntimeError, match=rf"round {ROUND + 1}: node \d has not answered for 2 s"):
+    with pytest.raises(StallError, match=rf"round {ROUND + 1}: node \d has not answered for 2 s"):
         fitted(X, y, cluster, step="classic", callbacks=[stop])
     assert fitted(X, y, cluster).result_.status == "optimal"  # with new actors
     cluster.close()

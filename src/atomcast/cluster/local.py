@@ -18,11 +18,13 @@ from atomcast.data.shards import Shards
 from atomcast.fingerprint import data_fingerprint, shard_fingerprint
 from atomcast.network import wire
 from atomcast.network.build import check_broadcast, is_graph, make_topology, size_of
+from atomcast.network.faults import Faults
 from atomcast.network.graphs import check_seconds
 from atomcast.network.ledger import Ledger
 from atomcast.network.topology import Topology
 from atomcast.problem import Problem
 from atomcast.protocol import Agreement, Proposals, Request
+from atomcast.recovery.opening import check_faults, open_with_faults
 from atomcast.replica import Replica
 from atomcast.result import Status
 
@@ -58,6 +60,11 @@ class LocalCluster:
         is the same; by default, nodes that hold parts of one matrix score it in one pass.
     resend : bool, default=False
         Broadcast an atom each time it wins, as Algorithm 3 has it, instead of only the first time.
+    faults : Faults, optional
+        What goes wrong in the network; default: nothing.
+    recovery : {"log", "none"}, default="log"
+        What nodes do about faults: keep a common log and ask for what they have missed, or go on
+        without it, as in section 6.3 of the paper.
 
     Examples
     --------
@@ -79,6 +86,8 @@ class LocalCluster:
         cast: wire.Cast | None = None,
         isolated: bool = False,
         resend: bool = False,
+        faults: Faults | None = None,
+        recovery: str = "log",
     ) -> None:
         check_broadcast(topology, broadcast)
         if nodes is None:
@@ -95,6 +104,10 @@ class LocalCluster:
         self.cast = cast
         self.isolated = isolated
         self.resend = resend
+        self.faults = faults
+        self.recovery = check_choice("recovery", recovery, ("log", "none"))
+        if faults is not None:
+            check_faults(self, faults)
         if is_graph(topology):
             self.network()  # a graph that cannot work is better refused here than in fit
 
@@ -105,13 +118,21 @@ class LocalCluster:
 
     def open(self, problem: Problem, shards: Shards) -> LocalSession:
         """Load and check the shards."""
+        if self.faults is not None:
+            return open_with_faults(self, problem, shards)
         return LocalSession(self, problem, shards)
 
     def __repr__(self) -> str:
         topology = f"<{self.topology}>" if is_graph(self.topology) else repr(self.topology)
         shown = {"nodes": self.nodes, "topology": topology}
-        defaults = {"broadcast": None, "latency": 0.0, "bandwidth": None, "cast": None}
-        for name, default in (defaults | {"isolated": False, "resend": False}).items():
+        defaults: dict[str, Any] = {
+            "broadcast": None,
+            "latency": 0.0,
+            "bandwidth": None,
+            "cast": None,
+        }
+        defaults |= {"isolated": False, "resend": False, "faults": None, "recovery": "log"}
+        for name, default in defaults.items():
             if getattr(self, name) != default:
                 shown[name] = repr(getattr(self, name))
         return f"LocalCluster({', '.join(f'{name}={value}' for name, value in shown.items())})"
@@ -175,9 +196,12 @@ class LocalSession:
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Let every node score its own atoms and propose; the network finds the winners."""
         self.ledger.round = replica.ledger_round
+        return self._network.agree(self.proposals(replica, request), request.count, self.ledger)
+
+    def proposals(self, replica: Replica, request: Request) -> Proposals:
+        """What every node would propose from this state."""
         parts = [fleet.propose(replica, request) for fleet in self._fleets]
-        proposals = parts[0] if len(parts) == 1 else Proposals.merged(parts)
-        return self._network.agree(proposals, request.count, self.ledger)
+        return parts[0] if len(parts) == 1 else Proposals.merged(parts)
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Broadcast the winners that are not known yet, as bytes on the simulated wire."""
@@ -187,14 +211,18 @@ class LocalSession:
             known = id in replica.active
             if known and not self._resend:
                 continue
-            fleet = self._fleets[owner if len(self._fleets) > 1 else 0]
-            atom = wire.as_sent(fleet.atom(id), self._cast)
+            atom = self.atom(owner, id)
             sent.append((owner, atom))
             if not known:
                 received.append(atom)
         if self.nodes > 1 and sent:
             self._send(sent)
         return received
+
+    def atom(self, owner: int, id: int) -> Atom:
+        """An atom as its owner would send it."""
+        fleet = self._fleets[owner if len(self._fleets) > 1 else 0]
+        return wire.as_sent(fleet.atom(id), self._cast)
 
     def _send(self, sent: Sequence[tuple[int, Atom]]) -> None:
         """Carry atoms from their owners to everybody."""

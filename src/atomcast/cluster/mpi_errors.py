@@ -14,10 +14,6 @@ class RankError(RuntimeError):
     """Another rank failed; the message says which one, and why."""
 
 
-class StallError(RankError):
-    """A node was waited for longer than the deadline; the message names it and the round."""
-
-
 def agreed(error: Error) -> Error:
     """Mark an error as one that all ranks raise together: one of them may speak for all."""
     error.raised_by_all = True  # type: ignore[attr-defined]

@@ -13,7 +13,8 @@ from typing import Any
 
 import atomcast
 from atomcast.cluster.channel import Channel, Listener
-from atomcast.cluster.mpi_errors import RankError, StallError
+from atomcast.cluster.mpi_errors import RankError
+from atomcast.errors import StallError
 
 #: What the program says to the ranks after the proposals of a round.
 STOP, GO_ON, TELL_FINGERPRINT = range(3)
@@ -96,7 +97,7 @@ class Ranks:
             where = "before the first round" if self.round is None else f"round {self.round}"
             raise StallError(f"{where}: node 0 has not answered for {self._limit:g} s") from None
 
-    def _lost(self) -> RankError:
+    def _lost(self) -> RankError | StallError:
         """Why the ranks are gone: their own last word if they had one, or all that was written."""
         text = self._log.read_text(encoding="utf-8", errors="replace")
         stall = re.search(rf"{StallError.__name__}: (.+)", text)

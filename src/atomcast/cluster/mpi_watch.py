@@ -15,7 +15,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.cluster.mpi_errors import StallError, abort, import_mpi
+from atomcast.cluster.mpi_errors import abort, import_mpi
+from atomcast.errors import StallError
 
 #: Where a rank can be.
 OUTSIDE, LOADING, SCORING, STEPPING, PROGRAM, STARTING, PROPOSALS, ATOMS = range(8)

@@ -7,9 +7,11 @@ from typing import Any
 
 import ray
 
+from atomcast.errors import StallError
+
 
 class NodeError(RuntimeError):
-    """A node failed, stalled, or was lost and did not come back."""
+    """A node failed, or was lost and did not come back."""
 
 
 def late(refs: Sequence[Any], seconds: float | None) -> list[int]:
@@ -20,10 +22,10 @@ def late(refs: Sequence[Any], seconds: float | None) -> list[int]:
 
 def stalled(
     where: str, nodes: Sequence[int], asked: Sequence[Any], deadline: float | None
-) -> NodeError:
+) -> StallError:
     """The error for nodes that have not answered what they were asked within the deadline."""
     names = ", ".join(str(nodes[k]) for k in late(asked, 0.0))
-    return NodeError(
+    return StallError(
         f"{where}: node {names} has not answered for {deadline:g} s. If a node may take that long, "
         "raise RayCluster(deadline=...); if there is a checkpoint, the run can be resumed from it"
     )

@@ -28,6 +28,7 @@ from atomcast.cluster.ray_node import as_news, from_rows, in_order
 from atomcast.cluster.validation import check_reports
 from atomcast.data.alignment import check_unique
 from atomcast.data.shards import Shards
+from atomcast.errors import StallError
 from atomcast.fingerprint import data_fingerprint
 from atomcast.network.ledger import Ledger
 from atomcast.problem import Problem
@@ -284,7 +285,7 @@ class RaySession:
                     ) from error
             time.sleep(PAUSE)
 
-    def _stalled(self, nodes: Sequence[int], asked: Sequence[Any]) -> NodeError:
+    def _stalled(self, nodes: Sequence[int], asked: Sequence[Any]) -> StallError:
         return stalled(f"round {self._round}", nodes, asked, self._cluster.deadline)
 
     def _in_time(self, i: int, ref: Any) -> Any:
