@@ -1,7 +1,9 @@
 """The kernel SVM: columns, communication, training time and scale. All figures of one run.
 
     python benchmarks/kernel_svm.py columns
-    python benchmarks/kernel_svm.py rounds --rows 4000 --C 100
+    python benchmarks/kernel_svm.py rounds --rows 4000 --C 100 --nodes 10
+    python benchmarks/kernel_svm.py rounds --nodes 10 --steps classic,corrective --seconds 60
+    python benchmarks/kernel_svm.py accuracy --rows 4000 --C 100
     python benchmarks/kernel_svm.py training --C 1
     python benchmarks/kernel_svm.py training --C 100 --svc-iterations 200000
     python benchmarks/kernel_svm.py scale --n 1000000
@@ -22,9 +24,10 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from kernel_svm_rounds import accuracy, rounds
 from numba import njit, uint64
 
-from atomcast import KernelSVC, LocalCluster, Solver
+from atomcast import KernelSVC, Solver
 from atomcast.data import load_adult, make_speech_like
 from atomcast.kernels.functions import RBF
 from atomcast.kernels.labels import LabelCode
@@ -104,55 +107,6 @@ def columns(args) -> None:
         sums = way(A, RBF(gamma), code, labels)
         seconds = best_time(lambda s=sums: s.add(total, 0.5, point, labels[5:6], weight), 30)
         print(f"  {name:26s} {1e3 * seconds:8.3f} ms  {base / seconds:5.1f} x SciPy")
-
-
-def rounds(args) -> None:
-    """Rounds, atoms and values to given suboptimality and gap, by step and protocol."""
-    data = load_adult()
-    X, y = data.X[: args.rows], data.y[: args.rows]
-    exact = KernelSVC(C=args.C, solver=Solver(tol=1e-7)).fit(X, y)
-    optimum, gamma = exact.result_.objective, exact.gamma_
-    print(
-        f"a9a, first {X.shape[0]:,} rows, C = {args.C:g}, {args.nodes} nodes in a star; "
-        f"optimum {optimum:.8g}, {len(exact.support_)} support vectors, "
-        f"test accuracy {exact.score(data.X_test, data.y_test):.4f}"
-    )
-    runs = [
-        ("classic, paper's protocol", "classic", True),
-        ("classic, none sent twice", "classic", False),
-        ("pairwise", "pairwise", False),
-        ("blended-pairwise", "blended-pairwise", False),
-        ("corrective", "corrective", False),
-    ]
-    print(f"{'':27s}{'target':>16s}{'rounds':>8s}{'atoms':>8s}{'values':>14s}{'seconds':>9s}")
-    for name, step, resend in runs:
-        if step not in args.steps.split(","):
-            continue
-        cluster = LocalCluster(args.nodes, resend=resend)
-        solver = Solver(step, tol=1e-4, max_rounds=args.max_rounds)
-        model = KernelSVC(C=args.C, gamma=gamma, cluster=cluster, solver=solver).fit(X, y)
-        trace, result = model.result_.trace, model.result_
-        ways_off = trace.objective / optimum - 1
-        relative = trace.gap / trace.objective
-        targets = [("suboptimal 0.1", ways_off <= 0.1), ("suboptimal 0.01", ways_off <= 0.01)]
-        targets += [(f"gap {tol:g}", relative <= tol) for tol in (1e-1, 1e-2, 1e-3, 1e-4)]
-        for target, reached in targets:
-            at = np.flatnonzero(reached)
-            figures = "not reached"
-            if len(at):
-                k = at[0]
-                figures = (
-                    f"{trace.round[k]:8d}{trace.atoms[k]:8d}{trace.values[k]:14,d}"
-                    f"{trace.seconds[k]:9.2f}"
-                )
-            print(f"{name:27s}{target:>16s}{figures:>39s}", flush=True)
-        accuracy = model.score(data.X_test, data.y_test)
-        print(
-            f"{name:27s}{'end':>16s}{result.rounds:8d}{trace.atoms[-1]:8d}"
-            f"{result.ledger.values:14,d}{trace.seconds[-1]:9.2f}  "
-            f"suboptimal {result.objective / optimum - 1:.1e}, accuracy {accuracy:.4f}",
-            flush=True,
-        )
 
 
 def training(args) -> None:
@@ -243,20 +197,31 @@ def scale(args) -> None:
         )
 
 
+SECTIONS = {
+    "columns": columns,
+    "rounds": rounds,
+    "accuracy": accuracy,
+    "training": training,
+    "scale": scale,
+}
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
-    parser.add_argument("section", choices=["columns", "rounds", "training", "scale"])
-    parser.add_argument("--rows", type=int, default=None, help="rows of a9a")
+    parser.add_argument("section", choices=list(SECTIONS))
+    parser.add_argument("--rows", type=int, default=None, help="rows of a9a; 0: all")
     parser.add_argument("--n", type=int, default=None, help="synthetic examples")
     parser.add_argument("--C", type=float, default=1.0)
     parser.add_argument("--tol", type=float, default=1e-2)
     parser.add_argument("--nodes", type=int, default=1)
     parser.add_argument("--max-rounds", type=int, default=4000)
-    parser.add_argument("--steps", default="classic,pairwise,blended-pairwise,corrective")
+    parser.add_argument("--seconds", type=float, default=120.0, help="that a run may take")
+    parser.add_argument("--steps", default="paper,classic,pairwise,blended-pairwise,corrective")
     parser.add_argument("--svc-iterations", type=int, default=0, help="bound for SVC; 0: none")
     parser.add_argument("--folder", default=None, help="where the memory-mapped file goes")
     args = parser.parse_args()
-    {"columns": columns, "rounds": rounds, "training": training, "scale": scale}[args.section](args)
+    args.rows = args.rows or None  # all
+    SECTIONS[args.section](args)
 
 
 if __name__ == "__main__":

@@ -31,6 +31,7 @@ _HOMES = {
     "Solver": "atomcast.solver",
     "SparseLogisticRegression": "atomcast.estimators.logistic",
     "SparseLogisticRegressionCV": "atomcast.estimators.logistic_cv",
+    "StallError": "atomcast.errors",
     "TimeLimit": "atomcast.callbacks",
     "load_model": "atomcast.model_file",
     "save_model": "atomcast.model_file",
@@ -57,6 +58,7 @@ __all__ = [
     "Solver",
     "SparseLogisticRegression",
     "SparseLogisticRegressionCV",
+    "StallError",
     "TimeLimit",
     "__version__",
     "lasso_path",
@@ -71,6 +73,7 @@ if TYPE_CHECKING:
     from atomcast.cluster.mpi import MPICluster
     from atomcast.cluster.ray import RayCluster
     from atomcast.data.shards import Shards
+    from atomcast.errors import StallError
     from atomcast.estimators.boosting import L1AdaBoost
     from atomcast.estimators.group_lasso import GroupLasso, GroupLogisticRegression
     from atomcast.estimators.kernel_svc import KernelSVC

@@ -29,6 +29,8 @@ class ActiveSet(ABC):
     quadratic: bool
     #: A number that the objective never falls below: it bounds the gap where the fit is perfect.
     lower_bound: float = -np.inf
+    #: By this share, the same weights may have another value in another process.
+    rounding: float = 1e-8
     #: The combination A alpha of the atoms, where atoms are vectors.
     image: Floats | None = None
 
@@ -106,6 +108,10 @@ class ActiveSet(ABC):
     def content(self, ids: NDArray[np.int64]) -> Any:
         """What a model needs to know of its atoms besides their ids; nothing, as a rule."""
         return None
+
+    def recall(self, atoms: Sequence[Atom], memory: dict[str, NDArray[Any]]) -> None:
+        """Receive all atoms of an earlier run at once; the memory is that of its active set."""
+        self.append(atoms)
 
     def memory(self) -> dict[str, NDArray[Any]]:
         """What was updated from round to round, and has its own rounding in it.

@@ -25,7 +25,8 @@ def _no_run() -> Snapshot:
 class State:
     """What a callback sees: the iterate of this round, certified, before the next step.
 
-    Calling `snapshot` gives what another process needs to go on from here.
+    Calling `snapshot` gives what another process needs to go on from here. Where several processes
+    run the loop, `speaks` is true on the one that should print and write files.
     """
 
     round: int
@@ -37,6 +38,7 @@ class State:
     replica: Replica
     ledger: Ledger
     snapshot: Callable[[], Snapshot] = _no_run
+    speaks: bool = True
 
     @property
     def row(self) -> Row:

@@ -19,7 +19,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast._checks import check_count, check_positive
-from atomcast.saving.container import Arrays, read_model_file, write_model_file
+from atomcast.saving.container import Arrays, parse_model_file, read_content, write_model_file
 
 if TYPE_CHECKING:
     from atomcast.callbacks import State
@@ -74,7 +74,7 @@ class Checkpoint:
     """A callback that writes a checkpoint every so often, and when the run ends.
 
     A file is replaced only once the new one is complete, so that a process may be killed at any
-    moment. `Solver(resume=path)` goes on from there.
+    moment. `Solver(resume=path)` goes on from there. Of the ranks of an MPI job, rank 0 writes.
 
     Parameters
     ----------
@@ -113,9 +113,10 @@ class Checkpoint:
     def __call__(self, state: State) -> None:
         """Write a checkpoint if it is time."""
         if self._round is None or state.round < self._round:  # the first round of a run
-            self._check_folder()
+            if state.speaks:
+                self._check_folder()
+                self._remove_leftovers()
             state.snapshot()  # where none can be taken, better to know now than after the work
-            self._remove_leftovers()
             self._round, self._time = state.round, time.monotonic()
             return
         rounds, seconds = state.round - self._round, time.monotonic() - self._time
@@ -129,7 +130,8 @@ class Checkpoint:
         self._round = None
 
     def _write(self, state: State) -> None:
-        write_checkpoint(self.path, state.snapshot())
+        if state.speaks:
+            write_checkpoint(self.path, state.snapshot())
         self._round, self._time = state.round, time.monotonic()
 
     def _check_folder(self) -> None:
@@ -177,7 +179,18 @@ def read_checkpoint(path: str | os.PathLike[str]) -> Snapshot:
     ValueError
         If it is damaged, of another schema version, or no checkpoint.
     """
-    file = read_model_file(path, "checkpoint", "atomcast.Checkpoint or atomcast fit --checkpoint")
+    return parse_checkpoint(checkpoint_content(path), path)
+
+
+def checkpoint_content(path: str | os.PathLike[str]) -> bytes:
+    """The bytes of a checkpoint, for `parse_checkpoint`."""
+    return read_content(path, "checkpoint")
+
+
+def parse_checkpoint(content: bytes, path: str | os.PathLike[str]) -> Snapshot:
+    """The same as `read_checkpoint` for bytes that were read; `path` is for messages."""
+    written_by = "atomcast.Checkpoint or atomcast fit --checkpoint"
+    file = parse_model_file(content, path, "checkpoint", written_by)
     arrays, numbers = file.arrays, file.header.get("checkpoint")
     if not isinstance(numbers, dict):
         raise ValueError(f"{path} is no checkpoint, but a model: load it with atomcast.load_model")

@@ -13,6 +13,9 @@ case: a solution inside the ball gives the origin a weight.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 import numpy as np
 from numpy.typing import NDArray
 
@@ -91,6 +94,24 @@ class Corral:
                 break
         if active.value() > best:
             active.set_weights(best_weights)
+
+    def memory(self) -> dict[str, NDArray[Any]]:
+        """The corral and its inverse, in their order and with the rounding that they have."""
+        return {
+            "corral.position": self.position,
+            "corral.sign": self.sign,
+            "corral.share": self.share,
+            "corral.shift": np.array(self.shift),
+            "corral.inverse": self.inverse.matrix.copy(),
+        }
+
+    def remember(self, memory: Mapping[str, NDArray[Any]]) -> None:
+        """Take over the memory of the same corral in another process."""
+        self.position, self.sign = memory["corral.position"], memory["corral.sign"]
+        self.share, self.shift = memory["corral.share"], float(memory["corral.shift"])
+        self.inverse.set(memory["corral.inverse"])
+        if not len(self.position) == len(self.sign) == len(self.share) == self.inverse.size:
+            raise ValueError("the corral of the checkpoint and its inverse do not go together")
 
     def restart(self, active: ActiveSet) -> None:
         """Take the corral from the weights of the active set, unless it is already that one."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import types
+from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -39,6 +40,11 @@ def shard_fingerprint(shard: Shard, axis: int) -> int:
     matrix = shard.matrix if axis == 1 else shard.matrix.T
     hashes = _sparse(matrix.tocsc()) if sparse.issparse(matrix) else _dense(matrix)
     return int(_mixed(hashes + shard.ids.astype(np.uint64) * _ODD + np.uint64(1)).sum())
+
+
+def data_fingerprint(n: int, parts: Iterable[int]) -> str:
+    """The fingerprint of n atoms, from those of the shards that they are in."""
+    return f"{n} {sum(parts) % 2**64:016x}"
 
 
 def _dense(matrix: NDArray[Any]) -> Words:
@@ -80,7 +86,8 @@ def _mixed(words: Words) -> Words:
 def object_fingerprint(thing: Any) -> str:
     """A hash of what an object of this package means: its class and its public attributes.
 
-    Attributes that begin with an underscore are workspace, and do not count.
+    Attributes that begin with an underscore are workspace, and do not count; nor do those of a
+    class that says of itself that it is `immaterial`.
 
     Raises
     ------
@@ -119,6 +126,8 @@ def _pieces(thing: Any) -> list[bytes]:
         return _named(f"function {thing.__module__} {thing.__qualname__}", held)
     if isinstance(thing, type):
         return [f"class {thing.__module__} {thing.__qualname__}".encode()]
+    if getattr(type(thing), "immaterial", False):
+        return _pieces(type(thing))
     if not hasattr(thing, "__dict__"):
         raise ValueError(f"there is no way to tell one {type(thing).__name__} from another")
     public = {name: vars(thing)[name] for name in sorted(vars(thing)) if name[0] != "_"}

@@ -64,6 +64,10 @@ class Inverse:
             self._buffer = larger
         self.size = size
 
+    def set(self, matrix: Floats) -> None:
+        """Take over an inverse that was computed elsewhere, shape (size, size)."""
+        self._buffer, self.size = np.array(matrix), len(matrix)
+
     def append(self, across: Floats, corner: Floats) -> Positions:
         """Add rows to the matrix: products with the old rows, and among themselves.
 

@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast import __version__
+from atomcast.saving.boosting import BoostingLayout
 from atomcast.saving.certificate import (
     Certificate,
     certificate_header,
@@ -32,7 +33,7 @@ from atomcast.saving.container import (
     texts_of,
     write_model_file,
 )
-from atomcast.saving.layouts import Layout, LinearLayout
+from atomcast.saving.layouts import GroupLayout, Layout, LinearLayout, LogisticLayout
 from atomcast.saving.parameters import decoded, encoded, is_saved
 
 __all__ = ["Certificate", "Layout", "load_model", "register", "save_model"]
@@ -55,6 +56,19 @@ ENTRIES: dict[str, Entry] = {
     "LassoCV": Entry(
         "atomcast.estimators.lasso_cv:LassoCV", LinearLayout("beta_", "betas_", "mse_path_")
     ),
+    "SparseLogisticRegression": Entry(
+        "atomcast.estimators.logistic:SparseLogisticRegression", LogisticLayout()
+    ),
+    "SparseLogisticRegressionCV": Entry(
+        "atomcast.estimators.logistic_cv:SparseLogisticRegressionCV",
+        LogisticLayout("beta_", "betas_", "loss_path_"),
+    ),
+    "GroupLasso": Entry("atomcast.estimators.group_lasso:GroupLasso", GroupLayout(LinearLayout())),
+    "GroupLogisticRegression": Entry(
+        "atomcast.estimators.group_lasso:GroupLogisticRegression", GroupLayout(LogisticLayout())
+    ),
+    "L1AdaBoost": Entry("atomcast.estimators.boosting:L1AdaBoost", BoostingLayout()),
+    "KernelSVC": Entry("atomcast.estimators.kernel_svc:KernelSVC", "atomcast.saving.kernel:LAYOUT"),
 }
 
 
@@ -103,7 +117,8 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     estimator : fitted estimator
-        One of those listed in `ENTRIES`.
+        Any of this package, but for `KernelSVC` with a kernel function of yours and `L1AdaBoost`
+        over a list of fitted classifiers, which cannot be saved without code.
     path : path
         Replaced if it exists; ".safetensors" is the usual suffix.
 
@@ -163,10 +178,10 @@ def estimator_from(file: ModelFile, path: str) -> Any:
         names = feature_names(file)
         if names is not None:
             estimator.feature_names_in_ = np.array(names, dtype=object)
-        layout_of(header["estimator"]).unpack(estimator, _model_arrays(file))
         estimator.certificate_ = certificate_in(file)
         estimator.dual_gap_ = estimator.certificate_.gap
         estimator.n_iter_ = estimator.certificate_.rounds
+        layout_of(header["estimator"]).unpack(estimator, _model_arrays(file))
     return estimator
 
 
@@ -189,6 +204,11 @@ def _model_arrays(file: ModelFile) -> Arrays:
 def atoms_in(file: ModelFile) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
     """Global ids and weights of the atoms of the model in a file."""
     return layout_of(file.header.get("estimator")).atoms(_model_arrays(file))
+
+
+def atoms_axis(name: Any) -> int:
+    """Whether the atoms of the estimator with this name are features (1) or examples (0)."""
+    return 0 if getattr(layout_of(name), "atoms_are", "features") == "examples" else 1
 
 
 def feature_names(file: ModelFile) -> list[str] | None:

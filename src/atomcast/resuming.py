@@ -3,12 +3,16 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from atomcast.checkpoint import Snapshot, read_checkpoint
-from atomcast.cluster.base import Resumable, Session
+from atomcast.atoms.atom import Atom
+from atomcast.checkpoint import Snapshot, checkpoint_content, parse_checkpoint
+from atomcast.cluster.base import Resumable, Session, Sharing
 from atomcast.fingerprint import object_fingerprint
 from atomcast.protocol import Agreement
 
@@ -16,18 +20,10 @@ if TYPE_CHECKING:
     from atomcast.replica import Replica
     from atomcast.solver import Best
 
-#: The objective at the weights of a checkpoint may differ by this share: by rounding alone.
-ROUNDING = 1e-8
-
 
 def snapshot_of(replica: Replica, best: Best, session: Session) -> Snapshot:
     """What another process needs to go on from this round."""
     active = replica.active
-    if active.image is None:
-        raise ValueError(
-            "checkpoints are for atoms that are vectors, which points in a kernel space are not: "
-            "leave Checkpoint and resume out"
-        )
     return Snapshot(
         problem=object_fingerprint(replica.problem),
         data=_resumable(session).fingerprint(),
@@ -54,39 +50,66 @@ def resume(path: str | os.PathLike[str], replica: Replica, best: Best, session: 
     FileNotFoundError, ValueError
         If there is no checkpoint, or if it is damaged or of another problem, data or step.
     """
-    snapshot = read_checkpoint(path)
+    read = partial(checkpoint_content, path)
+    content = session.shared(read) if isinstance(session, Sharing) else read()
+    snapshot = parse_checkpoint(content, path)
     _check(path, snapshot, replica, session)
-    active, at_zero = replica.active, abs(replica.active.value())
     replica.round = snapshot.round
+    session.ledger.round = replica.ledger_round
     owners = _resumable(session).owners(snapshot.ids)
     if np.any(owners < 0):
         raise ValueError(f"{path} has an atom {snapshot.ids[owners < 0][0]}, which no node holds")
     recalled = Agreement(-np.inf, owners, snapshot.ids, np.zeros(len(owners)))
-    active.append(session.cast(replica, recalled))
+    go_on(path, snapshot, replica, session.cast(replica, recalled), best)
+
+
+def go_on(
+    path: str | os.PathLike[str],
+    snapshot: Snapshot,
+    replica: Replica,
+    atoms: Sequence[Atom],
+    best: Best | None = None,
+) -> None:
+    """Bring a fresh replica to the state of a snapshot, given the atoms of its log."""
+    active, at_zero = replica.active, abs(replica.active.value())
+    replica.round = snapshot.round
+    with _making_sense(path):
+        active.recall(atoms, snapshot.memory)
     if len(active.weights) != len(snapshot.weights):
         raise ValueError(f"{path} has {len(snapshot.weights)} weights, not {len(active.weights)}")
     padded = np.zeros(len(snapshot.weights))
     padded[: len(snapshot.best)] = snapshot.best
     active.set_weights(padded)
-    best.keep(replica)
-    best.gap, best.relative_gap, best.objective, best.lowest = snapshot.best_figures.tolist()
-    best.idle, best.round = snapshot.idle, snapshot.round
+    if best is not None:
+        best.keep(replica)
+        best.gap, best.relative_gap, best.objective, best.lowest = snapshot.best_figures.tolist()
+        best.idle, best.round = snapshot.idle, snapshot.round
     active.set_weights(snapshot.weights)
     difference = abs(active.value() - snapshot.objective)
-    if not difference <= ROUNDING * max(abs(snapshot.objective), at_zero):
+    if not difference <= active.rounding * max(abs(snapshot.objective), at_zero):
         raise ValueError(
             f"{path} does not go with this problem: its weights have an objective of "
             f"{active.value():.6g} here, but had {snapshot.objective:.6g}; start a new run"
         )
-    active.remember(snapshot.memory)
-    replica.step.remember(snapshot.memory)
+    with _making_sense(path):
+        active.remember(snapshot.memory)
+        replica.step.remember(snapshot.memory)
+
+
+@contextmanager
+def _making_sense(path: str | os.PathLike[str]) -> Iterator[None]:
+    """Turn what goes wrong with a memory that no run would write into a ValueError."""
+    try:
+        yield
+    except (KeyError, IndexError, TypeError, ValueError) as error:
+        raise ValueError(f"{path} does not describe a usable checkpoint: {error}") from error
 
 
 def _resumable(session: Session) -> Resumable:
     if not isinstance(session, Resumable):
         raise ValueError(
             f"a {type(session).__name__} can neither write nor resume checkpoints: use "
-            "LocalCluster, or leave Checkpoint and resume out"
+            "LocalCluster, MPICluster or RayCluster, or leave Checkpoint and resume out"
         )
     return session
 

@@ -20,6 +20,7 @@ from numpy.typing import NDArray
 from atomcast._checks import check_choice, check_count, check_positive
 from atomcast.atoms.atom import Atom
 from atomcast.callbacks import Callback, Progress, State, Tracer
+from atomcast.checkpoint import Checkpoint
 from atomcast.cluster.base import Session
 from atomcast.cluster.local import as_cluster
 from atomcast.data.shards import Shards
@@ -87,11 +88,15 @@ class Solver:
 
     @property
     def settings(self) -> dict[str, Any]:
-        """What all processes must have in common: everything but callbacks, output and files."""
+        """What all processes must have in common: everything but callbacks, output and files.
+
+        Beside that, "checkpoint" tells whether this process wants to write checkpoints.
+        """
         own = ("callbacks", "verbose", "resume")
-        return {
+        shared = {
             part.name: getattr(self, part.name) for part in fields(self) if part.name not in own
         }
+        return shared | {"checkpoint": any(isinstance(c, Checkpoint) for c in self.callbacks)}
 
     def solve(self, problem: Problem, shards: Shards, cluster: Any = None) -> Result:
         """Solve one problem on a cluster (None: one node; an int: so many local nodes)."""
@@ -111,10 +116,11 @@ class Solver:
                 first, replica = replica is None, self._replica(problem, replica)
                 if session is None:
                     session = as_cluster(cluster).open(problem, shards).__enter__()
-                session.begin(replica, self.settings)
+                path = self.resume if first else None
+                session.begin(replica, {**self.settings, "resume": path is not None})
                 best = Best(self.tol)
-                if first and self.resume is not None:
-                    resume(self.resume, replica, best, session)
+                if path is not None:
+                    resume(path, replica, best, session)
                 yield self._run(replica, best, session)
         finally:
             if session is not None:
@@ -152,6 +158,7 @@ class Solver:
                     replica=replica,
                     ledger=session.ledger,
                     snapshot=partial(snapshot_of, replica, best, session),
+                    speaks=session.speaks,
                 )
                 status = session.vote(self._status(state, watchers))
                 if status is None and best.idle >= replica.step.patience:

@@ -25,6 +25,15 @@ def test_the_network_changes_the_cost_only(run, files):
     assert spanning["values"] == pytest.approx(tree["values"], rel=0.05)
 
 
+def test_lost_messages_change_the_cost_only(run, files):
+    plain, lossy = fitted(run), fitted(run, "--loss", 0.3)
+    assert lossy["objective"] == pytest.approx(plain["objective"], rel=1e-4)
+    assert lossy["status"] == "optimal"
+    assert lossy["values"] > plain["values"]
+    drifting = fitted(run, "--loss", 0.3, "--recovery", "none", "--max-rounds", 5)
+    assert drifting["objective"] >= plain["objective"] * (1 - 1e-4)
+
+
 @pytest.mark.parametrize(("name", "begin"), [("a.png", b"\x89PNG"), ("a.svg", b"<?xml")])
 def test_a_picture_of_the_network(run, files, tmp_path, name, begin):
     assert fitted(run, "--plot", name)["plot"] == name
@@ -37,6 +46,9 @@ def test_a_picture_of_the_network(run, files, tmp_path, name, begin):
     [
         (("--topology", "ring"), "topology must be one of 'star', 'tree', 'complete'"),
         (("--broadcast", "flooding"), "must be one of 'improved', 'plain'"),
+        (("--loss", "2"), "loss must be a probability in [0, 1), got 2.0"),
+        (("--recovery", "raft"), "recovery must be one of 'log', 'none'"),
+        (("--loss", "0.1", "--engine", "ray"), "are for --engine local, not ray"),
         (("--plot", "a.bmp"), "the suffix '.bmp' is not known"),
     ],
 )

@@ -13,9 +13,17 @@ import numpy as np
 import pytest
 from sklearn.base import clone
 
-from atomcast import Lasso, Shards, TimeLimit
+from atomcast import (
+    Checkpoint,
+    Lasso,
+    LassoCV,
+    Shards,
+    SparseLogisticRegressionCV,
+    TimeLimit,
+)
 from atomcast.cluster.agreeing import DriftError
 from atomcast.cluster.mpi_errors import RankError
+from cluster import resume_cases
 from cluster.contract import assert_same_fit, assert_same_result, fitted, parts_of, simulated
 from problems import regression, sparse_regression
 
@@ -46,6 +54,31 @@ def every_rank_brings_its_own_part(cluster):
 
 
 @case
+def cross_validation_where_every_rank_has_its_own_part(cluster):
+    X, y = regression(seed=1, d=40, n=16)
+    mine = Shards.mine(X[:, parts(X, cluster.nodes, cluster.rank)])
+    for settings in ({"betas": [0.5, 2.0], "cv": 3}, {"n_betas": 4, "cv": 2}):
+        model = LassoCV(**settings, cluster=cluster).fit(mine, y)
+        expected = LassoCV(**settings).fit(X, y)
+        np.testing.assert_allclose(model.mse_path_, expected.mse_path_, rtol=1e-6)
+        np.testing.assert_allclose(model.coef_, expected.coef_, rtol=0, atol=1e-6)
+
+
+@case
+def classifiers_where_every_rank_has_its_own_part(cluster):
+    X, y = regression(seed=2, d=60, n=16)
+    own = parts(X, cluster.nodes, cluster.rank)
+    labels = np.where(y > 0, "up", "down")
+    model = SparseLogisticRegressionCV([1.0, 4.0], cv=2, cluster=cluster)
+    model.fit(Shards.mine(X[:, own], names=[f"x{j}" for j in own]), labels)
+    expected = SparseLogisticRegressionCV([1.0, 4.0], cv=2).fit(X, labels)
+    assert model.n_features_in_ == 16
+    assert list(model.feature_names_in_) == [f"x{j}" for j in range(16)]
+    np.testing.assert_allclose(model.loss_path_, expected.loss_path_, rtol=1e-4)
+    np.testing.assert_allclose(model.decision_function(X), expected.decision_function(X), atol=0.05)
+
+
+@case
 def all_ranks_have_the_same_model(cluster):
     X, y = regression(seed=2, d=30, n=50)
     model = fitted(X, y, cluster, step="pairwise", tol=1e-8)
@@ -72,6 +105,34 @@ def another_parameter_on_one_rank(cluster):
     with pytest.raises(ValueError, match=r"told another max_rounds.* 7 against 5"):
         fitted(X, y, cluster, max_rounds=limit)
     assert_same_fit(X, y, cluster, cluster.nodes)
+
+
+@case
+def only_one_rank_wants_to_resume(cluster):
+    X, y = regression(seed=4)
+    resume = "nowhere.safetensors" if cluster.rank == 0 else None
+    with pytest.raises(ValueError, match=r"told another resume.* False against True"):
+        fitted(X, y, cluster, resume=resume)
+
+
+@case
+def only_rank_0_has_a_checkpoint_callback(cluster):
+    X, y = regression(seed=4)
+    path = resume_cases.common("rank-0", cluster.nodes)
+    watchers = [Checkpoint(path, rounds=1)] if cluster.rank == 0 else []
+    fitted(X, y, cluster, max_rounds=2, callbacks=watchers)
+    cluster.comm.Barrier()
+    resumed = fitted(X, y, cluster, resume=path).result_
+    expected = fitted(X, y, simulated(cluster.nodes)).result_
+    np.testing.assert_allclose(resumed.weights, expected.weights, atol=1e-9)
+
+
+@case
+def a_checkpoint_in_a_folder_that_is_not_there(cluster):
+    X, y = regression(seed=4)
+    expected = FileNotFoundError if cluster.rank == 0 else RankError
+    with pytest.raises(expected, match="there is no folder"):
+        fitted(X, y, cluster, callbacks=[Checkpoint("nowhere/c.safetensors")])
 
 
 @case

@@ -17,9 +17,14 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 from mpi4py import MPI
 
 from atomcast.cluster.mpi import MPICluster
-from cluster import contract, mpi_cases
+from cluster import contract, mpi_cases, resume_cases
 
 SIZES = (1, 2, 4)
+
+
+def cases(nodes):
+    """What is tested with so many ranks; for interrupted runs, two of them will do."""
+    return {**contract.CASES, **(resume_cases.CASES if nodes <= 2 else {})}
 
 
 def run(folder):
@@ -29,7 +34,7 @@ def run(folder):
         comm = world.Split(0 if member else MPI.UNDEFINED)
         if not member:
             continue
-        for name, case in contract.CASES.items():
+        for name, case in cases(nodes).items():
             report(folder, comm, name, partial(case, lambda _, comm=comm: MPICluster(comm), nodes))
         if nodes > 1:
             for name, case in mpi_cases.CASES.items():

@@ -13,6 +13,7 @@ from atomcast import (
     KernelSVC,
     L1AdaBoost,
     LocalCluster,
+    MCenters,
     MPICluster,
     RandomSubset,
     RayCluster,
@@ -85,10 +86,32 @@ def test_the_same_model_as_on_simulated_nodes(name, cluster):
     assert model.result_.ledger.disclosures == expected.result_.ledger.disclosures
 
 
-def test_selections_that_leave_atoms_out_are_refused(cluster):
-    solver = Solver(selection=RandomSubset(0.5))
-    with pytest.raises(ValueError, match=r"leaves atoms out.*use LocalCluster"):
-        KernelSVC(cluster=cluster, solver=solver).fit(*two_classes())
+@pytest.mark.parametrize("selection", [RandomSubset(0.5), MCenters(0.3)], ids=["subset", "centers"])
+def test_selections_that_leave_atoms_out(cluster, selection):
+    X, y = two_classes()
+    solver = Solver(selection=selection, tol=1e-3)
+    model = KernelSVC(cluster=cluster, solver=solver).fit(X, y)
+    expected = KernelSVC(cluster=LocalCluster(2, isolated=True), solver=solver).fit(X, y)
+    result, wanted = model.result_, expected.result_
+    assert (result.status, result.rounds) == (wanted.status, wanted.rounds)
+    assert result.ledger.disclosures == wanted.ledger.disclosures
+    assert result.ledger.values == wanted.ledger.values
+    assert result.gap == pytest.approx(wanted.gap, rel=1e-6)  # over all atoms, not those chosen
+    assert result.radius == pytest.approx(wanted.radius)
+    assert bool(result.radius) == isinstance(selection, MCenters)
+    np.testing.assert_allclose(model.decision_function(X), expected.decision_function(X), atol=1e-8)
+
+
+def test_schedules_that_grow(cluster):
+    X, y = two_classes()
+    solver = Solver(selection=RandomSubset(lambda round: 5 + 3 * round), tol=1e-3)
+    if not isinstance(cluster, RayCluster):
+        with pytest.raises(TypeError, match=r"selection\.m is .*<lambda>, which the ranks"):
+            KernelSVC(cluster=cluster, solver=solver).fit(X, y)
+        return
+    model = KernelSVC(cluster=cluster, solver=solver).fit(X, y)
+    expected = KernelSVC(cluster=LocalCluster(2, isolated=True), solver=solver).fit(X, y)
+    assert model.result_.ledger.disclosures == expected.result_.ledger.disclosures
 
 
 def test_violators_drawn_at_random_are_the_same_ones(cluster):

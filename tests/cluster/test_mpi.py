@@ -11,9 +11,9 @@ from pathlib import Path
 
 import pytest
 
-from cluster import contract, mpi_cases
+from cluster import mpi_cases
 from cluster.conftest import MPI_ENVIRONMENT
-from cluster.mpi_ranks import SIZES
+from cluster.mpi_ranks import SIZES, cases
 
 pytestmark = [pytest.mark.mpi, pytest.mark.xdist_group("processes")]
 
@@ -47,7 +47,7 @@ def outcomes(tmp_path_factory):
     """How each case went, by its file's name; run once for all tests."""
     folder = tmp_path_factory.mktemp("outcomes")
     # Files, not folders, with the cases' names hold the outcomes.
-    code, output = mpirun(max(SIZES), Path(__file__).with_name("mpi_ranks.py"), folder, limit=200)
+    code, output = mpirun(max(SIZES), Path(__file__).with_name("mpi_ranks.py"), folder, limit=270)
     found = {path.name: path.read_text() for path in folder.iterdir() if path.is_file()}
     return code, output, found
 
@@ -59,8 +59,7 @@ def check(outcomes, name, nodes):
         assert outcome == "passed", f"rank {rank}: {outcome}"
 
 
-@pytest.mark.parametrize("nodes", SIZES)
-@pytest.mark.parametrize("name", contract.CASES)
+@pytest.mark.parametrize(("name", "nodes"), [(name, n) for n in SIZES for name in cases(n)])
 def test_contract(name, nodes, outcomes):
     check(outcomes, name, nodes)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -17,7 +18,7 @@ import pytest
 
 from atomcast import Lasso, MPICluster, Shards, lasso_path
 from atomcast.cluster.mpi_errors import RankError
-from cluster import contract
+from cluster import contract, resume_cases
 from cluster.contract import assert_same_result, fitted, parts_of, simulated
 from problems import regression, sparse_regression
 
@@ -42,11 +43,13 @@ QUICK = (
 
 def workers():
     """The ranks that this process, or a program that it started, has started."""
-    return [
-        process
-        for process in psutil.Process().children(recursive=True)
-        if "atomcast.cluster.mpi_worker" in process.cmdline() and "prterun" not in process.name()
-    ]
+    found = []
+    for process in psutil.Process().children(recursive=True):
+        with contextlib.suppress(psutil.Error):  # it may be ending just now
+            command = process.cmdline()
+            if "atomcast.cluster.mpi_worker" in command and "prterun" not in process.name():
+                found.append(process)
+    return found
 
 
 def wait_until(condition, seconds=20.0):
@@ -68,6 +71,11 @@ def nothing_is_left(tmp_path, monkeypatch):
 @pytest.mark.parametrize("name", QUICK)
 def test_contract(name):
     contract.CASES[name](MPICluster.launch, 2)
+
+
+@pytest.mark.parametrize("name", ["from_a_simulation_to_this_cluster_and_back"])
+def test_interrupted_runs(name):
+    resume_cases.CASES[name](MPICluster.launch, 2)
 
 
 @pytest.mark.parametrize("step", ["classic", "away", "corrective"])
@@ -92,6 +100,25 @@ def test_a_bad_file_is_named():
     shards = Shards.files(parts_of(X, 2))
     with pytest.raises(ValueError, match=r"shard 1 \(part-1\.npy\): column 3 contains infinity"):
         fitted(shards, y, MPICluster.launch(2))
+
+
+def test_the_data_is_put_where_the_user_wants(tmp_path):
+    X, y = regression(seed=3)
+    folder, seen = tmp_path / "large disk", []
+    folder.mkdir()
+
+    def look(state):
+        seen.extend(path.name for path in folder.glob("atomcast-*/shards/*/dense.npy"))
+
+    result = fitted(X, y, MPICluster.launch(2, folder=folder), callbacks=[look]).result_
+    assert len(seen) == 2 * len(result.trace)
+    assert not list(folder.iterdir())
+    with pytest.raises(FileNotFoundError, match="nowhere"):
+        fitted(X, y, MPICluster.launch(2, folder=tmp_path / "nowhere"))
+
+
+def test_the_command_line_goes_on_from_a_checkpoint(tmp_path, monkeypatch):
+    resume_cases.on_the_command_line("mpi", tmp_path, monkeypatch)
 
 
 def test_progress_is_shown_once(capfd):

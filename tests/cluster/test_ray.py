@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import gc
 import os
+import random
 import signal
 import socket
+import threading
 import time
 
 import psutil
 import pytest
 
 from atomcast import Lasso, RayCluster, Shards
+from atomcast.data._files import FileShards
+from cluster import resume_cases
 from cluster.contract import CASES, assert_same_result, fitted, parts_of, simulated
 from problems import regression
 
@@ -32,6 +37,23 @@ def cluster_of(ray):
 @pytest.mark.parametrize("name", CASES)
 def test_contract(name, nodes, cluster_of, contract_folder):
     CASES[name](cluster_of, nodes)
+
+
+@pytest.mark.parametrize("nodes", [1, 2])
+@pytest.mark.parametrize("name", resume_cases.CASES)
+def test_interrupted_runs(name, nodes, cluster_of, contract_folder):
+    resume_cases.CASES[name](cluster_of, nodes)
+
+
+def test_the_command_line_goes_on_from_a_checkpoint(cluster_of, tmp_path, monkeypatch):
+    for nodes in SIZES:
+        cluster_of(nodes).close()  # it needs room for clusters of its own
+    resume_cases.on_the_command_line("ray", tmp_path, monkeypatch)
+    gc.collect()  # the actors of clusters that nobody refers to any more end
+    deadline = time.monotonic() + 20.0
+    while actors():
+        assert time.monotonic() < deadline, "actors were left behind"
+        time.sleep(0.05)
 
 
 def actors():
@@ -60,6 +82,45 @@ def test_a_killed_actor_comes_back_and_the_answer_is_the_same(step, cluster_of):
     how = {"step": step, "tol": 1e-9, "max_rounds": 9, "atoms_per_round": 1}
     result = fitted(X, y, cluster_of(2), callbacks=[kill], **how).result_
     assert killed == [2, 5]
+    assert_same_result(result, fitted(X, y, simulated(2), **how).result_)
+
+
+def test_actors_that_are_killed_again_and_again_at_any_moment(cluster_of):
+    """A thread kills one of them five times, whatever they are doing at that moment."""
+    X, y = regression(seed=8, d=40, n=60)
+    chance, kills, done = random.Random(0), [], threading.Event()
+    reached = threading.Semaphore(0)  # how many rounds there were since the last kill
+
+    def kill():
+        while len(kills) < 5:
+            reached.acquire()  # the run has survived the last one
+            time.sleep(chance.uniform(0.0, 0.03))
+            alive = actors()
+            if done.is_set():
+                return
+            if alive:
+                os.kill(chance.choice(alive).pid, signal.SIGKILL)
+                kills.append(time.monotonic())
+                while reached.acquire(blocking=False):
+                    pass
+
+    def watch(state):
+        reached.release()
+        limit = time.monotonic() + 10.0
+        while len(kills) < min(state.round // 8, 5) and time.monotonic() < limit:
+            time.sleep(0.002)  # the run must not end before it was disturbed often enough
+
+    how = {"beta": 8.0, "step": "pairwise", "tol": 1e-9, "max_rounds": 45}
+    cluster_of(2).close()
+    killer = threading.Thread(target=kill)
+    killer.start()
+    try:
+        result = fitted(X, y, cluster_of(2), callbacks=[watch], **how).result_
+    finally:
+        done.set()
+        reached.release()
+        killer.join()
+    assert len(kills) == 5
     assert_same_result(result, fitted(X, y, simulated(2), **how).result_)
 
 
@@ -143,16 +204,19 @@ def test_an_address_that_does_not_answer(ray):
         RayCluster(2, address="nowhere").connect()
 
 
-def test_a_machine_that_is_removed(ray, contract_folder):
+def test_machines_where_the_data_is_and_one_that_is_removed(ray, contract_folder, monkeypatch):
     """Two Ray nodes on this machine; one is taken away in the middle of a run."""
     from ray.cluster_utils import Cluster
 
     ray.shutdown()
-    machines = Cluster(initialize_head=True, head_node_args={"num_cpus": 2})
+    machines = Cluster(
+        initialize_head=True, head_node_args={"num_cpus": 2, "resources": {"site_a": 2}}
+    )
     try:
         second = machines.add_node(num_cpus=2, resources={"site_b": 2})
         ray.init(address=machines.address, log_to_driver=False, logging_level="ERROR")
         machines.wait_for_nodes()
+        check_placement(ray, monkeypatch)
         ids = {node["NodeID"] for node in ray.nodes() if node["Alive"]}
         other = next(n["NodeID"] for n in ray.nodes() if "site_b" in n["Resources"])
         first = (ids - {other}).pop()
@@ -174,3 +238,38 @@ def test_a_machine_that_is_removed(ray, contract_folder):
     finally:
         ray.shutdown()
         machines.shutdown()
+
+
+def check_placement(ray, monkeypatch):
+    """Files that only the nodes can read are described by them, each where it should run."""
+    X, y = regression(seed=9, d=20, n=12)
+    shards = Shards.files(parts_of(X, 2))
+    expected = fitted(shards, y, simulated(2)).result_
+    homes = [
+        next(node["NodeID"] for node in ray.nodes() if site in node["Resources"])
+        for site in ("site_b", "site_a")
+    ]
+
+    def node_id():
+        import ray
+
+        return ray.get_runtime_context().get_node_id()
+
+    for how in ({"resources": [{"site_b": 1}, {"site_a": 1}]}, {"node_ids": homes}):
+        cluster = RayCluster(2, cpus=0.5, **how)
+        with monkeypatch.context() as patch:
+            patch.setattr(FileShards, "within_reach", lambda shards: False)
+            patch.setattr(FileShards, "infos", property(unreadable))
+            model = fitted(shards, y, cluster)
+        assert_same_result(model.result_, expected)
+        where = [a.__ray_call__.remote(lambda _: node_id()) for a in cluster._idle]
+        assert ray.get(where) == homes
+        missing = shards.only(0).arguments() | {"paths": ["nowhere.npy", "nor-here.npy"]}
+        with pytest.raises(FileNotFoundError, match=r"no file .*(nowhere|nor-here)\.npy"):
+            fitted(Shards.files(**missing), y, cluster)
+        cluster.close()
+
+
+def unreadable(shards):
+    """This process has no infos but those that were given to it."""
+    return shards.__dict__["infos"]

@@ -25,6 +25,7 @@ from atomcast.experiments import (
     fig4,
     fig5a,
     fig5b,
+    fig5c,
     lower_bound,
     real_data,
     topologies,
@@ -42,6 +43,7 @@ TINY_3 = fig3.Setting(
     admm_rounds=30, tol=1e-6,
 )  # fmt: skip
 TINY_4 = fig4.Setting(betas=(2.0, 4.0), nodes=5, rounds=60, admm_rounds=20, tol=1e-6)
+TINY_5C = fig5c.Setting(losses=(0.0, 0.2), nodes=3, rounds=10, tol=0.1)
 
 
 def stand_in():
@@ -149,6 +151,7 @@ def tiny(monkeypatch):
     monkeypatch.setattr(fig5b, "QUICK", fig5b.Setting(n=300, nodes=3, rounds=20))
     monkeypatch.setattr(fig3, "QUICK", TINY_3)
     monkeypatch.setattr(fig4, "QUICK", TINY_4)
+    monkeypatch.setattr(fig5c, "QUICK", TINY_5C)
     everywhere, hard = topologies.topologies, lower_bound.lower_bound
     small = partial(everywhere, (6, 12), d=10, n=60, tol=0.5)
     monkeypatch.setattr(topologies, "topologies", lambda sizes, **more: small(**more))
@@ -174,7 +177,8 @@ def test_everything_with_one_command(tmp_path, tiny):
 
 def test_missing_data_is_never_replaced_silently(tmp_path, monkeypatch):
     monkeypatch.setenv("ATOMCAST_DATA", str(tmp_path))
-    for name, data in (("fig2a", "a9a"), ("fig2b", "dorothea"), ("fig4", "dorothea")):
+    needed = {"fig2a": "a9a", "fig2b": "dorothea", "fig4": "dorothea", "fig5c": "a9a"}
+    for name, data in needed.items():
         outcome = CliRunner().invoke(commands.app, [name, "--quick", "--out", str(tmp_path)])
         assert outcome.exit_code == 2
         assert f"the data set {data!r} is not complete on this machine" in outcome.stderr

@@ -12,7 +12,6 @@ from scipy import sparse
 import atomcast.checkpoint
 from atomcast import (
     Checkpoint,
-    KernelSVC,
     Lasso,
     LocalCluster,
     Shards,
@@ -23,6 +22,7 @@ from atomcast import (
 from atomcast.checkpoint import read_checkpoint, write_checkpoint
 from atomcast.domains import L1Ball, Simplex
 from atomcast.fingerprint import object_fingerprint, shard_fingerprint
+from atomcast.kernels.storage import Storage
 from atomcast.objectives import SquaredError
 from atomcast.problem import explicit_problem
 from problems import regression, solve
@@ -211,12 +211,6 @@ def test_clusters_that_cannot_resume_say_so_at_once(data, path):
     assert path.read_bytes() == before
 
 
-def test_kernels_say_at_once_that_they_cannot_be_resumed(data, tmp_path):
-    solver = Solver(callbacks=[Checkpoint(tmp_path / "c.safetensors")])
-    with pytest.raises(ValueError, match="checkpoints are for atoms that are vectors"):
-        KernelSVC(cluster=2, solver=solver).fit(data[0], data[1] > 0)
-
-
 # -- fingerprints ---------------------------------------------------------------------------------
 
 VALUES = st.sampled_from([0.0, -0.0, 1.0, -1.0, 2.0, 0.5, 1e-300, 3.7])
@@ -289,6 +283,11 @@ def test_objects_are_told_apart_by_what_they_mean():
     assert len({object_fingerprint(thing) for thing in [problem, *others]}) == len(others) + 1
     with pytest.raises(ValueError, match="no way to tell one builtin_function_or_method"):
         object_fingerprint(len)
+
+
+def test_how_kernel_values_are_kept_does_not_make_another_problem():
+    assert object_fingerprint(Storage(1, np.float32)) == object_fingerprint(Storage(2, np.float64))
+    assert object_fingerprint(Storage(1)) != object_fingerprint(L1Ball(1.0))
 
 
 def test_what_a_function_closes_over_counts():

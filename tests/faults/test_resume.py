@@ -16,6 +16,8 @@ from atomcast import (
     Lasso,
     LassoCV,
     LocalCluster,
+    MCenters,
+    RandomSubset,
     Shards,
     Solver,
     SparseLogisticRegression,
@@ -79,6 +81,29 @@ def test_sparse_data_with_growing_batches(tmp_path):
     for round in range(whole.rounds + 1):
         path = tmp_path / f"{round}.safetensors"
         agrees(solve(X, y, L1Ball(20.0), nodes=7, resume=path, **how), whole)
+
+
+SELECTIONS = {
+    "random violators": "random-violators",
+    "random subset": RandomSubset(0.5, seed=7),
+    "growing subset": RandomSubset(lambda round: 6 + 2 * round),
+    "growing centers": MCenters(lambda round: 4 + 3 * round),
+    "equal work": MCenters("equal-work", speeds=[1.0, 2.0, 1.5]),
+}
+
+
+@pytest.mark.parametrize("name", SELECTIONS)
+def test_what_is_drawn_or_grows_by_the_round(tmp_path, name):
+    """Draws follow from seed, node and round, and so need not be stored."""
+    X, y = regression(seed=8, d=40, n=90, support=25)
+    how = {"tol": 1e-7, "atoms_per_round": 2, "max_rounds": 20, "selection": SELECTIONS[name]}
+    whole = solve(X, y, L1Ball(8.0), nodes=3, callbacks=[Copies(tmp_path)], **how)
+    assert whole.rounds > 4
+    for round in range(whole.rounds + 1):
+        path = tmp_path / f"{round}.safetensors"
+        resumed = solve(X, y, L1Ball(8.0), nodes=3, resume=path, **how)
+        agrees(resumed, whole)
+        assert resumed.radius == pytest.approx(whole.radius)
 
 
 def test_the_direction_of_the_power_method_is_carried_over(tmp_path, monkeypatch):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -35,6 +35,15 @@ class DivisibleAtoms(Atoms, Protocol):
 
     def take(self, rows: NDArray[np.int64]) -> Atoms:
         """Some of the atoms, by position."""
+        ...
+
+
+@runtime_checkable
+class FollowingAtoms(Protocol):
+    """Atoms that need the active set for more than their scores, such as their distances."""
+
+    def follow(self, active: Any) -> None:
+        """Belong to this active set from now on."""
         ...
 
 

@@ -18,6 +18,7 @@ from atomcast.data.shards import Shard
 from atomcast.kernels.active_set import KernelActiveSet, rescaling
 from atomcast.kernels.labels import Codes
 from atomcast.kernels.points import Points
+from atomcast.kernels.storage import Storage
 from atomcast.kernels.sums import COLUMNS, FEW, KernelSums, kernel_sums
 
 if TYPE_CHECKING:
@@ -36,10 +37,8 @@ class KernelAtoms:
         The class of each example, as a code.
     ids : array of shape (n,)
         Global ids, strictly increasing.
-    cache_bytes : int
-        The memory that kernel columns may take.
-    dtype : float32 or float64
-        The precision in which they are kept.
+    storage : Storage
+        The memory that kernel columns may take, and the precision in which they are kept.
     """
 
     def __init__(
@@ -47,14 +46,12 @@ class KernelAtoms:
         points: Points,
         labels: Codes,
         ids: NDArray[np.int64],
-        cache_bytes: int,
-        dtype: Any = np.float64,
+        storage: Storage,
     ) -> None:
         self.points = points
         self.labels = labels
         self.ids = ids
-        self.cache_bytes = cache_bytes
-        self.dtype = np.dtype(dtype)
+        self.storage = storage
         self.n, self.d = points.shape
         self._forget()
 
@@ -73,9 +70,7 @@ class KernelAtoms:
 
     def take(self, rows: NDArray[np.int64]) -> KernelAtoms:
         """Some of the examples, as atoms of their own."""
-        return KernelAtoms(
-            self.points[rows], self.labels[rows], self.ids[rows], self.cache_bytes, self.dtype
-        )
+        return KernelAtoms(self.points[rows], self.labels[rows], self.ids[rows], self.storage)
 
     def atom(self, j: int, id: int) -> Atom:
         """The j-th example with its label."""
@@ -108,13 +103,17 @@ class KernelAtoms:
         square[rows == j] = 0.0
         return np.sqrt(np.maximum(square, 0.0))
 
+    def follow(self, active: KernelActiveSet) -> None:
+        """Belong to this active set, which knows the kernel, from now on."""
+        if active is not self._active:
+            self._forget()
+            self._active, self._codes = active, active.codes(self.labels)
+
     def scores(self, replica: Replica) -> Floats:
         """The gradient 2 K~ alpha at every example, shape (n,); overwritten by the next call."""
         active = replica.active
         assert isinstance(active, KernelActiveSet)
-        if active is not self._active:
-            self._forget()
-            self._active, self._codes = active, active.codes(self.labels)
+        self.follow(active)
         weights = active.weights
         if not np.any(weights):
             return self._total
@@ -124,8 +123,11 @@ class KernelAtoms:
         before[: len(self._weights)] = self._weights
         scale, rest = rescaling(before, weights)
         changed = np.flatnonzero(rest)
-        if len(changed) <= FEW:
-            self._add(active, scale, changed, rest[changed])
+        # A run of single atoms that is resumed sums as it did before: column by column.
+        if len(changed) <= FEW or (not len(self._weights) and _by_columns(replica)):
+            for start in range(0, max(len(changed), 1), FEW):
+                part = changed[start : start + FEW]
+                self._add(active, 1.0 if start else scale, part, rest[part])
         else:
             self._sum_afresh(active)
         self._weights = weights.copy()
@@ -185,24 +187,37 @@ class KernelAtoms:
         total[self._local] = active.scores()[self._known]
 
     def _keep_columns(self, active: KernelActiveSet) -> None:
-        """Compute and keep columns of new points while the budget lasts."""
+        """Compute and keep columns of new points while the budget lasts.
+
+        Blocks end where a broadcast did, so that a run that is resumed has the same ones.
+        """
         assert self._sums is not None
         if not self._sums.cacheable:
             return
+        ends, dtype = np.cumsum(active.arrivals), np.dtype(self.storage.dtype)
         while self._cached < len(active):
-            stop = min(self._cached + COLUMNS, len(active))
+            end = int(ends[np.searchsorted(ends, self._cached, side="right")])
+            stop = min(self._cached + COLUMNS, end)
             used = sum(block.nbytes for block in self._blocks)
-            if used + self.n * (stop - self._cached) * self.dtype.itemsize > self.cache_bytes:
+            more = self.n * (stop - self._cached) * dtype.itemsize
+            if used + more > self.storage.cache_bytes:
                 return
             part = slice(self._cached, stop)
-            self._blocks.append(self._sums.block(active.points[part], self.dtype))
+            self._blocks.append(self._sums.block(active.points[part], dtype))
             self._cached = stop
 
 
-def kernel_atoms(shard: Shard, labels: LocalLabels, cache_bytes: int, dtype: Any) -> KernelAtoms:
+def _by_columns(replica: Replica) -> bool:
+    """Whether the step changes so few weights a round that no columns are ever kept."""
+    from atomcast.steps.base import SingleAtomStep
+
+    return isinstance(replica.step, SingleAtomStep)
+
+
+def kernel_atoms(shard: Shard, labels: LocalLabels, storage: Storage) -> KernelAtoms:
     """The rows of a node's shard as atoms."""
     points = shard.matrix.tocsr() if sparse.issparse(shard.matrix) else shard.matrix
-    return KernelAtoms(points, labels.of(shard), shard.ids, cache_bytes, dtype)
+    return KernelAtoms(points, labels.of(shard), shard.ids, storage)
 
 
 class LocalLabels:

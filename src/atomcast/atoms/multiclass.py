@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.active_set import ActiveSet
+from atomcast.active_set import ExplicitActiveSet
 from atomcast.atoms.atom import Atom
 from atomcast.atoms.explicit import DenseAtoms, SparseAtoms, explicit_atoms
-from atomcast.columns import Columns, with_appended
 from atomcast.data.shards import Shard
 from atomcast.domains import Domain
 from atomcast.objectives import Multinomial
@@ -24,40 +22,22 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 
-class MulticlassActiveSet(ActiveSet):
+class MulticlassActiveSet(ExplicitActiveSet):
     """Known features, T weights each, and an objective of the image Z = A W of shape (d, T).
 
     The weights stand feature by feature, and within a feature class by class.
     """
 
-    quadratic = False
+    # Its curvature has a form of its own, which only `hessian` needs.
+    objective: Multinomial  # type: ignore[assignment]
 
     def __init__(self, objective: Multinomial) -> None:
-        super().__init__()
-        self.objective = objective
-        self.lower_bound = objective.lower_bound
+        super().__init__(objective)  # type: ignore[arg-type]
         self.classes = objective.classes
-        self.columns: Columns | None = None
-        self.image: Floats = np.zeros((objective.d, self.classes))
-        self._gradient: tuple[Floats, Floats] | None = None
-        self._value: tuple[Floats, float] | None = None
-
-    def negligible(self) -> float:
-        """What the objective says."""
-        return self.objective.negligible
-
-    @property
-    def gradient(self) -> Floats:
-        """The gradient at the current image, shape (d, T), computed once per image."""
-        if self._gradient is None or self._gradient[0] is not self.image:
-            self._gradient = self.image, self.objective.gradient(self.image)
-        return self._gradient[1]
+        self.image = np.zeros((objective.d, self.classes))
 
     def _width(self, atom: Atom) -> int:
         return self.classes
-
-    def _store(self, atoms: Sequence[Atom]) -> None:
-        self.columns = with_appended(self.columns, self.objective.d, atoms)
 
     def total(self, n: int) -> int:
         """A weight for each feature and class."""
@@ -86,12 +66,6 @@ class MulticlassActiveSet(ActiveSet):
             [self.columns.combine(np.ascontiguousarray(column)) for column in by_class.T]
         )
 
-    def value(self) -> float:
-        """The objective at the current image, computed once per image."""
-        if self._value is None or self._value[0] is not self.image:
-            self._value = self.image, self.objective.value(self.image)
-        return self._value[1]
-
     def inner(self) -> float:
         """The product of image and gradient."""
         return float(np.vdot(self.image, self.gradient))
@@ -101,26 +75,6 @@ class MulticlassActiveSet(ActiveSet):
         if self.columns is None:
             return np.zeros(0)
         return self.columns.products(self.gradient).ravel()
-
-    def set_weights(self, weights: Floats) -> None:
-        """Replace all weights; the image is computed afresh."""
-        self._weights[: len(self.ids)] = weights
-        self.image = self._combined(self.weights)
-
-    def move(self, change: Floats, step: float) -> None:
-        """Add `step` times a change to the weights."""
-        self._shift(change, self._combined(change), step)
-
-    def search(self, change: Floats, max_step: float) -> float:
-        """Move along a change by the best step in [0, max_step]; returns that step."""
-        image_change = self._combined(change)
-        step = self.objective.line_search(self.image, image_change, max_step)
-        self._shift(change, image_change, step)
-        return step
-
-    def _shift(self, change: Floats, image_change: Floats, step: float) -> None:
-        self._weights[: len(self.ids)] += step * change
-        self.image = self.image + step * image_change
 
     def products(self, start: int, stop: int) -> Floats:
         """Columns start to stop of A'HA, H the curvature at the current image."""

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
 
+from atomcast._checks import check_positive
 from atomcast.atoms.atom import Atom
 from atomcast.data.shards import Shards
 from atomcast.network.ledger import Ledger
@@ -17,6 +18,16 @@ from atomcast.problem import Problem
 from atomcast.protocol import Agreement, Request
 from atomcast.replica import Replica
 from atomcast.result import Status
+
+#: For how many seconds a node is waited for, if nobody says otherwise.
+DEADLINE = 600.0
+
+
+def check_deadline(deadline: float | None) -> float | None:
+    """The deadline, or ValueError unless it is a positive number of seconds or None."""
+    if deadline is None:
+        return None
+    return check_positive("deadline", deadline, "seconds to wait for a node, or None: for ever")
 
 
 class Session(Protocol):
@@ -79,6 +90,15 @@ class Resumable(Protocol):
 
     def fingerprint(self) -> str:
         """What tells these atoms from others; the same however they are spread over nodes."""
+        ...
+
+
+@runtime_checkable
+class Sharing(Protocol):
+    """What a session of several processes does with a file: one reads it, all have it."""
+
+    def shared(self, read: Callable[[], bytes]) -> bytes:
+        """What `read` returns in the process that speaks; its errors are raised in all."""
         ...
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import socket
+import struct
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
@@ -46,10 +47,20 @@ class Channel:
                 got = self._socket.recv_into(view)
             except ConnectionError:
                 got = 0
+            except BlockingIOError:
+                raise TimeoutError("the other side has not answered in time") from None
             if not got:
                 raise EOFError("the other side has closed the connection")
             view = view[got:]
         return content
+
+    def limit(self, seconds: float | None) -> None:
+        """Let `receive` wait for so long at most, and raise TimeoutError then; None: for ever."""
+        # The system's own limit costs nothing; Python's would ask it before each read.
+        whole, rest = divmod(int(1e6 * (seconds or 0.0)), 1_000_000)
+        self._socket.setsockopt(
+            socket.SOL_SOCKET, socket.SO_RCVTIMEO, struct.pack("@ll", whole, rest)
+        )
 
     def close(self) -> None:
         """Close the connection."""

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.atoms.atom import Atom
-from atomcast.atoms.base import AtomFamilies, Atoms, DivisibleAtoms
+from atomcast.atoms.base import AtomFamilies, Atoms, DivisibleAtoms, FollowingAtoms
 from atomcast.kernels.threads import ranges, run_all
 from atomcast.protocol import TIE, Ids, Proposals, Request, leaders, random_order
 from atomcast.replica import Replica
@@ -67,7 +67,7 @@ class Fleet:
         self._known_at: list[int] = []
         self._local: list[int] = []
         self._held_by = np.bincount(owner, minlength=nodes)
-        self._sizes = self._held_by if sizes is None else sizes
+        self.sizes = self._held_by if sizes is None else sizes
         self._chooser: tuple[Selection, Chooser] | None = None
         self._part: _Part | None = None
         self._merit: Floats = np.zeros(0)
@@ -116,7 +116,9 @@ class Fleet:
                 f'{type(self.atoms).__name__} cannot be divided: use selection="exact"'
             )
         if self._chooser is None or self._chooser[0] is not replica.selection:
-            chooser = replica.selection.chooser(self.atoms, self.owner, self._sizes)
+            if isinstance(self.atoms, FollowingAtoms):
+                self.atoms.follow(replica.active)
+            chooser = replica.selection.chooser(self.atoms, self.owner, self.sizes)
             self._chooser, self._part = (replica.selection, chooser), None
         chooser = self._chooser[1]
         if isinstance(chooser, PacedChooser):

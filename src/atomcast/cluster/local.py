@@ -17,7 +17,7 @@ from atomcast.cluster.pace import Pace, check_slow_only, check_star
 from atomcast.cluster.rounding import rounded
 from atomcast.cluster.validation import checked_shard as _checked
 from atomcast.data.shards import Shards
-from atomcast.fingerprint import shard_fingerprint
+from atomcast.fingerprint import data_fingerprint, shard_fingerprint
 from atomcast.network import wire
 from atomcast.network.build import check_broadcast, is_graph, make_topology, size_of
 from atomcast.network.faults import Faults
@@ -26,6 +26,7 @@ from atomcast.network.ledger import Ledger
 from atomcast.network.topology import Topology
 from atomcast.problem import Problem
 from atomcast.protocol import Agreement, Proposals, Request
+from atomcast.recovery.opening import check_faults, open_with_faults
 from atomcast.replica import Replica
 from atomcast.result import Status
 
@@ -64,7 +65,10 @@ class LocalCluster:
     compute : float, optional
         Seconds that a node needs to score one atom, for `ledger.seconds`; default: no time at all.
     faults : Faults, optional
-        What goes wrong: nodes that take longer to compute, `Faults(slow={3: 10.0})`.
+        What goes wrong: lost messages, slow nodes and more; default: nothing.
+    recovery : {"log", "none"}, default="log"
+        What nodes do about faults: keep a common log and ask for what they have missed, or go on
+        without it, as in section 6.3 of the paper.
     asynchronous : bool, default=False
         Let every node of a star work at its own pace, in simulated time: nobody waits for the
         slowest but for the certificate at the end. For the corrective step.
@@ -94,6 +98,7 @@ class LocalCluster:
         resend: bool = False,
         compute: float | None = None,
         faults: Faults | None = None,
+        recovery: str = "log",
         asynchronous: bool = False,
         staleness: int = 4,
     ) -> None:
@@ -115,11 +120,15 @@ class LocalCluster:
         if compute is not None:
             check_positive("compute", compute, "seconds to score one atom, None: no time")
         self.compute = compute
-        self.faults = check_slow_only(faults, self.nodes)
+        self.faults = faults
+        self.recovery = check_choice("recovery", recovery, ("log", "none"))
         self.asynchronous = asynchronous
+        self.staleness = check_count("staleness", staleness, "steps that may be missed", minimum=0)
         if asynchronous:
             check_star(topology, broadcast)
-        self.staleness = check_count("staleness", staleness, "steps that may be missed", minimum=0)
+            check_slow_only(faults, self.nodes)
+        elif faults is not None:
+            check_faults(self, faults)
         if is_graph(topology):
             self.network()  # a graph that cannot work is better refused here than in fit
 
@@ -134,14 +143,17 @@ class LocalCluster:
             from atomcast.cluster.asynchronous import AsynchronousSession
 
             return AsynchronousSession(self, problem, shards)
+        if self.faults is not None and not self.faults.only_slow:
+            return open_with_faults(self, problem, shards)
         return LocalSession(self, problem, shards)
 
     def __repr__(self) -> str:
         topology = f"<{self.topology}>" if is_graph(self.topology) else repr(self.topology)
         shown = {"nodes": self.nodes, "topology": topology}
-        defaults = {"broadcast": None, "latency": 0.0, "bandwidth": None, "cast": None}
-        defaults |= {"isolated": False, "resend": False, "compute": None, "faults": None}
-        for name, default in (defaults | {"asynchronous": False, "staleness": 4}).items():
+        defaults: dict[str, Any] = {"broadcast": None, "latency": 0.0, "bandwidth": None}
+        defaults |= {"cast": None, "isolated": False, "resend": False, "compute": None}
+        defaults |= {"faults": None, "recovery": "log", "asynchronous": False, "staleness": 4}
+        for name, default in defaults.items():
             if getattr(self, name) != default:
                 shown[name] = repr(getattr(self, name))
         return f"LocalCluster({', '.join(f'{name}={value}' for name, value in shown.items())})"
@@ -214,13 +226,17 @@ class LocalSession:
 
     def _agree(self, replica: Replica, request: Request) -> Agreement:
         """One round of proposals."""
-        parts = [fleet.propose(replica, request) for fleet in self._fleets]
-        proposals = parts[0] if len(parts) == 1 else Proposals.merged(parts)
+        proposals = self.proposals(replica, request)
         if self._pace.compute:
             scored = np.sum([fleet.scored for fleet in self._fleets], axis=0)
             seconds = self._pace.seconds(scored)
             self.ledger.reach(self._network.links.work(np.arange(self.nodes), seconds))
         return self._network.agree(proposals, request.count, self.ledger)
+
+    def proposals(self, replica: Replica, request: Request) -> Proposals:
+        """What every node would propose from this state."""
+        parts = [fleet.propose(replica, request) for fleet in self._fleets]
+        return parts[0] if len(parts) == 1 else Proposals.merged(parts)
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Broadcast the winners that are not known yet, as bytes on the simulated wire."""
@@ -230,14 +246,18 @@ class LocalSession:
             known = id in replica.active
             if known and not self._resend:
                 continue
-            fleet = self._fleets[owner if len(self._fleets) > 1 else 0]
-            atom = wire.as_sent(fleet.atom(id), self._cast)
+            atom = self.atom(owner, id)
             sent.append((owner, atom))
             if not known:
                 received.append(atom)
         if self.nodes > 1 and sent:
             self._send(sent)
         return received
+
+    def atom(self, owner: int, id: int) -> Atom:
+        """An atom as its owner would send it."""
+        fleet = self._fleets[owner if len(self._fleets) > 1 else 0]
+        return wire.as_sent(fleet.atom(id), self._cast)
 
     def _send(self, sent: Sequence[tuple[int, Atom]]) -> None:
         """Carry atoms from their owners to everybody."""
@@ -261,7 +281,7 @@ class LocalSession:
         if self._fingerprint is None:
             shards = (self._shards.shard(i, self._axis) for i in range(self.nodes))
             parts = [shard_fingerprint(rounded(shard, self._cast), self._axis) for shard in shards]
-            self._fingerprint = f"{self.n} {sum(parts) % 2**64:016x}"
+            self._fingerprint = data_fingerprint(self.n, parts)
         return self._fingerprint
 
     def __enter__(self) -> Self:

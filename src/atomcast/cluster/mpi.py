@@ -4,6 +4,10 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast.cluster.base import DEADLINE, check_deadline
 from atomcast.cluster.mpi_errors import end_all_on_error, import_mpi
 from atomcast.data.shards import Shards
 from atomcast.problem import Problem
@@ -24,6 +28,10 @@ class MPICluster:
     ----------
     comm : mpi4py communicator, optional
         The ranks that take part; by default all of them.
+    deadline : float or None, default=600.0
+        How many seconds a rank waits for another in one round before it ends the job with an
+        error that names that one; None: for ever. It must be longer than a node's honest work
+        in a round, and than the loading of its data.
 
     Examples
     --------
@@ -32,11 +40,12 @@ class MPICluster:
     >>> model = Lasso(beta=16.0, cluster=MPICluster()).fit(Shards.mine(part), y)  # doctest: +SKIP
     """
 
-    def __init__(self, comm: Any = None) -> None:
+    def __init__(self, comm: Any = None, *, deadline: float | None = DEADLINE) -> None:
         MPI = import_mpi()
         if comm is not None and not isinstance(comm, MPI.Comm):
             raise TypeError(f"comm must be None or an mpi4py communicator, got {comm!r}")
         self.comm = MPI.COMM_WORLD if comm is None else comm
+        self.deadline = check_deadline(deadline)
         end_all_on_error()
 
     @staticmethod
@@ -67,14 +76,33 @@ class MPICluster:
     def place(self, shards: Shards) -> Shards:
         """Number the shards of all ranks one after the other; all ranks must call it."""
         from atomcast.cluster.mpi_shards import place
+        from atomcast.cluster.mpi_watch import LOADING, NO_ROUND, OUTSIDE, watch_of
 
-        return place(self.comm, shards)
+        watch = watch_of(self.comm, self.deadline)
+        watch.at = (NO_ROUND, LOADING)
+        try:
+            return place(self.comm, shards, watch)
+        finally:
+            watch.at = (NO_ROUND, OUTSIDE)
+
+    def total(self, part: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The sum of an array over all ranks, bit for bit the same on each; all must call it."""
+        everyone = np.empty((self.nodes, *part.shape))
+        self.comm.Allgather(np.ascontiguousarray(part), everyone)
+        total: NDArray[np.float64] = everyone.sum(axis=0)
+        return total
 
     def open(self, problem: Problem, shards: Shards) -> MPISession:
         """Load this rank's shard, and check that those of all ranks fit together."""
         from atomcast.cluster.mpi_session import MPISession
+        from atomcast.cluster.mpi_watch import NO_ROUND, OUTSIDE, watch_of
 
-        return MPISession(self.comm, problem, shards)
+        watch = watch_of(self.comm, self.deadline)
+        try:
+            return MPISession(self.comm, problem, shards, watch)
+        except BaseException:
+            watch.at = (NO_ROUND, OUTSIDE)  # the program may go on, in its own time
+            raise
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self  # a communicator is a handle: scikit-learn's clone must not copy it

@@ -32,13 +32,13 @@ def import_mpi() -> Any:
     return MPI
 
 
-def abort(error: BaseException | None) -> None:
+def abort(error: BaseException | None, why: str | None = None) -> None:
     """End all ranks, with this rank's error as the last word."""
     MPI = import_mpi()
     rank = MPI.COMM_WORLD.Get_rank()
     if error is not None:
         traceback.print_exception(error, file=sys.stderr)
-    print(f"rank {rank} failed: all ranks end", file=sys.stderr, flush=True)
+    print(f"{why or f'rank {rank} failed'}: all ranks end", file=sys.stderr, flush=True)
     sys.stdout.flush()
     MPI.COMM_WORLD.Abort(1)
 

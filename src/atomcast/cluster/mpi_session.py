@@ -6,14 +6,15 @@ collective for the proposals (plus one if they are many) and one for the atom, u
 
 from __future__ import annotations
 
-import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
 from atomcast.atoms.atom import Atom
 from atomcast.cluster.account import Account, new_winners
@@ -22,8 +23,20 @@ from atomcast.cluster.base import error_in_flight
 from atomcast.cluster.fleet import Fleet
 from atomcast.cluster.mpi_buffers import Broadcaster, gather_bytes, gather_json
 from atomcast.cluster.mpi_errors import RankError, abort, agreed
+from atomcast.cluster.mpi_resume import fingerprint_of_all, owners_among_all, read_by_rank_0
 from atomcast.cluster.mpi_shards import place
 from atomcast.cluster.mpi_table import FAILED, Table
+from atomcast.cluster.mpi_watch import (
+    ATOMS,
+    LOADING,
+    NO_ROUND,
+    OUTSIDE,
+    PROPOSALS,
+    SCORING,
+    STARTING,
+    STEPPING,
+    Pulse,
+)
 from atomcast.cluster.validation import (
     ShardReport,
     check_owners,
@@ -49,8 +62,12 @@ SEEN_BY_ALL = ("optimal", "max_rounds")
 class MPISession:
     """A rank with its shard loaded; made by `MPICluster.open`."""
 
-    def __init__(self, comm: Any, problem: Problem, shards: Shards) -> None:
+    def __init__(
+        self, comm: Any, problem: Problem, shards: Shards, pulse: Pulse | None = None
+    ) -> None:
         self._comm = comm
+        self._pulse = pulse or Pulse()
+        self._pulse.at = (NO_ROUND, LOADING)
         self._outer = sys.exc_info()[1]
         self.rank, self.nodes = comm.Get_rank(), comm.Get_size()
         self.speaks = self.rank == 0
@@ -58,9 +75,12 @@ class MPISession:
         self._broadcaster = Broadcaster(comm)
         self._table = Table(comm)
         with _told_by_all():
-            shard = self._loaded(problem, place(comm, shards))
+            shards = place(comm, shards, self._pulse)
+            shard, sizes = self._loaded(problem, shards)
         owner = np.full(len(shard.ids), self.rank, dtype=np.int64)
-        self._fleet = Fleet(problem.make_atoms(shard), shard.ids, owner, self.nodes)
+        self._fleet = Fleet(problem.make_atoms(shard), shard.ids, owner, self.nodes, sizes)
+        self._fingerprint: str | None = None
+        self._reload, self._axis = partial(shards.shard, self.rank, problem.axis), problem.axis
         self._due: Literal["nothing", "proposals", "atoms"] = "nothing"
         self._last: tuple[Replica, Agreement] | None = None
         self._wish = 0
@@ -73,8 +93,8 @@ class MPISession:
         """The account of the logical star, the same on every rank."""
         return self._account.ledger
 
-    def _loaded(self, problem: Problem, shards: Shards) -> Shard:
-        """The shard of this rank, if the shards of all ranks are sound and fit together."""
+    def _loaded(self, problem: Problem, shards: Shards) -> tuple[Shard, NDArray[np.int64]]:
+        """The shard of this rank, if all shards are sound and fit together, and all their sizes."""
         axis = problem.axis
         if shards.nodes != self.nodes:
             raise ValueError(
@@ -84,6 +104,7 @@ class MPISession:
         shard, report = inspect(
             problem, lambda: shards.shard(self.rank, axis), lambda: shards.count(axis), self.rank
         )
+        self._pulse.at = (NO_ROUND, STARTING)
         reports = [ShardReport.from_json(m) for m in gather_bytes(self._comm, report.to_json())]
         check_reports(reports, axis)
         assert shard is not None
@@ -94,7 +115,8 @@ class MPISession:
         everywhere = np.empty_like(owners)
         self._comm.Allreduce(owners, everywhere)
         check_owners(everywhere)
-        return shard
+        self._pulse.at = (NO_ROUND, LOADING)
+        return shard, np.array([report.atoms for report in reports])
 
     # -- the verbs of a session -------------------------------------------------------------
 
@@ -102,22 +124,34 @@ class MPISession:
         """Check that all ranks start the same run from the same state."""
         refuse_balanced(replica)
         told = {**settings, "problem": replica.problem, "weights": replica.active.weights}
+        checkpoint = bool(told.pop("checkpoint", False))  # a single rank may want to write one
+        self._pulse.at = (NO_ROUND, STARTING)
         with _told_by_all():
-            check_same_facts(gather_json(self._comm, facts(told)))
+            said = gather_json(self._comm, [facts(told), checkpoint])
+            check_same_facts([known for known, _ in said])
+            if any(wants for _, wants in said):
+                self.fingerprint()
+        self._pulse.at = (NO_ROUND, STEPPING)
         self._table.width = replica.request().count
         self._wish = self._stop = 0
         self._due = "proposals"
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Score this rank's atoms, exchange proposals, and agree."""
+        self._pulse.at = (replica.round, SCORING)
         try:
             own = self._fleet.propose(replica, request)
         except Exception as error:
             self._tell(error)
             raise
         self._due = "nothing"
+        self._pulse.at = (replica.round, PROPOSALS)
         self._proposals = self._exchange(replica, own)
+        self._pulse.at = (replica.round, STEPPING)
         agreement = self._account.agree(replica, self._proposals, request.count)
+        if request.complete:  # no step follows
+            replica.radius.update(self._radii(replica))
+            return agreement
         self._last = replica, agreement
         self._due = "atoms"
         return agreement
@@ -143,7 +177,9 @@ class MPISession:
         atoms = [self._fleet.atom(id) if owner == self.rank else None for owner, id in new]
         mine = [wire.encode(atom) for atom in atoms if atom is not None]
         owners = [owner for owner, _ in new]
+        self._pulse.at = (replica.round, ATOMS)
         self._messages = self._broadcaster.messages(owners, mine) if new else ()
+        self._pulse.at = (replica.round, STEPPING)
         # What an owner sent comes back bit for bit: it need not read it.
         received = [
             wire.decode(message) if atom is None else atom
@@ -167,6 +203,37 @@ class MPISession:
         self._due = "proposals" if status is None else "nothing"
         return status
 
+    # -- resuming ---------------------------------------------------------------------------
+
+    def shared(self, read: Callable[[], bytes]) -> bytes:
+        """What `read` returns on rank 0, on every rank."""
+        self._pulse.at = (NO_ROUND, STARTING if self.rank else LOADING)
+        with _told_by_all():
+            content = read_by_rank_0(self._comm, read)
+        self._pulse.at = (NO_ROUND, STEPPING)
+        return content
+
+    def fingerprint(self) -> str:
+        """What tells the atoms from others; the first time, all ranks must ask for it."""
+        if self._fingerprint is None:
+            self._pulse.at = (NO_ROUND, LOADING)
+            with _told_by_all():
+                self._fingerprint = fingerprint_of_all(
+                    self._comm, self._reload, self._axis, self.n, self._pulse
+                )
+        return self._fingerprint
+
+    def owners(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The rank that holds each of these atoms, shape (k,); -1 where there is none."""
+        own = self._fleet.owners(ids)
+        self._pulse.at = (NO_ROUND, STARTING)
+        return owners_among_all(self._comm, own)
+
+    def _radii(self, replica: Replica) -> dict[int, float]:
+        """How far the atoms of each rank are from those that it might propose."""
+        told = gather_json(self._comm, replica.radius.get(self.rank))
+        return {rank: radius for rank, radius in enumerate(told) if radius is not None}
+
     def __enter__(self) -> Self:
         return self
 
@@ -177,8 +244,11 @@ class MPISession:
         trace: TracebackType | None,
     ) -> None:
         error = error or error_in_flight(self._outer)
-        if error is not None and self.nodes > 1 and self._due != "nothing":
-            self._tell(error)
+        try:
+            if error is not None and self.nodes > 1 and self._due != "nothing":
+                self._tell(error)
+        finally:
+            self._pulse.at = (NO_ROUND, OUTSIDE)
 
     # -- failures ---------------------------------------------------------------------------
 
@@ -191,6 +261,7 @@ class MPISession:
                 replica, agreement = self._last
                 self.cast(replica, replica.wanted(agreement))
             self._due = "nothing"
+            self._pulse.at = (self._pulse.at[0], PROPOSALS)
             self._table.gathered(None, 0, FAILED)
         except BaseException:
             abort(error)
@@ -198,8 +269,9 @@ class MPISession:
 
     def _raise_failure(self, own: BaseException | None) -> None:
         """Learn who failed and why, and raise that; the rank that failed has its own error."""
-        said = json.dumps(None if own is None else described(own)).encode()
-        failures = [json.loads(text) for text in gather_bytes(self._comm, said)]
+        failures = gather_json(self._comm, None if own is None else described(own))
+        if own is not None and failures.count(failures[0]) == self.nodes:
+            agreed(own)
         if own is None:
             rank, (kind, message) = next((i, f) for i, f in enumerate(failures) if f is not None)
             raise agreed(RankError(f"rank {rank} failed: {kind}: {message}"))

@@ -7,16 +7,18 @@ from typing import Any
 import numpy as np
 
 from atomcast.cluster.mpi_buffers import gather_json
+from atomcast.cluster.mpi_watch import LOADING, NO_ROUND, STARTING, Pulse
 from atomcast.cluster.validation import described, raise_described
 from atomcast.data.alignment import check_unique
 from atomcast.data.matrices import IntArray, check_axis
 from atomcast.data.shards import Shard, Shards, contiguous_bounds
 
 
-def place(comm: Any, shards: Shards) -> Shards:
+def place(comm: Any, shards: Shards, pulse: Pulse) -> Shards:
     """Let the ranks tell each other how large their parts are; all ranks must call it.
 
-    A matrix that every rank has and cuts for itself needs no telling.
+    A matrix that every rank has and cuts for itself needs no telling. The pulse shows when this
+    rank waits for the others.
     """
     if shards.kind == "split" or isinstance(shards, RankShards):
         return shards
@@ -31,7 +33,9 @@ def place(comm: Any, shards: Shards) -> Shards:
         }
     except Exception as error:
         told = {"error": described(error)}
+    pulse.at = (NO_ROUND, STARTING)
     everything = gather_json(comm, told)
+    pulse.at = (NO_ROUND, LOADING)
     for i, said in enumerate(everything):
         if "error" in said:
             raise_described(said["error"], f"shard {i}")
@@ -56,12 +60,17 @@ class RankShards(Shards):
     kind = "mine"
 
     def __init__(self, local: Shards, rank: int, told: list[dict[str, Any]]) -> None:
-        self._local = local
-        self._rank = rank
+        self.local = local
+        self.rank = rank
         self._told = told
 
     def __repr__(self) -> str:
-        return f"{self._local!r} of rank {self._rank}, {self.nodes} ranks"
+        return f"{self.local!r} of rank {self.rank}, {self.nodes} ranks"
+
+    def with_local(self, local: Shards, rows: int) -> RankShards:
+        """The same columns of all ranks, with other data: this rank's, and how many rows it has."""
+        told = [{**said, "shape": [rows, said["shape"][1]]} for said in self._told]
+        return RankShards(local, self.rank, told)
 
     @property
     def nodes(self) -> int:
@@ -87,7 +96,7 @@ class RankShards(Shards):
 
     def rows(self, axis: int = 1) -> int:
         """How long the atoms of this rank are."""
-        return self._local.rows(axis)
+        return self.local.rows(axis)
 
     def assignment(self, axis: int = 1) -> IntArray:
         """The rank that holds each atom."""
@@ -95,9 +104,9 @@ class RankShards(Shards):
 
     def shard(self, i: int, axis: int = 1) -> Shard:
         """What this rank holds, numbered after the atoms of the lower ranks."""
-        if i != self._rank:
-            raise IndexError(f"shard {i} is on another rank: this is rank {self._rank}")
-        own = self._local.shard(0, axis)
+        if i != self.rank:
+            raise IndexError(f"shard {i} is on another rank: this is rank {self.rank}")
+        own = self.local.shard(0, axis)
         return own.shifted(int(self._bounds(axis)[i]), self._told[i]["source"])
 
     def validate(self, axis: int = 1) -> None:

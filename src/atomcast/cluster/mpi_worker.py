@@ -8,16 +8,20 @@ callbacks and the user.
 from __future__ import annotations
 
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from atomcast.atoms.atom import Atom
 from atomcast.cluster.channel import Channel, connect
 from atomcast.cluster.mpi_errors import abort, import_mpi
+from atomcast.cluster.mpi_processes import GO_ON, TELL_FINGERPRINT
+from atomcast.cluster.mpi_resume import bytes_of_rank_0
 from atomcast.cluster.mpi_session import MPISession
+from atomcast.cluster.mpi_watch import ATOMS, PROGRAM, STEPPING, Pulse, watch_of
 from atomcast.cluster.plain import unpack
 from atomcast.cluster.stored_shards import StoredShards
 from atomcast.cluster.validation import described
@@ -27,6 +31,7 @@ from atomcast.problem import Problem
 from atomcast.protocol import Agreement, Request
 from atomcast.replica import Replica
 from atomcast.result import Status
+from atomcast.resuming import resume
 from atomcast.solver import Best, Solver
 
 
@@ -34,9 +39,9 @@ class RelayedSession(MPISession):
     """A rank whose rank 0 also talks to the program that started the ranks."""
 
     def __init__(
-        self, comm: Any, problem: Problem, shards: Shards, channel: Channel | None
+        self, comm: Any, problem: Problem, shards: Shards, channel: Channel | None, pulse: Pulse
     ) -> None:
-        super().__init__(comm, problem, shards)
+        super().__init__(comm, problem, shards, pulse)
         self.speaks = False
         self._channel = channel
 
@@ -44,7 +49,10 @@ class RelayedSession(MPISession):
         """Agree with the other ranks, and let the program know all proposals."""
         agreement = super().propose(replica, request)
         if self._channel is not None:
-            self._channel.send({"proposals": self._proposals, "digest": self._table.digests[0]})
+            said: dict[str, Any] = {"proposals": self._proposals, "digest": self._table.digests[0]}
+            if request.complete:
+                said["radius"] = replica.radius
+            self._channel.send(said)
         return agreement
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
@@ -57,25 +65,47 @@ class RelayedSession(MPISession):
         return atoms
 
     def vote(self, status: Status | None) -> Status | None:
-        """Let the program decide."""
-        goes_on = np.zeros(1, dtype=np.int8)
+        """Let the program decide, and tell it before that what it wants to know."""
+        decision = np.zeros(1, dtype=np.int8)
+        while True:
+            if self._channel is not None:
+                self._pulse.at = (self._pulse.at[0], PROGRAM)
+                decision[0] = self._channel.receive()
+            else:
+                self._pulse.at = (self._pulse.at[0], ATOMS)
+            self._comm.Bcast(decision, 0)
+            self._pulse.at = (self._pulse.at[0], STEPPING)
+            if decision[0] != TELL_FINGERPRINT:
+                break
+            self._tell_program("fingerprint", self.fingerprint())
+        self._due = "atoms" if decision[0] == GO_ON else "nothing"
+        return None if decision[0] == GO_ON else "stopped"
+
+    def shared(self, read: Callable[[], bytes]) -> bytes:
+        """The checkpoint that the program has read, to which the data's fingerprint must fit."""
+        content = bytearray() if self._channel is None else self._channel.receive_bytes()
+        told = bytes_of_rank_0(self._comm, content)
+        self._tell_program("fingerprint", self.fingerprint())
+        return told
+
+    def owners(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The rank that holds each of these atoms; the program learns it too."""
+        owners = super().owners(ids)
+        self._tell_program("owners", owners)
+        return owners
+
+    def _tell_program(self, name: str, thing: Any) -> None:
         if self._channel is not None:
-            goes_on[0] = self._channel.receive()
-        self._comm.Bcast(goes_on, 0)
-        self._due = "atoms" if goes_on[0] else "nothing"
-        return None if goes_on[0] else "stopped"
+            self._channel.send({name: thing})
 
 
 def next_replica(comm: Any, channel: Channel | None, previous: Replica | None) -> Any:
     """The state that the next run starts from, and its settings; None when all is done."""
     message = bytearray() if channel is None else channel.receive_bytes()
-    length = np.array([len(message)], dtype=np.int64)
-    comm.Bcast(length, 0)
-    if not length[0]:
+    content = bytes_of_rank_0(comm, message)
+    if not content:
         return None
-    content = np.frombuffer(message or bytearray(int(length[0])), dtype=np.uint8)
-    comm.Bcast(content, 0)
-    start = unpack(content.data)
+    start = unpack(content)
     replica = Replica(start["problem"], start["step"], start["tol"], start["selection"])
     if previous is not None:
         replica.continue_from(previous, start["weights"])
@@ -88,7 +118,10 @@ def follow(comm: Any, session: RelayedSession, channel: Channel | None) -> None:
     while (start := next_replica(comm, channel, replica)) is not None:
         replica, settings = start
         session.begin(replica, settings)
-        Solver(tol=replica.tol)._run(replica, Best(replica.tol), session)
+        best = Best(replica.tol)
+        if settings["resume"]:
+            resume("the checkpoint", replica, best, session)
+        Solver(tol=replica.tol)._run(replica, best, session)
 
 
 def main(folder: str, socket_path: str) -> None:
@@ -99,7 +132,8 @@ def main(folder: str, socket_path: str) -> None:
         order = unpack(Path(folder, "problem").read_bytes())
         files = order["files"]
         shards = Shards.files(**files) if files else StoredShards(Path(folder, "shards"))
-        session = RelayedSession(comm, order["problem"], shards, channel)
+        pulse = watch_of(comm, order["deadline"])
+        session = RelayedSession(comm, order["problem"], shards, channel, pulse)
         if channel is not None:
             channel.send({"n": session.n})
         follow(comm, session, channel)

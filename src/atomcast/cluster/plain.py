@@ -30,7 +30,7 @@ def pack(thing: Any) -> bytes:
         If some part of it is not plain: a user's own class, a lambda, an open file.
     """
     writer = _Writer()
-    tree = writer.tree(thing, "problem")
+    tree = writer.tree(thing, "")
     kinds = [
         {"dtype": array.dtype.str, "shape": array.shape, "order": _order(array)}
         for array in writer.arrays
@@ -74,6 +74,10 @@ def attributes(thing: Any) -> dict[str, Any]:
     return {**{name: getattr(thing, name) for name in slots}, **getattr(thing, "__dict__", {})}
 
 
+def _joined(path: str, name: Any) -> str:
+    return f"{path}.{name}" if path else str(name)
+
+
 class _Writer:
     """Turns things into trees that JSON can hold, keeping arrays aside and shared parts shared."""
 
@@ -92,7 +96,11 @@ class _Writer:
         if isinstance(thing, tuple):
             return {"@": "tuple", "items": self.tree(list(thing), path)}
         if isinstance(thing, dict):
-            return {"@": "dict", "items": self.tree([list(pair) for pair in thing.items()], path)}
+            items = [
+                [self.tree(name, path), self.tree(part, _joined(path, name))]
+                for name, part in thing.items()
+            ]
+            return {"@": "dict", "items": items}
         if isinstance(thing, np.generic):
             return {"@": "scalar", "array": self.tree(np.asarray(thing), path)}
         if isinstance(thing, functools.partial):
@@ -113,7 +121,7 @@ class _Writer:
         if isinstance(thing, np.ndarray):
             if thing.dtype.kind not in _NUMBERS + "SU":
                 raise TypeError(
-                    f"{path} is an array of type {thing.dtype}, which is not plain data"
+                    f"{path or 'this'} is an array of type {thing.dtype}, which is not plain data"
                 )
             self.arrays.append(thing)
             return {"@": "array", "index": len(self.arrays) - 1}
@@ -125,7 +133,7 @@ class _Writer:
         if isinstance(thing, np.random.Generator):
             return {"@": "generator", "state": self.tree(thing.bit_generator.state, path)}
         state = {
-            name: self.tree(part, f"{path}.{name}") for name, part in attributes(thing).items()
+            name: self.tree(part, _joined(path, name)) for name, part in attributes(thing).items()
         }
         return {"@": "object", "class": self._name(type(thing), path), "state": state}
 
@@ -134,8 +142,8 @@ class _Writer:
         name = f"{thing.__module__}:{thing.__qualname__}"
         if not _ours(thing.__module__) or "<" in name:
             raise TypeError(
-                f"{path} is {name}, which the ranks that MPICluster.launch starts cannot load: "
-                "they know only what atomcast itself brings. Start your own script with "
+                f"{path or 'this'} is {name}, which the ranks that MPICluster.launch starts cannot "
+                "load: they know only what atomcast itself brings. Start your own script with "
                 "mpirun and use MPICluster() there"
             )
         return name

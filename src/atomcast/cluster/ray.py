@@ -11,6 +11,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from atomcast._checks import check_count, check_positive
+from atomcast.cluster.base import DEADLINE, check_deadline
 from atomcast.cluster.pace import check_slow_only
 from atomcast.data.shards import Shards
 from atomcast.network.faults import Faults
@@ -50,6 +51,9 @@ class RayCluster:
         that all round in the same way.
     patience : float, default=60.0
         How many seconds a node may take to find a place, or to come back after it was lost.
+    deadline : float or None, default=600.0
+        How many seconds a node that has its place may take for its work in one round, or to load
+        its data, before the fit ends with an error that names it; None: for ever.
     asynchronous : bool, default=False
         Let every node work at its own pace: nobody waits for the slowest but for the certificate
         at the end. For the corrective step.
@@ -77,6 +81,7 @@ class RayCluster:
         node_ids: Sequence[str | None] | None = None,
         threads: int = 1,
         patience: float = 60.0,
+        deadline: float | None = DEADLINE,
         asynchronous: bool = False,
         staleness: int = 4,
         compute: float | None = None,
@@ -91,6 +96,7 @@ class RayCluster:
         self.node_ids = node_ids
         self.threads = check_count("threads", threads, "threads of each node")
         self.patience = check_positive("patience", patience, "seconds to wait for a lost node")
+        self.deadline = check_deadline(deadline)
         self.asynchronous = asynchronous
         self.staleness = check_count("staleness", staleness, "steps that may be missed", minimum=0)
         if compute is not None:
@@ -130,7 +136,16 @@ class RayCluster:
             options = {k: v for k, v in self.options(i).items() if not k.startswith("max_")}
             asked.append(describe.options(**options).remote(shards.only(i)))
         try:
-            return shards.with_infos(ray.get(asked))
+            limit = None if self.deadline is None else self.patience + self.deadline
+            return shards.with_infos(ray.get(asked, timeout=limit))
+        except ray.exceptions.GetTimeoutError:
+            ready, _ = ray.wait(asked, num_returns=len(asked), timeout=0.0)
+            late = [str(i) for i, ref in enumerate(asked) if ref not in ready]
+            raise TimeoutError(
+                f"before the first round: node {', '.join(late)} has not said what is in its file "
+                f"within {limit:g} s; can a machine that offers {self.options(int(late[0]))} read "
+                "it, and is there one?"
+            ) from None
         except ray.exceptions.RayTaskError as error:
             raise error.cause from None
 

@@ -52,7 +52,7 @@ class AsynchronousRaySession(RaySession):
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Wait until the answers that have come lead to a step, or to a certificate."""
-        self.ledger.round = replica.ledger_round
+        self.ledger.round, self._round = replica.ledger_round, replica.round
         self._digests[replica.round] = state_digest(replica)
 
         def ask(node: int, task: Task) -> None:
@@ -63,29 +63,32 @@ class AsynchronousRaySession(RaySession):
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Let the owners, who are idle, hand out the winners; the others get them when asked."""
         self._account.ask_for([owner for owner, _ in new_winners(replica, agreement)])
+        before = len(self._log[-1][1])
         atoms = super().cast(replica, agreement)
-        self._parts.append(self._news[1:])
+        if len(self._log[-1][1]) > before:  # else a resumed run starts with these atoms
+            self._parts.append(self._news[1:])
         return atoms
 
     def _ask(self, node: int, task: Task, replica: Replica, complete: bool) -> None:
         """Tell a node what is new and what to do."""
         run, told = len(self._log) - 1, self._told[node]
         start, rounds = self._log[-1]
-        since = told or 0
+        since = 0 if told is None else told - self._first
         entries = [news for news, _ in rounds[since:]]
         parts = [ref for refs in self._parts[since:] for ref in refs]
         if replica.ledger_round:
             self._account.tell(node, sum(len(news[-1]) for news in entries))
         first = start if told is None else None
         actor = self._actors[node]
-        ref = actor.work.remote((run, since), first, task, complete, entries, *parts)
+        ref = actor.work.remote((run, self._first + since), first, task, complete, entries, *parts)
         self._told[node] = replica.round
         self._under_way[ref] = node, task, complete, time.perf_counter()
 
     def _arrivals(self) -> list[Answer]:
         """The next answer, and all others that come soon after it."""
         asked = list(self._under_way)
-        ray.wait(asked, num_returns=1)
+        if not ray.wait(asked, num_returns=1, timeout=self._cluster.deadline)[0]:
+            raise self._stalled([node for node, *_ in self._under_way.values()], asked)
         ready, _ = ray.wait(asked, num_returns=len(asked), timeout=self._gathering.seconds)
         return [self._heard(ref) for ref in ready]
 
@@ -96,7 +99,7 @@ class AsynchronousRaySession(RaySession):
         told = self._answer(node, ref)
         if told is None:
             task = "scan"  # it has lost its shortlist
-            at = len(self._log) - 1, len(self._log[-1][1])
+            at = len(self._log) - 1, self._first + len(self._log[-1][1])
             self._told[node] = at[1]
             told = self._after_restoring(
                 node, lambda actor: actor.work.remote(at, None, "scan", complete, [])

@@ -62,7 +62,7 @@ class AsynchronousRayNode(RayNode):
         if start is not None:
             if at[0] and self._replica is None:
                 return None
-            self._begin(start)
+            self._begin(at[0], start)
             self._at = at
         if self._at != at:
             return None

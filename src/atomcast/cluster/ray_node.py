@@ -6,21 +6,26 @@ replays the log of what was broadcast: every step is deterministic, so that it e
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
+from functools import partial
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from atomcast.checkpoint import parse_checkpoint
 from atomcast.cluster.agreeing import state_digest
 from atomcast.cluster.drag import Drag, as_slow
 from atomcast.cluster.fleet import Fleet
 from atomcast.cluster.validation import ShardReport, inspect
 from atomcast.data.shards import Shard, Shards
+from atomcast.fingerprint import shard_fingerprint
 from atomcast.network import wire
 from atomcast.problem import Problem
-from atomcast.protocol import Agreement, Proposals
+from atomcast.protocol import Agreement, Proposals, Request
 from atomcast.replica import Replica
+from atomcast.resuming import go_on
 
 #: What a turn tells: the agreement, and for each owner in turn how many atoms it has sent.
 News = tuple[Any, ...]
@@ -56,6 +61,8 @@ class RayNode:
         self._drag = drag
         self._node, self._nodes = node, nodes
         self._fleet: Fleet | None = None
+        self._shard: Callable[[], Shard] | None = None
+        self._axis = 1
         self._at: tuple[int, int] | None = None
         self._replica: Replica | None = None
 
@@ -75,15 +82,15 @@ class RayNode:
             How many atoms there are in all, if a shard is given.
         """
         node, axis = self._node, problem.axis
-        self._fleet, self._at, self._replica = None, None, None
+        self._fleet, self._at, self._replica, self._axis = None, None, None, axis
         if isinstance(source, Shards):
             shards = source
-            shard, report = inspect(
-                problem, lambda: shards.shard(node, axis), lambda: shards.count(axis), node
-            )
+            self._shard = partial(shards.shard, node, axis)
+            shard, report = inspect(problem, self._shard, lambda: shards.count(axis), node)
         else:
             given = source
-            shard, report = inspect(problem, lambda: given, lambda: int(total or 0), node)
+            self._shard = lambda: given
+            shard, report = inspect(problem, self._shard, lambda: int(total or 0), node)
         if shard is not None:
             owner = np.full(len(shard.ids), node, dtype=np.int64)
             atoms = problem.make_atoms(shard)
@@ -93,12 +100,15 @@ class RayNode:
     def turn(
         self, run: int, round: int, start: Any, news: News | None, *parts: Sequence[bytes]
     ) -> bytes | None:
-        """Take the step that the last round led to, and propose; None if this node is behind."""
+        """Take the step that the last round led to, and propose; None if this node is behind.
+
+        `start` is given in the first round of a run, which is not 0 if the run is resumed.
+        """
         if self._fleet is None:
             return None
         if self._at != (run, round):
-            if round == 0 and (run == 0 or self._replica is not None):
-                self._begin(start)
+            if start is not None and (run == 0 or self._replica is not None):
+                self._begin(run, start)
             elif self._at == (run, round - 1) and news is not None:
                 self._advance(news, parts)
             else:
@@ -106,8 +116,23 @@ class RayNode:
             self._at = run, round
         replica = self._replica
         assert replica is not None
-        proposals = self._fleet.propose(replica, replica.request())
-        return to_row(proposals, self._node, state_digest(replica))
+        return self._row(replica.request())
+
+    def complete(self, run: int, round: int) -> tuple[bytes, dict[int, float]] | None:
+        """A proposal from all atoms, also those that the selection leaves out, and its radius.
+
+        It closes a run; None if this node is not in its last round.
+        """
+        if self._fleet is None or self._replica is None or self._at != (run, round):
+            return None
+        row = self._row(Request(count=1, complete=True))
+        return row, self._replica.radius
+
+    def _row(self, request: Request) -> bytes:
+        assert self._fleet is not None
+        assert self._replica is not None
+        proposals = self._fleet.propose(self._replica, request)
+        return to_row(proposals, self._node, state_digest(self._replica))
 
     def atoms(self, ids: Sequence[int]) -> list[bytes] | None:
         """Atoms of this node that have won, as they travel; None if it has lost its shard."""
@@ -120,20 +145,38 @@ class RayNode:
 
         self._at, self._replica = None, None
         for run, (start, rounds) in enumerate(log):
-            self._begin(ray.get(start))
+            self._begin(run, ray.get(start))
             for news, messages in rounds:
                 owners = news[-1]
                 parts: dict[int, list[bytes]] = {owner: [] for owner in owners}
                 for owner, message in zip(owners, messages, strict=True):
                     parts[owner].append(message)
                 self._advance(news, list(parts.values()))
-            self._at = run, len(rounds)
+            assert self._replica is not None
+            self._at = run, self._replica.round
 
-    def _begin(self, start: Any) -> None:
-        previous = self._replica
-        self._replica = Replica(start["problem"], start["step"], start["tol"], start["selection"])
+    def fingerprint(self) -> int | None:
+        """What tells the atoms of this node from others; None if it has lost its shard."""
+        if self._fleet is None or self._shard is None:
+            return None
+        return shard_fingerprint(self._shard(), self._axis)
+
+    def owners(self, ids: NDArray[np.int64]) -> NDArray[np.int64] | None:
+        """For each atom, this node if it holds it, and -1 if not; None if it has lost its shard."""
+        return None if self._fleet is None else self._fleet.owners(ids)
+
+    def _begin(self, run: int, start: Any) -> None:
+        previous = self._replica if run else None
+        replica = Replica(start["problem"], start["step"], start["tol"], start["selection"])
         if previous is not None:
-            self._replica.continue_from(previous, start["weights"])
+            replica.continue_from(previous, start["weights"])
+        if start["resumed"] is not None:
+            content, messages = start["resumed"]
+            snapshot = parse_checkpoint(content, "the checkpoint")
+            go_on("the checkpoint", snapshot, replica, [wire.decode(m) for m in messages])
+        assert self._fleet is not None
+        self._fleet.sizes = start["sizes"]
+        self._replica = replica
 
     def _advance(self, news: News, parts: Sequence[Sequence[bytes]]) -> None:
         assert self._replica is not None

@@ -13,7 +13,9 @@ from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self
 
+import numpy as np
 import ray
+from numpy.typing import NDArray
 from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
 from threadpoolctl import threadpool_limits
 
@@ -21,10 +23,13 @@ from atomcast.atoms.atom import Atom
 from atomcast.cluster.account import Account, new_winners
 from atomcast.cluster.agreeing import check_digests, state_digest
 from atomcast.cluster.base import error_in_flight
+from atomcast.cluster.ray_deadline import NodeError, late, stalled
 from atomcast.cluster.ray_node import as_news, from_rows, in_order
-from atomcast.cluster.validation import check_reports, refuse_balanced, refuse_restricted
+from atomcast.cluster.validation import check_reports, refuse_balanced
 from atomcast.data.alignment import check_unique
 from atomcast.data.shards import Shards
+from atomcast.errors import StallError
+from atomcast.fingerprint import data_fingerprint
 from atomcast.network.ledger import Ledger
 from atomcast.problem import Problem
 from atomcast.protocol import Agreement, Request
@@ -36,10 +41,6 @@ if TYPE_CHECKING:
 
 #: How long to wait before an actor that is being restarted is asked again, in seconds.
 PAUSE = 0.1
-
-
-class NodeError(RuntimeError):
-    """A node failed, or was lost and did not come back."""
 
 
 class RaySession:
@@ -61,6 +62,10 @@ class RaySession:
         self._actors: list[Any] = []
         self._log: list[tuple[Any, list[Any]]] = []
         self._news: tuple[Any, ...] = (None,)
+        self._start: dict[str, Any] = {}
+        self._round, self._first = 0, 0
+        self._resumed: bytes | None = None
+        self._fingerprint: str | None = None
         try:
             names = shards.column_names(problem.axis) if problem.axis == 1 else None
             check_unique(names or (), what="the column name")
@@ -95,12 +100,10 @@ class RaySession:
 
     def _checked(self, axis: int) -> int:
         """How many atoms there are, if all shards are sound and fit together."""
+        ready = [actor.ready.remote() for actor in self._actors]
         asked = [self._load(i) for i in range(self.nodes)]
-        _, missing = ray.wait(
-            asked, num_returns=len(asked), timeout=self._cluster.patience, fetch_local=False
-        )
-        if missing:
-            waiting = [i for i, ref in enumerate(asked) if ref in missing]
+        waiting = late(ready, self._cluster.patience)
+        if waiting:
             raise NodeError(
                 f"node {', '.join(map(str, waiting))} found no place within "
                 f"{self._cluster.patience:g} s: node {waiting[-1]} asks for "
@@ -108,32 +111,40 @@ class RaySession:
                 f"{ray.available_resources()} to offer; ask for less, or add machines"
             )
         try:
-            reports = ray.get(asked)
+            reports = ray.get(asked, timeout=self._cluster.deadline)
+        except GetTimeoutError:
+            where = "before the first round"
+            raise stalled(where, range(self.nodes), asked, self._cluster.deadline) from None
         except RayActorError as error:
             raise NodeError(f"a node was lost while it loaded its shard: {error}") from error
         check_reports(reports, axis)
+        self._sizes = np.array([report.atoms for report in reports])
         return int(reports[0].total)
 
     # -- the verbs of a session -------------------------------------------------------------
 
     def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
         """Write down, for the nodes and for those that must be rebuilt, where the run starts."""
-        refuse_restricted(replica)
         refuse_balanced(replica)
-        start = {
+        self._start = {
             "problem": replica.problem,
             "step": replica.step,
             "tol": replica.tol,
             "selection": replica.selection,
             "weights": replica.active.weights.copy(),
+            "sizes": self._sizes,
+            "resumed": None,
         }
-        self._log.append((ray.put(start), []))
-        self._news = (None,)
+        self._log.append((ray.put(self._start), []))
+        self._news, self._first = (None,), 0
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Let every node take the last step and propose."""
         run, round = len(self._log) - 1, replica.round
-        start = self._log[-1][0] if round == 0 else None
+        self._round = round
+        if request.complete:
+            return self._closing(replica, run)
+        start = self._log[-1][0] if round == self._first else None
 
         def turn(actor: Any) -> Any:
             return actor.turn.remote(run, round, start, *self._news)
@@ -142,6 +153,19 @@ class RaySession:
         proposals, digests = from_rows(rows)
         check_digests([*digests, state_digest(replica)], round)
         return self._account.agree(replica, proposals, request.count)
+
+    def _closing(self, replica: Replica, run: int) -> Agreement:
+        """Let every node propose from all its atoms, which closes a run that left some out."""
+
+        def complete(actor: Any) -> Any:
+            return actor.complete.remote(run, replica.round)
+
+        told = self._answers([(i, complete) for i in range(self.nodes)])
+        proposals, digests = from_rows([row for row, _ in told])
+        check_digests([*digests, state_digest(replica)], replica.round)
+        for _, radius in told:
+            replica.radius.update(radius)
+        return self._account.agree(replica, proposals, 1)
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Let the owners hand out the new winners; the nodes get them with the next turn."""
@@ -153,14 +177,39 @@ class RaySession:
         ]
         refs: list[Any] = []
         messages = in_order(owners, self._answers(calls, refs))
-        news = as_news(agreement, owners)
-        self._news = (news, *refs)
-        self._log[-1][1].append((news, messages))
+        if self._resumed is not None:  # no step follows: the run starts with these atoms
+            self._start["resumed"] = self._resumed, messages
+            self._log[-1] = (ray.put(self._start), [])
+            self._first, self._resumed = replica.round, None
+        else:
+            news = as_news(agreement, owners)
+            self._news = (news, *refs)
+            self._log[-1][1].append((news, messages))
         return self._account.receive(owners, messages)
 
     def vote(self, status: Status | None) -> Status | None:
         """Decide: the loop runs here alone."""
         return status
+
+    # -- resuming ---------------------------------------------------------------------------
+
+    def shared(self, read: Callable[[], bytes]) -> bytes:
+        """Read a checkpoint; the nodes get it with the atoms that are cast next."""
+        self._resumed = read()
+        return self._resumed
+
+    def fingerprint(self) -> str:
+        """What tells these atoms from others; every node looks at its own."""
+        if self._fingerprint is None:
+            parts = self._answers([(i, _fingerprint_call) for i in range(self.nodes)])
+            self._fingerprint = data_fingerprint(self.n, parts)
+        return self._fingerprint
+
+    def owners(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The node that holds each of these atoms, shape (k,); -1 where there is none."""
+        calls = [(i, lambda actor: actor.owners.remote(ids)) for i in range(self.nodes)]
+        owners: NDArray[np.int64] = np.max(self._answers(calls), axis=0)
+        return owners
 
     def __enter__(self) -> Self:
         return self
@@ -188,8 +237,12 @@ class RaySession:
         if refs is not None:
             refs.extend(asked)
         try:
-            answers = ray.get(asked)
+            answers = ray.get(asked, timeout=self._cluster.deadline)
+        except GetTimeoutError:
+            raise self._stalled([i for i, _ in calls], asked) from None
         except RayError:
+            if late(asked, self._cluster.deadline):
+                raise self._stalled([i for i, _ in calls], asked) from None
             answers = [self._answer(i, ref) for (i, _), ref in zip(calls, asked, strict=True)]
         for k, (i, call) in enumerate(calls):
             if answers[k] is None:
@@ -217,10 +270,10 @@ class RaySession:
         while True:
             left = max(deadline - time.monotonic(), PAUSE)
             try:
-                report = ray.get(self._load(i), timeout=left)
-                check_reports([report], 1)
-                ray.get(self._actors[i].restore.remote(log), timeout=left)
-                answer = ray.get(call(self._actors[i]), timeout=left)
+                ray.get(self._actors[i].ready.remote(), timeout=left)
+                check_reports([self._in_time(i, self._load(i))], 1)
+                self._in_time(i, self._actors[i].restore.remote(log))
+                answer = self._in_time(i, call(self._actors[i]))
                 if answer is not None:
                     return answer
             except RayTaskError as error:
@@ -232,6 +285,20 @@ class RaySession:
                         "Is there another machine that offers what it asks for?"
                     ) from error
             time.sleep(PAUSE)
+
+    def _stalled(self, nodes: Sequence[int], asked: Sequence[Any]) -> StallError:
+        return stalled(f"round {self._round}", nodes, asked, self._cluster.deadline)
+
+    def _in_time(self, i: int, ref: Any) -> Any:
+        """The answer of one node, or the error that it stalls."""
+        try:
+            return ray.get(ref, timeout=self._cluster.deadline)
+        except GetTimeoutError:
+            raise self._stalled([i], [ref]) from None
+
+
+def _fingerprint_call(actor: Any) -> Any:
+    return actor.fingerprint.remote()
 
 
 def _atoms_call(ids: Sequence[int]) -> Callable[[Any], Any]:

@@ -143,13 +143,3 @@ def refuse_balanced(replica: Replica) -> None:
             f"selection={replica.selection!r} needs nodes whose speeds are compared, which only "
             'LocalCluster does: use it, or selection="exact"'
         )
-
-
-def refuse_restricted(replica: Replica) -> None:
-    """Raise ValueError where nodes that others drive are asked to leave atoms out."""
-    if replica.selection.restricted:
-        raise ValueError(
-            f"selection={replica.selection!r} leaves atoms out, which needs a closing round over "
-            "all of them that this cluster does not have: use LocalCluster, or MPICluster() in "
-            'a program started by mpirun, or selection="exact"'
-        )

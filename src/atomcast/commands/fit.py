@@ -61,6 +61,16 @@ Broadcast = Annotated[
         show_default=False,
     ),
 ]
+Loss = Annotated[
+    float,
+    typer.Option(metavar="PROBABILITY", help="Let local nodes lose messages, to see what happens."),
+]
+Recovery = Annotated[
+    str,
+    typer.Option(
+        metavar="HOW", help="What nodes do about lost messages: log (repair them) or none."
+    ),
+]
 Engine = Annotated[str, typer.Option(help=f"Where the nodes run: {', '.join(ENGINES)}.")]
 StepName = Annotated[
     str, typer.Option("--step", metavar="STEP", help=f"One of {', '.join(STEP_NAMES)}.")
@@ -151,6 +161,8 @@ def run_fit(
     engine: Engine = "local",
     topology: Network = "star",
     broadcast: Broadcast = None,
+    loss: Loss = 0.0,
+    recovery: Recovery = "log",
     step: StepName = "corrective",
     tol: Tolerance = 1e-4,
     max_rounds: MaxRounds = 10_000,
@@ -184,7 +196,7 @@ def run_fit(
         y = read_target(target, recipe.numeric_target)
         shards = read_features(parts, nodes, target, row_ids=row_ids, n_features=columns)
         check_rows(shards, y, target, recipe.axis)
-        cluster = _cluster(engine, shards.nodes, topology, broadcast)
+        cluster = _cluster(engine, shards.nodes, topology, broadcast, loss, recovery)
         estimator.set_params(cluster=cluster, solver=solver)
         start = time.perf_counter()
         estimator.fit(shards, y)
@@ -200,15 +212,20 @@ def run_fit(
             _report(estimator, len(y), seconds, files, as_json)
 
 
-def _cluster(engine: str, nodes: int, topology: str, broadcast: str | None) -> Any:
-    """The cluster of an engine; only local nodes can be connected as the user likes."""
-    if topology == "star" and broadcast is None:
+def _cluster(
+    engine: str, nodes: int, topology: str, broadcast: str | None, loss: float, recovery: str
+) -> Any:
+    """The cluster of an engine; only of local nodes is the network the user's to choose."""
+    if (topology, broadcast, loss, recovery) == ("star", None, 0.0, "log"):
         return ENGINES[engine](nodes)
     if engine != "local":
-        raise ValueError(f"--topology and --broadcast are for --engine local, not {engine}")
-    from atomcast import LocalCluster
+        raise ValueError(
+            f"--topology, --broadcast, --loss and --recovery are for --engine local, not {engine}"
+        )
+    from atomcast import Faults, LocalCluster
 
-    return LocalCluster(nodes, topology, broadcast=broadcast)
+    faults = Faults(loss=loss) if loss or recovery != "log" else None
+    return LocalCluster(nodes, topology, broadcast=broadcast, faults=faults, recovery=recovery)
 
 
 def _watchers(
@@ -261,6 +278,7 @@ def _report(
         "estimator": type(estimator).__name__,
         "rows": rows,
         **outcome(certificate_of(estimator)),
+        **({"beta": estimator.beta_} if hasattr(estimator, "beta_") else {}),
         "atoms": len(estimator.result_.atom_ids),
         "atoms_available": estimator.result_.n,
         "seconds": seconds,

@@ -110,20 +110,33 @@ def check_output(option: str, path: Path | None, suffixes: Sequence[str] = ()) -
 def features_for(estimator: Any, paths: Sequence[Path], row_ids: str | None) -> tuple[Any, Any]:
     """New data for a model, its columns in the model's order; and row ids, if there are any."""
     from atomcast.data import Shards, check_finite, read_part
-    from atomcast.data.readers import read_row_ids
+    from atomcast.model_file import atoms_axis
 
+    axis = atoms_axis(type(estimator).__name__)
     wanted = getattr(estimator, "feature_names_in_", None)
     expected = None if wanted is None else tuple(wanted)
     if len(paths) == 1:
         part = read_part(paths[0], row_ids=row_ids, n_features=estimator.n_features_in_)
         return _in_order(part, expected, paths[0]), part.row_ids
-    shards = Shards.files(paths, row_ids=row_ids)
-    shards.validate()
-    if expected is not None and shards.names is not None and shards.names != expected:
-        raise ValueError(_difference(shards.names, expected, "the files"))
-    for i in range(shards.nodes):
-        check_finite(shards.shard(i))
-    return shards, read_row_ids(paths[0], row_ids=row_ids)
+    columns = estimator.n_features_in_ if axis == 0 else None
+    shards = Shards.files(paths, row_ids=row_ids, n_features=columns)
+    shards.validate(axis)
+    names = shards.column_names(axis)
+    if expected is not None and names is not None and names != expected:
+        raise ValueError(_difference(names, expected, "the files"))
+    if not estimator.__sklearn_tags__().input_tags.allow_nan:
+        for i in range(shards.nodes):
+            check_finite(shards.shard(i, axis), axis)
+    return shards, _row_ids(paths if axis == 0 else paths[:1], row_ids)
+
+
+def _row_ids(paths: Sequence[Path], column: str | None) -> NDArray[Any] | None:
+    """The row ids of files that follow each other, if all of them have some."""
+    from atomcast.data.readers import read_row_ids
+
+    ids = [read_row_ids(path, row_ids=column) for path in paths]
+    known = [some for some in ids if some is not None]
+    return np.concatenate(known) if len(known) == len(ids) else None
 
 
 def _in_order(part: Part, expected: tuple[str, ...] | None, path: Path) -> Any:

@@ -44,13 +44,14 @@ def described(file: ModelFile) -> dict[str, Any]:
     """The content of a model file in plain values."""
     import numpy as np
 
-    from atomcast.model_file import atoms_in, feature_names
+    from atomcast.model_file import atoms_axis, atoms_in, feature_names
     from atomcast.report.summary import outcome
     from atomcast.saving.certificate import certificate_in
     from atomcast.saving.parameters import readable
 
     certificate = certificate_in(file)
-    names = feature_names(file)
+    axis = atoms_axis(file.header["estimator"])
+    names = feature_names(file) if axis == 1 else None
     ids, weights = atoms_in(file)
     size = np.abs(weights)
     if size.ndim > 1:
@@ -71,6 +72,7 @@ def described(file: ModelFile) -> dict[str, Any]:
         "schema": file.header["schema"],
         "parameters": {k: readable(v) for k, v in file.header["parameters"].items()},
         "features": file.header["n_features_in"],
+        "atoms_are": ("examples", "features")[axis],
         **outcome(certificate),
         "atoms": atoms,
         "communication": {kind: asdict(count) for kind, count in certificate.by_kind.items()},
@@ -84,7 +86,9 @@ def _print(content: dict[str, Any], limit: int | None) -> None:
 
     title = f"{content['estimator']} ({content['written_by']})"
     print_table(title, None, _parameter_rows(content["parameters"]), text_columns=(0, 1))
-    figures = {**content, "atoms": len(content["atoms"]), "atoms_available": content["features"]}
+    figures = {**content, "atoms": len(content["atoms"])}
+    if content["atoms_are"] == "features":
+        figures["atoms_available"] = content["features"]
     print_table("Fit", None, outcome_rows(figures))
     _print_some(
         "Atoms by weight",

@@ -8,8 +8,6 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
-from sklearn.base import BaseEstimator, ClassifierMixin
-from sklearn.utils.multiclass import type_of_target
 from sklearn.utils.validation import check_is_fitted
 
 from atomcast._checks import check_positive
@@ -23,6 +21,7 @@ from atomcast.estimators.base_classifiers import (
     predictions_of,
     stump_votes,
 )
+from atomcast.estimators.deciding import DecidingClassifier, check_two_classes
 from atomcast.estimators.inputs import features_and_classes, linear_prediction
 from atomcast.estimators.lasso import warn_unless_converged
 from atomcast.objectives import LogMeanExp
@@ -33,7 +32,7 @@ from atomcast.solver import Solver, as_solver
 Floats = NDArray[np.float64]
 
 
-class L1AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class L1AdaBoost(DecidingClassifier):
     """The best convex combination of base classifiers, which are spread over a network.
 
     Minimises ``log(mean_i exp(-y_i sum_j alpha_j h_j(x_i) / T))`` over weights alpha that are not
@@ -69,6 +68,8 @@ class L1AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         The distribution w over the training examples that the next base classifier would face.
     result_ : Result
         Objective, certified gap, trace, and the ledger of what was sent.
+    dual_gap_ : float
+        A bound on how far the objective is from its optimum.
     n_iter_ : int
         Rounds taken.
 
@@ -83,8 +84,6 @@ class L1AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """
 
     result_: Result
-    n_features_in_: int
-    classes_: NDArray[Any]
 
     def __init__(
         self,
@@ -114,12 +113,7 @@ class L1AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         shards, numbers, cluster = features_and_classes(
             self, X, y, self.cluster, **features_for(self.base)
         )
-        if len(self.classes_) > 2:
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is "
-                f"{type_of_target(y)}, with {len(self.classes_)} classes: wrap the estimator in "
-                "sklearn.multiclass.OneVsRestClassifier"
-            )
+        check_two_classes(self.classes_, y)
         objective = LogMeanExp(2.0 * numbers - 1.0, self.temperature)
         if not isinstance(self.base, str):
             votes = predictions_of(self.base, shards, self.classes_)
@@ -140,6 +134,7 @@ class L1AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.estimator_weights_ = result.atom_weights
         self.n_estimators_ = len(result.atom_weights)
         self.example_weights_ = objective.weights(result.image)
+        self.dual_gap_ = result.gap
         self.n_iter_ = result.rounds
         if self.base == "stumps":
             self.stumps_ = result.atom_extras
@@ -161,14 +156,11 @@ class L1AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         if isinstance(self.base, str) and self.base == "stumps":
             return stump_votes(self, X, self.stumps_, self.estimator_weights_)
         if isinstance(self.base, str):
-            return linear_prediction(self, X, self.result_.weights)
+            weights = np.zeros(self.n_features_in_)
+            weights[self.estimator_ids_] = self.estimator_weights_
+            return linear_prediction(self, X, weights)
         votes = predictions_of([self.base[j] for j in self.estimator_ids_], X, self.classes_)
         return np.asarray(votes @ self.estimator_weights_)
-
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The class with more than half of the vote, shape (n_samples,)."""
-        votes = self.decision_function(X)
-        return np.asarray(self.classes_[(votes > 0).astype(int)])
 
     def predict_proba(self, X: Any) -> Floats:
         """The probabilities for which the exponential loss is the right one, shape (n, 2)."""
@@ -177,7 +169,6 @@ class L1AdaBoost(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
         tags.input_tags.allow_nan = isinstance(self.base, str) and self.base == "stumps"
         tags.classifier_tags.multi_class = False
         return tags

@@ -11,6 +11,7 @@ from atomcast._checks import check_positive
 from atomcast.atoms.groups import group_problem
 from atomcast.data.grouped import GroupedShards
 from atomcast.data.shards import Shards
+from atomcast.estimators.deciding import check_two_classes
 from atomcast.estimators.inputs import features_and_classes, features_and_target
 from atomcast.estimators.lasso import SparseLinearModel, warn_unless_converged
 from atomcast.estimators.logistic import SparseLogisticModel, example_weights
@@ -158,12 +159,7 @@ class GroupLogisticRegression(SparseLogisticModel):
         check_positive("beta", self.beta, "the radius of the group-norm ball")
         solver = as_solver(self.solver)
         shards, numbers, cluster = features_and_classes(self, X, y, self.cluster)
-        if len(self.classes_) > 2:
-            raise ValueError(
-                "Only binary classification is supported. The type of the target is multiclass, "
-                f"with {len(self.classes_)} classes: wrap the estimator in "
-                "sklearn.multiclass.OneVsRestClassifier"
-            )
+        check_two_classes(self.classes_, y)
         shards, self.groups_ = in_groups(self, shards, isinstance(X, Shards))
         weights = example_weights(self.class_weight, self.classes_, numbers)
         objective = Logistic(2.0 * numbers - 1.0, self.fit_intercept, weights)

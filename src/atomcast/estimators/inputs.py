@@ -32,15 +32,16 @@ def features_and_target(
     if y is None:
         raise ValueError("y is missing: the target must be known to every node")
     y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
-    _keep_names(estimator, X)
+    keep_names(estimator, X)
     return X, y, LocalCluster(X.nodes) if cluster is None else as_cluster(cluster)
 
 
-def _keep_names(estimator: Any, shards: Shards) -> None:
-    """What scikit-learn remembers of arrays and DataFrames, for features in shards."""
-    estimator.n_features_in_ = shards.count()
-    if shards.names is not None:
-        estimator.feature_names_in_ = np.array(shards.names, dtype=object)
+def keep_names(estimator: Any, shards: Shards, axis: int = 1) -> None:
+    """What scikit-learn remembers of arrays and DataFrames, for data in shards."""
+    names = shards.column_names(axis)
+    estimator.n_features_in_ = shards.count() if axis == 1 else shards.rows(axis)
+    if names is not None:
+        estimator.feature_names_in_ = np.array(names, dtype=object)
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
 
@@ -53,10 +54,12 @@ def features_and_classes(
     Sets `classes_`. Further keywords go to scikit-learn's `validate_data`.
     """
     if isinstance(X, Shards):
+        if hasattr(cluster, "place"):
+            X = cluster.place(X)
         if y is None:
             raise ValueError("y is missing: the labels must be known to every node")
         y = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"))
-        _keep_names(estimator, X)
+        keep_names(estimator, X)
         cluster = LocalCluster(X.nodes) if cluster is None else as_cluster(cluster)
     else:
         X, y = validate_data(estimator, X, y, **{**FORMATS, **formats})

@@ -9,21 +9,24 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from atomcast._checks import check_choice, check_count, check_positive
 from atomcast.atoms.kernel import LocalLabels
+from atomcast.checkpoint import Checkpoint
 from atomcast.cluster.local import LocalCluster, as_cluster
 from atomcast.data.shards import Shards
+from atomcast.estimators.calibration import fitted_sigmoids, probabilities
 from atomcast.estimators.class_weights import class_weights
+from atomcast.estimators.deciding import DecidingClassifier
+from atomcast.estimators.inputs import keep_names
 from atomcast.estimators.lasso import warn_unless_converged
 from atomcast.kernels.active_set import SupportVectors
 from atomcast.kernels.functions import Gamma, KernelSpec
 from atomcast.kernels.gram import kernel_block
-from atomcast.kernels.labels import Codes, LabelCode, one_against_rest
+from atomcast.kernels.labels import LabelCode, one_against_rest
 from atomcast.kernels.problem import USUAL_N, kernel_problem
 from atomcast.result import Result
 from atomcast.solver import Solver, as_solver
@@ -41,7 +44,16 @@ def _calibrated(estimator: KernelSVC) -> bool:
     return True
 
 
-class KernelSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+def _refuse_checkpoints(solver: Solver) -> None:
+    """Machines that are fitted one after the other would need a checkpoint each."""
+    if solver.resume is not None or any(isinstance(w, Checkpoint) for w in solver.callbacks):
+        raise ValueError(
+            'multi_class="one-vs-rest" can neither write nor resume checkpoints, because it fits '
+            'one machine after the other: use multi_class="direct", or leave them out'
+        )
+
+
+class KernelSVC(DecidingClassifier):
     """Kernel support vector machine for examples that are spread over a network.
 
     Solves the dual of the L2-loss SVM, min alpha' K~ alpha over the simplex, by distributed
@@ -94,8 +106,12 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         there is one for each class.
     results_ : tuple of Result
         The results of all machines; more than one if there is one for each class.
+    calibration_ : array of shape (1 or n_classes, 2)
+        With probability=True: a and b of each probability 1 / (1 + exp(a * decision + b)).
+    dual_gap_ : float
+        A bound on how far the objective of `result_` is from its optimum.
     n_iter_ : int
-        Rounds taken.
+        Rounds taken, by all machines.
 
     Examples
     --------
@@ -107,9 +123,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     True
     """
 
-    classes_: NDArray[Any]
     result_: Result
-    n_features_in_: int
 
     def __init__(
         self,
@@ -170,6 +184,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         )
         check_choice("multi_class", self.multi_class, ("direct", "one-vs-rest"))
         if self.multi_class == "one-vs-rest" and code.classes > 2:
+            _refuse_checkpoints(solver)
             rivals = [one_against_rest(code, c) for c in range(code.classes)]
             problems = [make(code=rival, one_class=c) for c, rival in enumerate(rivals)]
             self._keep(list(solver.solve_path(problems, shards, cluster)), one_vs_rest=True)
@@ -178,7 +193,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         for result in self.results_:
             warn_unless_converged(result, solver)
         if self.probability:
-            self._calibrate(X, y)
+            self.calibration_ = fitted_sigmoids(self, X, y, solver)
         return self
 
     def _inputs(self, X: Any, y: Any) -> tuple[Shards, NDArray[Any], Any]:
@@ -195,7 +210,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         count = X.count(axis=0)
         if len(y) != count:
             raise ValueError(f"y has {len(y)} labels, but X has {count} rows: give one label each")
-        self.n_features_in_ = X.rows(axis=0)
+        keep_names(self, X, axis=0)
         return X, y, LocalCluster(X.nodes) if self.cluster is None else as_cluster(self.cluster)
 
     def _encode(self, y: NDArray[Any], classes: Any, shards: Shards) -> LocalLabels:
@@ -221,6 +236,7 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         """Take the fitted attributes from the results of one machine, or of one per class."""
         self.results_ = tuple(results)
         self.result_ = results[-1]
+        self.dual_gap_ = self.result_.gap
         self.n_iter_ = sum(result.rounds for result in results)
         ids = np.concatenate([result.atom_ids for result in results])
         self.support_, first = np.unique(ids, return_index=True)
@@ -286,53 +302,8 @@ class KernelSVC(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
             values[rows] = block @ self.dual_coef_.T + self.intercept_
         return values
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """Predict the class of examples.
-
-        Parameters
-        ----------
-        X : array, scipy sparse matrix, DataFrame or Shards of shape (n_samples, n_features)
-
-        Returns
-        -------
-        array of shape (n_samples,)
-        """
-        values = self.decision_function(X)
-        codes: Codes = np.argmax(values, axis=1) if values.ndim > 1 else (values > 0).astype(int)
-        return self.classes_[codes]
-
-    def _calibrate(self, X: Any, y: Any) -> None:
-        """Fit sigmoids to the decisions of cross-validated copies, as scikit-learn does."""
-        from sklearn.base import clone
-        from sklearn.calibration import CalibratedClassifierCV
-
-        if isinstance(X, Shards):
-            raise ValueError(
-                "probability=True needs all examples in one place to cross-validate: pass arrays, "
-                "or use probability=False with Shards"
-            )
-        plain = clone(self).set_params(probability=False)
-        folds = int(min(5, np.unique(y, return_counts=True)[1].min()))
-        if folds < 2:
-            raise ValueError(
-                "probability=True needs at least two examples of every class to cross-validate"
-            )
-        calibrated = CalibratedClassifierCV(plain, ensemble=False, cv=folds).fit(X, y)
-        self.calibration_ = calibrated.calibrated_classifiers_[0].calibrators
-
     @available_if(_calibrated)
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each class, shape (n_samples, n_classes)."""
-        values = self.decision_function(X).reshape(-1, len(self.dual_coef_))
-        columns = [c.predict(values[:, k]) for k, c in enumerate(self.calibration_)]
-        if len(self.classes_) == 2:
-            return np.column_stack([1.0 - columns[0], columns[0]])
-        joint = np.column_stack(columns)
-        total = joint.sum(axis=1, keepdims=True)
-        even = np.full_like(joint, 1.0 / len(self.classes_))
-        return np.divide(joint, total, out=even, where=total > 0)
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+        decisions = self.decision_function(X).reshape(-1, len(self.dual_coef_))
+        return probabilities(decisions, self.calibration_)

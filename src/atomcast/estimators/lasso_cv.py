@@ -2,27 +2,26 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
-from scipy import sparse
+from numpy.typing import ArrayLike
 from sklearn.model_selection import check_cv
 
-from atomcast.data._split import SplitShards
-from atomcast.data.shards import Shard, Shards
+from atomcast.data.shards import Shards
 from atomcast.estimators.inputs import features_and_target
 from atomcast.estimators.lasso import SparseLinearModel, warn_unless_converged
-from atomcast.estimators.lasso_path import checked_betas, default_betas, results_along
+from atomcast.estimators.lasso_path import default_betas, results_along
+from atomcast.estimators.path_cv import Floats, PathCV, Rows
 from atomcast.network.ledger import Ledger
 from atomcast.objectives import SquaredError
+from atomcast.result import Result
 from atomcast.solver import Solver, as_solver
 
-Floats = NDArray[np.float64]
 
-
-class LassoCV(SparseLinearModel):
+class LassoCV(PathCV, SparseLinearModel):
     """Lasso along a path of radii, of which cross-validation picks one.
 
     Parameters
@@ -44,7 +43,8 @@ class LassoCV(SparseLinearModel):
         Mean squared error on the held-out rows.
     ledgers_ : list of Ledger
         What was sent to find the radii (if they were not given) and for each fold; `result_` has
-        the ledger of the model itself.
+        the ledger of the model itself. The predictions for held-out rows, which the nodes add up,
+        are not in it.
     coef_, intercept_, result_, dual_gap_, n_iter_
         Of the model refitted on all rows, as for `Lasso`.
     """
@@ -70,87 +70,42 @@ class LassoCV(SparseLinearModel):
         """Choose the radius and fit the model; parameters as for `Lasso.fit`."""
         solver = as_solver(self.solver)
         shards, y, cluster = features_and_target(self, X, y, self.cluster)
-        objective = SquaredError(y, self.fit_intercept)
-        betas = self.betas
-        self.ledgers_: list[Ledger] = []
-        if betas is None:
-            betas = default_betas(shards, objective, self.n_betas, cluster, self.ledgers_)
-        self.betas_ = checked_betas(betas)
         folds = list(check_cv(self.cv).split(np.zeros((len(y), 1)), y))
-        errors = [self._errors(shards, y, train, test, cluster, solver) for train, test in folds]
-        self.mse_path_ = np.column_stack(errors)
-        best = int(np.argmin(self.mse_path_.mean(axis=1)))
-        self.beta_ = float(self.betas_[best])
-        *_, result = results_along(shards, objective, self.betas_[: best + 1], cluster, solver)
-        self._keep(result, objective)
-        warn_unless_converged(result, solver)
+        task = LeastSquares(y, self.fit_intercept)
+        chosen = self._choose(task, folds, shards, cluster, solver)
+        self.mse_path_ = chosen.losses
+        self._keep(chosen.result, chosen.objective)
+        warn_unless_converged(chosen.result, solver)
         return self
 
-    def _errors(
-        self,
-        shards: Shards,
-        y: Floats,
-        train: NDArray[np.int64],
-        test: NDArray[np.int64],
-        cluster: Any,
-        solver: Solver,
+
+@dataclass(frozen=True)
+class LeastSquares:
+    """Least squares along a path; a `Task`."""
+
+    y: Floats
+    fit_intercept: bool
+
+    def objective(self, rows: Rows | slice) -> SquaredError:
+        """The squared error of some of the rows."""
+        return SquaredError(self.y[rows], self.fit_intercept)
+
+    def radii(
+        self, shards: Shards, objective: Any, count: int, cluster: Any, ledgers: list[Ledger]
     ) -> Floats:
-        """The mean squared error on the test rows for each radius."""
-        objective = SquaredError(y[train], self.fit_intercept)
-        held_out = [shards.shard(i) for i in range(shards.nodes)]
-        errors = []
-        rows = rows_of(shards, train)
-        for result in results_along(rows, objective, self.betas_, cluster, solver):
-            predicted = np.full(len(test), objective.intercept(np.asarray(result.image)))
-            weights = result.weights
-            for shard in held_out:
-                predicted += shard.matrix[test] @ weights[shard.ids]
-            errors.append(float(np.mean((y[test] - predicted) ** 2)))
-        self.ledgers_.append(result.ledger)
-        return np.array(errors)
+        """See `lasso_path`."""
+        return default_betas(shards, objective, count, cluster, ledgers)
 
+    def results(
+        self, shards: Shards, objective: Any, betas: Floats, cluster: Any, solver: Solver
+    ) -> Iterator[Result]:
+        """A result for each radius, in order."""
+        return results_along(shards, objective, betas, cluster, solver)
 
-def rows_of(shards: Shards, rows: NDArray[np.int64]) -> Shards:
-    """The same shards with only some of their rows."""
-    if isinstance(shards, SplitShards):
-        matrix = shards.matrix
-        if sparse.issparse(matrix):  # not every layout gives out rows
-            matrix = matrix.tocsr()
-        return shards.with_matrix(matrix[rows])
-    return ShardsOfRows(shards, rows)
+    def coefficients(self, result: Result, objective: Any) -> Floats:
+        """The weights, shape (n_features,)."""
+        return result.weights
 
-
-class ShardsOfRows(Shards):
-    """A selection of the rows of shards that are not in one piece."""
-
-    kind = "files"
-
-    def __init__(self, shards: Shards, rows: NDArray[np.int64]) -> None:
-        self._shards = shards
-        self._rows = rows
-
-    @property
-    def nodes(self) -> int:
-        """As many nodes as before."""
-        return self._shards.nodes
-
-    def column_names(self, axis: int = 1) -> tuple[str, ...] | None:
-        """The same names as before."""
-        return self._shards.column_names(axis)
-
-    def count(self, axis: int = 1) -> int:
-        """As many atoms as before."""
-        return self._shards.count(axis)
-
-    def rows(self, axis: int = 1) -> int:
-        """How many rows were selected."""
-        return len(self._rows)
-
-    def assignment(self, axis: int = 1) -> NDArray[np.int64]:
-        """The same owners as before."""
-        return self._shards.assignment(axis)
-
-    def shard(self, i: int, axis: int = 1) -> Shard:
-        """The selected rows of a node's shard."""
-        shard = self._shards.shard(i, axis)
-        return replace(shard, matrix=shard.matrix[self._rows])
+    def loss(self, predicted: Floats, rows: Rows) -> float:
+        """The mean squared error."""
+        return float(np.mean((self.y[rows] - predicted) ** 2))

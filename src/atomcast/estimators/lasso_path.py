@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -123,18 +123,36 @@ def default_betas(
     scale = float(np.max(np.abs(first.atom_weights), initial=0.0))
     if scale == 0.0:  # nothing to explain: any radius gives the same model
         return np.geomspace(smallest, 1.0, count)
-    total = objective.value(np.zeros(objective.d))
-    before = np.inf
+    worthwhile = WORTHWHILE * objective.value(np.zeros(objective.d))
     doubling: Floats = scale * np.exp2(np.arange(60.0))
-    for result in results_along(shards, objective, doubling, cluster, solver):
-        largest = float(np.abs(result.atom_weights).sum())
-        if before - result.objective < WORTHWHILE * total:
-            break
-        before = result.objective
-    ledgers.append(result.ledger)
+    results = results_along(shards, objective, doubling, cluster, solver)
+    largest, ledger = largest_of_use(results, np.inf, worthwhile)
+    ledgers.append(ledger)
     if count == 1:
         return np.array([largest])
     return np.geomspace(min(smallest * largest, scale), largest, count)
+
+
+def largest_of_use(
+    results: Iterable[Result], before: float, worthwhile: float
+) -> tuple[float, Ledger]:
+    """The radius from which on a larger one no longer pays, and what was sent to find it.
+
+    Parameters
+    ----------
+    results : iterable of Result
+        For larger and larger radii; no more of them are fitted than are needed.
+    before : float
+        The objective before the first.
+    worthwhile : float
+        By how much the objective must fall from one to the next.
+    """
+    for result in results:
+        largest = float(np.abs(result.atom_weights).sum())
+        if before - result.objective < worthwhile:
+            break
+        before = result.objective
+    return largest, result.ledger
 
 
 def _first_feature(shards: Shards, objective: SquaredError, cluster: Any) -> Result:

@@ -7,12 +7,12 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, log_softmax, softmax
-from sklearn.base import BaseEstimator, ClassifierMixin
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
 from atomcast.atoms.multiclass import multiclass_problem
 from atomcast.domains import Domain, L1Ball
+from atomcast.estimators.deciding import DecidingClassifier
 from atomcast.estimators.inputs import features_and_classes, linear_prediction
 from atomcast.estimators.lasso import warn_unless_converged
 from atomcast.objectives import Logistic, Multinomial
@@ -23,14 +23,12 @@ from atomcast.solver import Solver, as_solver
 Floats = NDArray[np.float64]
 
 
-class SparseLogisticModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+class SparseLogisticModel(DecidingClassifier):
     """What fitted l1-constrained logistic classifiers have in common."""
 
-    classes_: NDArray[Any]
     coef_: Floats
     intercept_: Floats
     result_: Result
-    n_features_in_: int
 
     def decision_function(self, X: Any) -> Floats:
         """The linear score of the second class, or of each class if there are more than two.
@@ -63,12 +61,6 @@ class SparseLogisticModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         result: Floats = log_softmax(scores, axis=1)
         return result
 
-    def predict(self, X: Any) -> NDArray[Any]:
-        """The most probable class, shape (n_samples,)."""
-        scores = self.decision_function(X)
-        numbers = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
-        return np.asarray(self.classes_[numbers])
-
     def _keep(self, result: Result, objective: Logistic | Multinomial) -> None:
         """Take the fitted attributes from a result."""
         assert result.image is not None
@@ -77,11 +69,6 @@ class SparseLogisticModel(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
         self.intercept_ = np.atleast_1d(objective.intercept(result.image))
         self.dual_gap_ = result.gap
         self.n_iter_ = result.rounds
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 class SparseLogisticRegression(SparseLogisticModel):

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 from sklearn.model_selection import check_cv
 
@@ -14,8 +15,7 @@ from atomcast.data.shards import Shards
 from atomcast.domains import L1Ball
 from atomcast.estimators.inputs import features_and_classes
 from atomcast.estimators.lasso import warn_unless_converged
-from atomcast.estimators.lasso_cv import rows_of
-from atomcast.estimators.lasso_path import WORTHWHILE, checked_betas
+from atomcast.estimators.lasso_path import WORTHWHILE, largest_of_use
 from atomcast.estimators.logistic import (
     SparseLogisticModel,
     coefficients,
@@ -23,16 +23,14 @@ from atomcast.estimators.logistic import (
     logistic_objective,
     logistic_problem,
 )
+from atomcast.estimators.path_cv import Floats, PathCV, Rows
 from atomcast.network.ledger import Ledger
 from atomcast.objectives import Logistic, Multinomial
 from atomcast.result import Result
 from atomcast.solver import Solver, as_solver
 
-Floats = NDArray[np.float64]
-Ids = NDArray[np.int64]
 
-
-class SparseLogisticRegressionCV(SparseLogisticModel):
+class SparseLogisticRegressionCV(PathCV, SparseLogisticModel):
     """Sparse logistic regression along a path of radii, of which cross-validation picks one.
 
     Radii are fitted in rising order, each from the solution before: no feature is sent twice.
@@ -85,59 +83,57 @@ class SparseLogisticRegressionCV(SparseLogisticModel):
         """Choose the radius and fit the model; parameters as for `SparseLogisticRegression`."""
         solver = as_solver(self.solver)
         shards, numbers, cluster = features_and_classes(self, X, y, self.cluster)
-        weights = example_weights(self.class_weight, self.classes_, numbers)
-        objective = logistic_objective(numbers, self.fit_intercept, weights)
-        betas = self.betas
-        self.ledgers_: list[Ledger] = []
-        if betas is None:
-            betas = default_betas(shards, objective, self.n_betas, cluster, self.ledgers_)
-        self.betas_ = checked_betas(betas)
         folds = list(check_cv(self.cv, numbers, classifier=True).split(numbers, numbers))
-        losses = [
-            self._losses(shards, numbers, weights, train, test, cluster, solver)
-            for train, test in folds
-        ]
-        self.loss_path_ = np.column_stack(losses)
-        best = int(np.argmin(self.loss_path_.mean(axis=1)))
-        self.beta_ = float(self.betas_[best])
-        *_, result = results_along(shards, objective, self.betas_[: best + 1], cluster, solver)
-        self._keep(result, objective)
-        warn_unless_converged(result, solver)
+        for train, _ in folds:
+            if len(np.unique(numbers[train])) < len(self.classes_):
+                raise ValueError(
+                    f"a fold of cv={self.cv!r} leaves a class without training examples: use fewer "
+                    "folds, or drop the classes with the fewest examples"
+                )
+        weights = example_weights(self.class_weight, self.classes_, numbers)
+        task = Logistics(numbers, self.fit_intercept, weights)
+        chosen = self._choose(task, folds, shards, cluster, solver)
+        self.loss_path_ = chosen.losses
+        self._keep(chosen.result, chosen.objective)
+        warn_unless_converged(chosen.result, solver)
         return self
 
-    def _losses(
-        self,
-        shards: Shards,
-        numbers: Ids,
-        weights: Any,
-        train: Ids,
-        test: Ids,
-        cluster: Any,
-        solver: Solver,
+
+@dataclass(frozen=True)
+class Logistics:
+    """Logistic regression along a path; a `Task`."""
+
+    numbers: Rows
+    fit_intercept: bool
+    weights: Floats | None
+
+    def objective(self, rows: Rows | slice) -> Logistic | Multinomial:
+        """The logistic loss of some of the rows."""
+        weights = None if self.weights is None else self.weights[rows]
+        return logistic_objective(self.numbers[rows], self.fit_intercept, weights)
+
+    def radii(
+        self, shards: Shards, objective: Any, count: int, cluster: Any, ledgers: list[Ledger]
     ) -> Floats:
-        """The mean loss on the test rows for each radius."""
-        if len(np.unique(numbers[train])) < len(self.classes_):
-            raise ValueError(
-                f"a fold of cv={self.cv!r} leaves a class without training examples: use fewer "
-                "folds, or drop the classes with the fewest examples"
-            )
-        train_weights = None if weights is None else weights[train]
-        objective = logistic_objective(numbers[train], self.fit_intercept, train_weights)
-        held_out = [shards.shard(i) for i in range(shards.nodes)]
-        losses = []
-        rows = rows_of(shards, train)
-        for result in results_along(rows, objective, self.betas_, cluster, solver):
-            assert result.image is not None
-            coef = coefficients(result, objective).T
-            scores = np.tile(np.atleast_1d(objective.intercept(result.image)), (len(test), 1))
-            for shard in held_out:
-                scores += shard.matrix[test] @ coef[shard.ids]
-            losses.append(mean_loss(scores, numbers[test]))
-        self.ledgers_.append(result.ledger)
-        return np.array(losses)
+        """See `default_betas`."""
+        return default_betas(shards, objective, count, cluster, ledgers)
+
+    def results(
+        self, shards: Shards, objective: Any, betas: Floats, cluster: Any, solver: Solver
+    ) -> Iterator[Result]:
+        """A result for each radius, in order."""
+        return results_along(shards, objective, betas, cluster, solver)
+
+    def coefficients(self, result: Result, objective: Any) -> Floats:
+        """The coefficients, shape (n_features, 1 or n_classes)."""
+        return coefficients(result, objective).T
+
+    def loss(self, predicted: Floats, rows: Rows) -> float:
+        """The mean logistic loss."""
+        return mean_loss(predicted, self.numbers[rows])
 
 
-def mean_loss(scores: Floats, numbers: Ids) -> float:
+def mean_loss(scores: Floats, numbers: Rows) -> float:
     """The mean logistic loss of scores of shape (n, 1) or (n, n_classes)."""
     if scores.shape[1] == 1:
         return float(np.mean(np.logaddexp(0.0, (1.0 - 2.0 * numbers) * scores[:, 0])))
@@ -170,13 +166,10 @@ def default_betas(
     ledgers.append(start.ledger)
     if start.gap <= 1e-12 * start.objective:  # no feature is of use: any radius will do
         return np.geomspace(1e-3, 1.0, count)
-    first = largest = start.objective / start.gap
-    before = start.objective
+    first = start.objective / start.gap
     doubling: Floats = first * np.exp2(np.arange(40.0))
-    for result in results_along(shards, objective, doubling, cluster, Solver(tol=1e-3)):
-        largest = float(np.abs(result.atom_weights).sum())
-        if before - result.objective < WORTHWHILE * start.objective:
-            break
-        before = result.objective
-    ledgers.append(result.ledger)
+    results = results_along(shards, objective, doubling, cluster, Solver(tol=1e-3))
+    worthwhile = WORTHWHILE * start.objective
+    largest, ledger = largest_of_use(results, start.objective, worthwhile)
+    ledgers.append(ledger)
     return np.geomspace(min(0.05 * first, largest), largest, count)

@@ -35,6 +35,7 @@ EXPERIMENTS = {
     "fig3": "fig3",
     "fig5a": "fig5a",
     "fig5b": "fig5b",
+    "fig5c": "fig5c",
 }
 
 Quick = Annotated[bool, typer.Option("--quick", help="Smaller instances: seconds or minutes.")]
@@ -162,6 +163,19 @@ def fig5b(
 ) -> None:
     """Figure 5(b): unbalanced data, exact dFW beside m-centers and random subsets."""
     _run("fig5b", debug, quick=quick, runs=runs, out=out, n=n)
+
+
+@app.command("fig5c")
+def fig5c(
+    quick: Quick = False,
+    runs: Runs = None,
+    out: Out = OUT,
+    synthetic: Synthetic = False,
+    download: Download = False,
+    debug: Debug = False,
+) -> None:
+    """Figure 5(c): kernel SVM on Adult where messages are lost, with and without a log."""
+    _run("fig5c", debug, quick=quick, runs=runs, out=out, synthetic=synthetic, download=download)
 
 
 @app.command("all")

@@ -16,6 +16,7 @@ from atomcast.kernels.functions import Custom, Kernel, KernelSpec
 from atomcast.kernels.gram import AugmentedKernel, not_positive
 from atomcast.kernels.labels import Codes, LabelCode
 from atomcast.kernels.points import PointLog, Points
+from atomcast.kernels.storage import Storage
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -39,29 +40,29 @@ class KernelActiveSet(ActiveSet):
         Where gamma is to be estimated, that is done from the first points received, which are the
         same on every node.
     code : LabelCode
-    cache_bytes : int
-        The memory that the kernel matrix of the known points may take.
-    dtype : float32 or float64
-        The precision in which that matrix is kept.
+    storage : Storage
+        The memory that the kernel matrix of the known points may take, and its precision.
     one_class : int, optional
         Tell this class from all others; the code then has two classes, the rest and this one.
     """
 
     quadratic = True
+    rounding = 1e-6  # of a matrix that may be in single precision
 
     def __init__(
         self,
         spec: KernelSpec,
         code: LabelCode,
-        cache_bytes: int,
-        dtype: Any = np.float64,
+        storage: Storage,
         one_class: int | None = None,
     ) -> None:
         super().__init__()
         self.spec = spec
         self.code = code
         self.one_class = one_class
-        self._cache = cache_bytes, dtype
+        #: How many points came with each broadcast; what is computed from them is cut up likewise.
+        self.arrivals: list[int] = []
+        self.storage = storage
         self._log = PointLog()
         self._labels: Codes = np.zeros(16, dtype=np.uint8 if code.classes <= 256 else np.int32)
         self._products: Floats = np.zeros(16)
@@ -72,13 +73,14 @@ class KernelActiveSet(ActiveSet):
         known: KernelActiveSet, code: LabelCode, one_class: int | None
     ) -> KernelActiveSet:
         """The same known points and weights, for a machine that tells other classes apart."""
-        new = KernelActiveSet(known.spec, code, *known._cache, one_class)
+        new = KernelActiveSet(known.spec, code, known.storage, one_class)
         new.ids, new.names = list(known.ids), list(known.names)
         new.extras = dict(known.extras)
         new.position = dict(known.position)
         new._log, new._labels = known._log, known._labels
+        new.arrivals = [len(known)]
         new._weights, new._products = known._weights.copy(), np.zeros(len(known._weights))
-        new._gram = AugmentedKernel(known.kernel, code, *known._cache)
+        new._gram = new._augmented(known.kernel)
         new._gram.extend(new.points, new.labels)
         new.install(known.weights, new._gram.times(known.weights))
         return new
@@ -113,15 +115,19 @@ class KernelActiveSet(ActiveSet):
         """K~ alpha at the known points: half the gradient, shape (count,)."""
         return self._products[: len(self)]
 
+    def _augmented(self, kernel: Kernel) -> AugmentedKernel:
+        return AugmentedKernel(kernel, self.code, self.storage.cache_bytes, self.storage.dtype)
+
     def _store(self, atoms: Sequence[Atom]) -> None:
         old, new = len(self) - len(atoms), len(self)
+        self.arrivals.append(len(atoms))
         self._log.append(atoms)
         self._labels = grown(self._labels, old, new)
         self._labels[old:new] = [int(atom.extras[0]) for atom in atoms]
         self._products = grown(self._products, old, new)
         self._products[old:new] = 0.0
         if self._gram is None:
-            self._gram = AugmentedKernel(self.spec.resolve(self.points), self.code, *self._cache)
+            self._gram = self._augmented(self.spec.resolve(self.points))
         self._gram.extend(self.points, self.labels)
         if old == 0:
             self._check_kernel()
@@ -140,6 +146,30 @@ class KernelActiveSet(ActiveSet):
         smallest = float(np.linalg.eigvalsh(matrix)[0])
         if smallest < -1e-8 * size * len(first):
             raise not_positive(f"its matrix, augmented by 1/C, has the eigenvalue {smallest:.3g}")
+
+    def recall(self, atoms: Sequence[Atom], memory: dict[str, NDArray[Any]]) -> None:
+        """Receive the points in the batches in which they came.
+
+        Gamma is estimated from the first batch, and rounding depends on what is computed at once.
+        """
+        arrivals = memory["kernel.arrivals"].tolist()
+        if min(arrivals, default=1) < 1 or sum(arrivals) != len(atoms):
+            raise ValueError(f"the checkpoint has {len(atoms)} points in batches of {arrivals}")
+        for stop, count in zip(np.cumsum(arrivals).tolist(), arrivals, strict=True):
+            self.append(atoms[stop - count : stop])
+
+    def memory(self) -> dict[str, NDArray[Any]]:
+        """The batches in which points came, and the products with the rounding that they have."""
+        return {
+            "kernel.arrivals": np.array(self.arrivals, dtype=np.int64),
+            "kernel.products": self.image_products.copy(),
+            "kernel.precision": np.array(np.dtype(self.storage.dtype).itemsize),
+        }
+
+    def remember(self, memory: dict[str, NDArray[Any]]) -> None:
+        """Take over the products, unless the matrix has another precision here."""
+        if memory["kernel.precision"] == np.dtype(self.storage.dtype).itemsize:
+            self._products[: len(self)] = memory["kernel.products"]
 
     def value(self) -> float:
         """The objective alpha' K~ alpha."""
@@ -187,6 +217,8 @@ class KernelActiveSet(ActiveSet):
 
     def _image(self, vector: Floats) -> Floats:
         """K~ times a vector; a multiple of the weights plus a few entries costs little."""
+        if not len(vector):
+            return np.zeros(0)
         scale, rest = rescaling(self.weights, vector)
         image = self.gram.times(rest)
         if scale:

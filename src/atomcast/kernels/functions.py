@@ -25,6 +25,8 @@ NAMES = ("rbf", "linear", "poly", "laplacian")
 PIECE = 1 << 18
 #: Squared lengths up to this, after scaling by gamma, leave single precision enough digits.
 BENIGN = 64.0
+#: A block with so many times more columns than rows is computed the other way round.
+FEW_ROWS = 8
 #: Sparse points with at most so many features are multiplied as if they were dense.
 DENSE_WIDTH = 4096
 
@@ -148,6 +150,8 @@ class RBF:
         return (np.asarray(X, dtype=np.float64) - centre) * np.sqrt(self.gamma)
 
     def _sparse_block(self, X: Points, Z: Points, dtype: Any) -> NDArray[Any]:
+        if FEW_ROWS * X.shape[0] < Z.shape[0]:  # it is the right factor that is made dense
+            return np.ascontiguousarray(self._sparse_block(Z, X, dtype).T)
         out = np.empty((X.shape[0], Z.shape[0]), dtype=dtype)
         right = _right_factor(Z)
         z_norms = self.gamma * _square_lengths(Z)

@@ -12,6 +12,7 @@ from atomcast.domains import Simplex
 from atomcast.kernels.active_set import KernelActiveSet
 from atomcast.kernels.functions import KernelSpec
 from atomcast.kernels.labels import LabelCode
+from atomcast.kernels.storage import Storage
 from atomcast.problem import Batches, BoundedBatches, Problem
 from atomcast.solver import Solver
 
@@ -59,10 +60,11 @@ def kernel_problem(
     """
     dtype: Any = np.float32 if solver.tol >= SINGLE_PRECISION_TOL else np.float64
     batch = solver.step == "corrective" or spec.needs_sample
+    storage = Storage(cache_bytes, dtype)
     return Problem(
         Simplex(),
-        partial(KernelActiveSet, spec, code, cache_bytes, dtype, one_class),
-        partial(kernel_atoms, labels=labels, cache_bytes=cache_bytes, dtype=dtype),
+        partial(KernelActiveSet, spec, code, storage, one_class),
+        partial(kernel_atoms, labels=labels, storage=storage),
         axis=0,
         batches=batches(n, code),
         sample=SAMPLE if batch else 1,

@@ -9,8 +9,10 @@ known, together with 1/C makes a preconditioner: a kernel matrix is nearly of lo
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from functools import partial
+from types import MappingProxyType
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,7 +26,9 @@ from atomcast.kernels.threads import one_blas_thread, ranges, run_all
 Floats = NDArray[np.float64]
 Single = NDArray[np.float32]
 Positions = NDArray[np.int64]
+Memory = Mapping[str, NDArray[Any]]
 
+NOTHING: Memory = MappingProxyType({})
 #: Rank of the preconditioner.
 RANK = 512
 #: How often points may be bound within a step, and what share of it may simply be cut off.
@@ -37,10 +41,14 @@ RESIDUAL, MOST_STEPS, SHARE = 0.1, 40, 0.5
 class ProjectedNewton:
     """The inner solver of the corrective step for large sets of kernel atoms."""
 
-    def __init__(self) -> None:
+    def __init__(self, memory: Memory = NOTHING) -> None:
         self.products = 0
         self._enough = 0.0
-        self._low_rank = LowRank()
+        self._low_rank = LowRank(memory)
+
+    def memory(self) -> Memory:
+        """What another process needs to go on in the same way."""
+        return self._low_rank.memory()
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Put weights over all known atoms into the active set, within `tolerance` of the best.
@@ -161,9 +169,17 @@ class LowRank:
     """A low-rank approximation G G' of K~ without 1/C, by the Nystroem method.
 
     Its landmarks are spread over the first few thousand points; later points only add rows.
+
+    Parameters
+    ----------
+    memory : dict of arrays
+        Where the approximation of the same run, in another process, had come to.
     """
 
-    def __init__(self) -> None:
+    def __init__(self, memory: Memory = NOTHING) -> None:
+        self._memory = memory if "low_rank.inner" in memory else NOTHING
+        #: How many points had rows each time that some were added; the first have the landmarks.
+        self._ends: list[int] = []
         self._marks: Positions = np.zeros(0, dtype=np.int64)
         self._lower: Floats = np.zeros((0, 0))
         self._factor: Single = np.zeros((0, 0), dtype=np.float32)
@@ -172,27 +188,63 @@ class LowRank:
         self._inner: Floats = np.zeros((0, 0))
         self._last: Callable[[Floats], Floats] | None = None
 
+    def memory(self) -> Memory:
+        """In which batches rows were added, and what was summed over which points.
+
+        The sums are updated from round to round, and have their own rounding in them.
+        """
+        if not self._ends:
+            return self._memory
+        return {
+            "low_rank.ends": np.array(self._ends),
+            "low_rank.free": self._free,
+            "low_rank.inner": self._inner,
+        }
+
+    def _recall(self, gram: AugmentedKernel) -> None:
+        """Come to where the memory says; the factor itself follows from the points."""
+        memory, self._memory = self._memory, NOTHING
+        free, inner = memory["low_rank.free"], memory["low_rank.inner"]
+        ends = memory["low_rank.ends"].tolist()
+        if ends != sorted(ends) or not 0 < ends[0] <= ends[-1] == len(free) <= gram.count:
+            raise ValueError(f"rows up to {ends} for {len(free)} points, {gram.count} known")
+        self._choose_marks(gram, ends[0])
+        if len(self._marks) < RANK and len(free) < gram.count:
+            return  # new points come with new landmarks
+        if inner.shape != self._inner.shape:
+            raise ValueError(f"a low-rank part of shape {inner.shape}, not {self._inner.shape}")
+        for start, end in zip([0, *ends], ends, strict=False):
+            self._add_rows(gram, start, end)
+        self._free, self._inner = free.copy(), inner.copy()
+
     def _update(self, gram: AugmentedKernel) -> None:
         """Approximate the matrix of all points known now."""
+        if self._memory:
+            self._recall(gram)
         old = len(self._factor)
         if old == gram.count:
             return
         if len(self._marks) < RANK:
-            old = self._choose_marks(gram)
-        across = gram.part(old, self._marks)
-        here = self._marks >= old
+            old = self._choose_marks(gram, gram.count)
+        self._add_rows(gram, old, gram.count)
+
+    def _add_rows(self, gram: AugmentedKernel, old: int, stop: int) -> None:
+        """Extend the factor by the rows of the points from `old` to `stop`."""
+        self._ends.append(stop)
+        across = gram.part(old, self._marks)[: stop - old]
+        here = (self._marks >= old) & (self._marks < stop)
         across[self._marks[here] - old, np.flatnonzero(here)] -= gram.ridge[self._marks[here]]
         rows = linalg.solve_triangular(self._lower, across.T, lower=True, check_finite=False).T
         self._factor = np.concatenate([self._factor[:old], rows.astype(np.float32)])
         lengths = np.einsum("ij,ij->i", rows, rows)
-        rest = np.maximum(gram.diagonal[old:] - lengths, gram.ridge[old:])
+        rest = np.maximum(gram.diagonal[old:stop] - lengths, gram.ridge[old:stop])
         self._inverse = np.concatenate([self._inverse[:old], (1.0 / rest).astype(np.float32)])
-        self._free = np.concatenate([self._free, np.zeros(gram.count - old, dtype=bool)])
+        self._free = np.concatenate([self._free, np.zeros(stop - old, dtype=bool)])
 
-    def _choose_marks(self, gram: AugmentedKernel) -> int:
-        """Take new landmarks; returns how many rows of the factor remain valid: none."""
-        rank = max(min(RANK, gram.count // 4), 1)
-        self._marks = np.linspace(0, gram.count - 1, rank).astype(np.int64)
+    def _choose_marks(self, gram: AugmentedKernel, count: int) -> int:
+        """Take landmarks of the first points; returns how many rows remain valid: none."""
+        self._ends, rank = [], max(min(RANK, count // 4), 1)
+        self._marks = np.linspace(0, count - 1, rank).astype(np.int64)
         corner = gram.rows(self._marks)[:, self._marks]
         corner[np.diag_indices(rank)] -= gram.ridge[self._marks]
         corner[np.diag_indices(rank)] += 1e-6 * float(np.trace(corner)) / rank

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from numbers import Real
 from typing import Any, Literal
 
@@ -59,7 +59,8 @@ class Faults:
     reorder : float, default=0.0
         The probability that a message is held back and overtaken by later ones.
     slow : mapping from node to factor, optional
-        How many times slower than the others a node computes.
+        How many times slower than the others a node computes. Where time is not simulated
+        otherwise, a usual node takes as long as a message takes to cross an edge.
     outages : sequence of Outage, default=()
         Nodes that die, and come back.
     partitions : sequence of Partition, default=()
@@ -93,6 +94,11 @@ class Faults:
             check_count("slow", node, "the node that is slow", minimum=0)
             check_positive("slow", factor, "how many times slower the node is")
         check_count("seed", self.seed, "the seed of the faults", minimum=0)
+
+    @property
+    def only_slow(self) -> bool:
+        """Whether nothing goes wrong but that some nodes are slow."""
+        return bool(self.slow) and replace(self, slow={}, seed=0) == Faults()
 
     def check_nodes(self, nodes: int) -> None:
         """Raise ValueError if a node is named that does not exist."""

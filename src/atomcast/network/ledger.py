@@ -52,7 +52,7 @@ class Duration:
 
 
 class Ledger:
-    """An account of all communication, kept message by message as it is delivered.
+    """An account of all communication, kept message by message; lost ones were sent, too.
 
     Parameters
     ----------
@@ -101,7 +101,7 @@ class Ledger:
 
     @property
     def messages(self) -> int:
-        """Messages delivered, each hop counting as one."""
+        """Messages sent, each hop counting as one."""
         return self._messages
 
     @property

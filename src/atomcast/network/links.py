@@ -40,6 +40,8 @@ class Links:
     start : array of shape (V + 1,)
         The links into vertex v are start[v], ..., start[v + 1] - 1; those out of it are their
         reverses.
+    timed : bool
+        Whether messages take any time.
     """
 
     def __init__(
@@ -65,7 +67,7 @@ class Links:
         self.ends = self.names[self.source], self.names[self.target]
         self.latency = np.tile(np.broadcast_to(latency, m), 2)[order]
         self.bandwidth = np.tile(np.broadcast_to(bandwidth, m), 2)[order]
-        self._timed = bool(np.any(self.latency > 0) or np.any(np.isfinite(self.bandwidth)))
+        self.timed = bool(np.any(self.latency > 0) or np.any(np.isfinite(self.bandwidth)))
         self.clock: Floats = np.zeros(vertices)
         self._free: Floats = np.zeros(2 * m)
 
@@ -113,7 +115,7 @@ class Links:
         """
         if not len(links):
             return
-        now = self._pass_time(links, parts) if self._timed else 0.0
+        now = self._pass_time(links, parts) if self.timed else 0.0
         ledger.deliver(self.ends, links, parts, now)
 
     def work(self, vertices: Counts, seconds: Floats) -> float:

@@ -9,8 +9,10 @@ from typing import Literal
 import numpy as np
 from numpy.typing import NDArray
 
-Kind = Literal["proposal", "partial sum", "index", "atom", "control", "prediction"]
-KINDS: tuple[Kind, ...] = ("proposal", "partial sum", "index", "atom", "control", "prediction")
+Kind = Literal["proposal", "partial sum", "index", "atom", "control", "prediction", "repair"]
+KINDS: tuple[Kind, ...] = (
+    "proposal", "partial sum", "index", "atom", "control", "prediction", "repair",
+)  # fmt: skip
 Counts = NDArray[np.int64]
 
 #: On the wire a number takes eight bytes: a float64 or an int64.
@@ -83,7 +85,7 @@ def _compact(amount: Counts) -> Counts:
 
 @dataclass(frozen=True)
 class Wave:
-    """Messages that cross their edges at the same time, no edge twice in the same direction.
+    """Messages that cross their edges at the same time, or are counted as if they did.
 
     A message may carry parts of several kinds; it counts as one message, of its first kind.
 

@@ -22,6 +22,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     "objective": ("objective", ".8g"),
     "relative_gap": ("relative gap", ".1e"),
     "rounds": ("rounds", ",d"),
+    "beta": ("radius chosen", ".6g"),
     "atoms": ("atoms in the model", ",d"),
     "atoms_available": ("atoms to choose from", ",d"),
     "atoms_sent": ("atoms sent", ",d"),

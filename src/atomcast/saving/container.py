@@ -67,18 +67,31 @@ def read_model_file(
     ValueError
         If it is damaged, of another format, or of another schema version.
     """
-    from safetensors import SafetensorError, safe_open
+    return parse_model_file(read_content(path, what), path, what, written_by)
 
+
+def read_content(path: str | os.PathLike[str], what: str = "model") -> bytes:
+    """The bytes of a model file, or a FileNotFoundError or ValueError that says what is wrong."""
     path = Path(path)
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}: check its name and folder")
     if not path.is_file():
         raise ValueError(f"{path} is not a file: a {what} is a single .safetensors file")
+    return path.read_bytes()
+
+
+def parse_model_file(
+    content: bytes, path: str | os.PathLike[str], what: str, written_by: str
+) -> ModelFile:
+    """The same as `read_model_file` for bytes that were read; `path` is for messages."""
+    from safetensors import SafetensorError
+    from safetensors.numpy import load
+
     try:
-        with safe_open(path, framework="np") as file:
-            header = _header(path, file.metadata(), what)
-            arrays = {name: file.get_tensor(name) for name in file.keys()}  # noqa: SIM118
-    except (SafetensorError, TypeError, AttributeError) as error:
+        arrays = {name: np.array(array) for name, array in load(content).items()}
+        length = int.from_bytes(content[:8], "little")
+        header = _header(path, json.loads(content[8 : 8 + length]).get("__metadata__"), what)
+    except (SafetensorError, TypeError, AttributeError, KeyError) as error:
         raise ValueError(
             f"{path} is no {what} file, or is damaged ({error}); one is written by {written_by}"
         ) from error
@@ -90,7 +103,9 @@ def read_model_file(
     return ModelFile(header, arrays)
 
 
-def _header(path: Path, metadata: dict[str, str] | None, what: str) -> dict[str, Any]:
+def _header(
+    path: str | os.PathLike[str], metadata: dict[str, str] | None, what: str
+) -> dict[str, Any]:
     """The header, if the metadata of a safetensors file has one that we can read."""
     if not metadata or KEY not in metadata:
         raise ValueError(

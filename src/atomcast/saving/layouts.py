@@ -7,21 +7,30 @@ from typing import Any, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
+from atomcast.saving.classes import class_arrays, classes_in
 from atomcast.saving.container import Arrays
+
+Atoms = tuple[NDArray[np.int64], NDArray[np.float64]]
 
 
 class Layout(Protocol):
-    """How the fitted state of one kind of estimator becomes arrays, and back."""
+    """How the fitted state of one kind of estimator becomes arrays, and back.
+
+    A layout whose atoms are no features, but examples, says so by `atoms_are = "examples"`.
+    """
 
     def pack(self, estimator: Any) -> Arrays:
-        """The arrays of a fitted estimator; numbers and booleans only, no objects."""
+        """The arrays of a fitted estimator; numbers and booleans only, no objects.
+
+        Must raise ValueError if it cannot be saved.
+        """
         ...
 
     def unpack(self, estimator: Any, arrays: Arrays) -> None:
         """Set the fitted attributes; must raise ValueError on arrays that make no sense."""
         ...
 
-    def atoms(self, arrays: Arrays) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def atoms(self, arrays: Arrays) -> Atoms:
         """Global ids, shape (k,), and weights, shape (k,) or (k, T), of the atoms in the model."""
         ...
 
@@ -40,10 +49,12 @@ class LinearLayout:
 
     def pack(self, estimator: Any) -> Arrays:
         """Coefficients that are not zero, intercept, and the extras."""
-        ids = np.flatnonzero(estimator.coef_).astype(np.int64)
+        by_feature = np.asarray(estimator.coef_, dtype=np.float64).T
+        used = by_feature != 0 if by_feature.ndim == 1 else by_feature.any(axis=1)
+        ids = np.flatnonzero(used).astype(np.int64)
         arrays = {
             "coef.ids": ids,
-            "coef.weights": np.asarray(estimator.coef_[ids], dtype=np.float64),
+            "coef.weights": by_feature[ids],
             "intercept": np.asarray(estimator.intercept_, dtype=np.float64),
         }
         return arrays | {name: np.asarray(getattr(estimator, name)) for name in self.extras}
@@ -53,24 +64,97 @@ class LinearLayout:
         ids, weights = self.atoms(arrays)
         if len(ids) and not 0 <= ids[0] <= ids[-1] < estimator.n_features_in_:
             raise ValueError(f"a coefficient is outside 0 ... {estimator.n_features_in_ - 1}")
-        estimator.coef_ = np.zeros(estimator.n_features_in_)
-        estimator.coef_[ids] = weights
-        estimator.intercept_ = float(_finite(arrays["intercept"]))
+        intercept = finite(arrays["intercept"], weights.shape[1:])
+        estimator.coef_ = np.zeros((*weights.shape[1:], estimator.n_features_in_))
+        estimator.coef_.T[ids] = weights
+        estimator.intercept_ = intercept if intercept.ndim else float(intercept)
         for name in self.extras:
-            array = _finite(arrays[name])
+            array = finite(arrays[name])
             setattr(estimator, name, array.item() if array.ndim == 0 else array)
 
-    def atoms(self, arrays: Arrays) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    def atoms(self, arrays: Arrays) -> Atoms:
         """The features with a coefficient that is not zero."""
-        ids, weights = arrays["coef.ids"], _finite(arrays["coef.weights"])
-        if ids.dtype != np.int64 or ids.ndim != 1 or weights.shape != ids.shape:
+        ids, weights = increasing(arrays["coef.ids"]), finite(arrays["coef.weights"])
+        if weights.ndim != self._dimensions or len(weights) != len(ids):
             raise ValueError("coefficients and their ids do not go together")
-        if np.any(np.diff(ids) <= 0):
-            raise ValueError("the ids of the coefficients do not increase")
         return ids, weights
 
+    _dimensions = 1
 
-def _finite(array: NDArray[Any]) -> NDArray[Any]:
+
+class LogisticLayout(LinearLayout):
+    """A linear classifier: as a linear model, with a row of coefficients a class, and classes."""
+
+    _dimensions = 2
+
+    def pack(self, estimator: Any) -> Arrays:
+        """What linear models have, and the classes."""
+        return super().pack(estimator) | class_arrays(estimator.classes_)
+
+    def unpack(self, estimator: Any, arrays: Arrays) -> None:
+        """Set `classes_` too."""
+        super().unpack(estimator, arrays)
+        estimator.classes_ = classes_in(arrays)
+        check_decisions(len(estimator.coef_), estimator.classes_)
+
+
+class GroupLayout:
+    """A model with groups of features: as another layout has it, and the partition.
+
+    Parameters
+    ----------
+    inner : Layout
+        The layout of the model without its groups.
+    """
+
+    def __init__(self, inner: Layout) -> None:
+        self.inner = inner
+
+    def pack(self, estimator: Any) -> Arrays:
+        """The arrays of the model, and the group and the weight of each."""
+        groups = estimator.groups_
+        return self.inner.pack(estimator) | {
+            "groups.labels": np.asarray(groups.labels, dtype=np.int64),
+            "groups.weights": np.asarray(groups.weights, dtype=np.float64),
+        }
+
+    def unpack(self, estimator: Any, arrays: Arrays) -> None:
+        """Set `groups_` too."""
+        from atomcast.groups import Groups
+
+        self.inner.unpack(estimator, arrays)
+        labels, weights = arrays["groups.labels"], finite(arrays["groups.weights"])
+        groups, leaders = np.unique(labels, return_index=True)
+        if labels.dtype != np.int64 or labels.shape != (estimator.n_features_in_,):
+            raise ValueError("not every feature has a group")
+        if not np.array_equal(groups, np.arange(len(groups))) or np.any(np.diff(leaders) <= 0):
+            raise ValueError("groups are not numbered by their first features")
+        if weights.shape != groups.shape or not np.all(weights > 0):
+            raise ValueError("not every group has a positive weight")
+        estimator.groups_ = Groups(labels, weights, leaders.astype(np.int64))
+
+    def atoms(self, arrays: Arrays) -> Atoms:
+        """The features with a coefficient that is not zero."""
+        return self.inner.atoms(arrays)
+
+
+def finite(array: NDArray[Any], shape: tuple[int, ...] | None = None) -> NDArray[np.float64]:
+    """An array of finite float64 numbers, of a shape if one is given."""
     if array.dtype != np.float64 or not np.isfinite(array).all():
         raise ValueError(f"finite float64 numbers were expected, got {array.dtype}")
+    if shape is not None and array.shape != shape:
+        raise ValueError(f"an array of shape {shape} was expected, got {array.shape}")
     return array
+
+
+def increasing(ids: NDArray[Any]) -> NDArray[np.int64]:
+    """A vector of ids, each larger than the one before."""
+    if ids.dtype != np.int64 or ids.ndim != 1 or np.any(np.diff(ids) <= 0):
+        raise ValueError("increasing ids were expected")
+    return ids
+
+
+def check_decisions(count: int, classes: NDArray[Any]) -> None:
+    """Refuse a number of decisions that does not go with the number of classes."""
+    if count != (1 if len(classes) == 2 else len(classes)):
+        raise ValueError(f"{count} decisions do not go with {len(classes)} classes")

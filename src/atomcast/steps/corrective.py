@@ -9,7 +9,15 @@ from numpy.typing import NDArray
 
 from atomcast.domains import duality_gap
 from atomcast.protocol import Agreement, Request
-from atomcast.steps.inner import MANY_WEIGHTS, KernelQuadratic, Quadratic, inner_solver
+from atomcast.steps.inner import (
+    CARRIED,
+    MANY_WEIGHTS,
+    NOTHING,
+    KernelQuadratic,
+    Memory,
+    Quadratic,
+    inner_solver,
+)
 
 if TYPE_CHECKING:
     from atomcast.newton import Inner
@@ -38,7 +46,7 @@ class Corrective:
         self.atoms_per_round = atoms_per_round
         self._last_violation = 0.0
         self.inner: Inner | None = None
-        self._direction: NDArray[Any] | None = None
+        self._carried: Memory = NOTHING
 
     def _batch(self, replica: Replica, known: int) -> int:
         if self.atoms_per_round == "auto":
@@ -72,7 +80,7 @@ class Corrective:
         if not len(replica.active):
             return  # the gap is above the tolerance by rounding alone: no atom violates anything
         if self.inner is None:
-            self.inner = inner_solver(replica, self._direction)
+            self.inner = inner_solver(replica, self._carried)
         self.inner.minimise(replica.active, self._tolerance(replica, agreement))
 
     def _tolerance(self, replica: Replica, agreement: Agreement) -> float:
@@ -89,18 +97,15 @@ class Corrective:
         return max(1e-3 * replica.target, 0.02 * replica.domain.scale * self._last_violation)
 
     def memory(self) -> dict[str, NDArray[Any]]:
-        """The last violation, and the direction that the power method has come to."""
-        if isinstance(self.inner, Quadratic):
-            self._direction = self.inner.descent.direction
-        memory: dict[str, NDArray[Any]] = {"last_violation": np.array([self._last_violation])}
-        if self._direction is not None and len(self._direction):
-            memory["direction"] = self._direction
-        return memory
+        """The last violation, and what the inner solver carries from round to round."""
+        if isinstance(self.inner, Quadratic | KernelQuadratic):
+            self._carried = self.inner.memory()
+        return {"last_violation": np.array([self._last_violation]), **self._carried}
 
     def remember(self, memory: dict[str, NDArray[Any]]) -> None:
         """Take over the memory; the corral and the Gram matrix follow from the weights."""
         self._last_violation = float(memory["last_violation"][0])
-        self._direction = memory.get("direction")
+        self._carried = {name: array for name, array in memory.items() if name.startswith(CARRIED)}
 
 
 def _multiplier(replica: Replica) -> float:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,7 +23,11 @@ if TYPE_CHECKING:
     from atomcast.replica import Replica
 
 Floats = NDArray[np.float64]
+Memory = Mapping[str, NDArray[Any]]
 
+NOTHING: Memory = MappingProxyType({})
+#: How the names begin under which inner solvers remember something.
+CARRIED = ("direction", "low_rank.", "corral.")
 #: Up to so many known weights, a dense inverse of their Gram matrix is the fastest way.
 MANY_WEIGHTS = 1_000
 
@@ -29,9 +35,9 @@ MANY_WEIGHTS = 1_000
 class Quadratic:
     """Minimises a quadratic over the hull of the known vertices, by the method for their number."""
 
-    def __init__(self, domain: Domain, direction: Floats | None = None) -> None:
+    def __init__(self, domain: Domain, memory: Memory = NOTHING) -> None:
         self.corral = Corral(domain, Gram())
-        self.descent = FaceDescent(domain, direction)
+        self.descent = FaceDescent(domain, memory.get("direction"))
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known atoms."""
@@ -39,36 +45,47 @@ class Quadratic:
         if len(active) <= MANY_WEIGHTS or not self.descent.minimise(active, tolerance):
             self.corral.minimise(active, tolerance)
 
+    def memory(self) -> Memory:
+        """The direction that the power method has come to."""
+        direction = self.descent.direction
+        return {"direction": direction} if len(direction) else {}
+
 
 class KernelQuadratic:
     """The same for points in a kernel space, where many of them carry weight."""
 
-    def __init__(self, domain: Domain) -> None:
+    def __init__(self, domain: Domain, memory: Memory) -> None:
         from atomcast.kernels.projected_newton import ProjectedNewton
 
         self.corral = Corral(domain, Gram())
-        self.newton = ProjectedNewton()
+        self.newton = ProjectedNewton(memory)
+        if "corral.inverse" in memory:
+            self.corral.remember(memory)
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known atoms."""
         solver: Inner = self.corral if len(active) <= MANY_WEIGHTS else self.newton
         solver.minimise(active, tolerance)
 
+    def memory(self) -> Memory:
+        """What the method in use has gathered: its rounding decides where inexact weights end."""
+        return self.newton.memory() or self.corral.memory()
 
-def inner_solver(replica: Replica, direction: Floats | None = None) -> Inner:
+
+def inner_solver(replica: Replica, memory: Memory) -> Inner:
     """Exact for quadratic objectives; a sequence of quadratic models for the others.
 
-    `direction` is where the face descent of the same run, in another process, had come to.
+    `memory` is what the inner solver of the same run, in another process, had gathered.
     """
     domain = replica.domain
 
-    def exact(direction: Floats | None = None) -> Inner:
+    def exact(memory: Memory = NOTHING) -> Inner:
         if isinstance(domain, GroupBall):
             return GroupSolver(domain, Gram())
         if isinstance(replica.active, KernelActiveSet):
-            return KernelQuadratic(domain)
-        return Quadratic(domain, direction)
+            return KernelQuadratic(domain, memory)
+        return Quadratic(domain, memory)
 
     if replica.active.quadratic:
-        return exact(direction)
+        return exact(memory)
     return Newton(domain, exact, replica.smallest_target)

@@ -1,0 +1,171 @@
+"""The processes of `MPICluster.launch`: how ranks are started, talked to, and ended."""
+
+from __future__ import annotations
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+import sysconfig
+from pathlib import Path
+from typing import Any
+
+import atomcast
+from atomcast.cluster.channel import Channel, Listener
+from atomcast.cluster.mpi_errors import RankError
+from atomcast.errors import StallError
+
+#: What the program says to the ranks after the proposals of a round.
+STOP, GO_ON, TELL_FINGERPRINT = range(3)
+#: How long ranks may take to end by themselves before they are made to.
+PATIENCE = 10.0
+#: How much longer than the ranks themselves the program waits for a rank that stalls.
+GRACE = 15.0
+_THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
+
+
+class Ranks:
+    """The processes that mpirun started, and the connection to rank 0.
+
+    Parameters
+    ----------
+    nodes, threads : int
+        How many ranks, and how many threads each of them uses.
+    options : list of str
+        Further options for mpirun.
+    folder : Path
+        Where the ranks find the problem, and where their output goes.
+    deadline : float or None
+        How many seconds a rank may be waited for.
+    """
+
+    def __init__(
+        self, nodes: int, threads: int, options: list[str], folder: Path, deadline: float | None
+    ) -> None:
+        self._log = folder / "log"
+        #: The round that is waited for, for messages; None before the first.
+        self.round: int | None = None
+        # Ranks notice by themselves that one of them stalls, and say so, unless there is but one.
+        self._limit = deadline if deadline is None or nodes == 1 else deadline + GRACE
+        self._channel: Channel | None = None
+        listener = Listener()
+        try:
+            command = [
+                *(find_mpirun(), "-n", str(nodes), "--bind-to", "none", *options),
+                *(sys.executable, "-P", "-m", "atomcast.cluster.mpi_worker"),
+                *(str(folder), str(listener.path)),
+            ]
+            with self._log.open("wb") as log:
+                # In a session of their own, so that Ctrl-C reaches this program alone.
+                self._process = subprocess.Popen(
+                    command,
+                    stdin=subprocess.DEVNULL,
+                    stdout=log,
+                    stderr=subprocess.STDOUT,
+                    env=_environment(threads),
+                    start_new_session=True,
+                )
+            try:
+                self._channel = listener.accept(lambda: self._process.poll() is None)
+            except BaseException:
+                self.end(orderly=False)
+                raise
+        finally:
+            listener.close()
+        if self._channel is None:
+            raise RuntimeError(self._explained("the ranks did not start"))
+        self._channel.limit(self._limit)
+
+    def send(self, message: bytes) -> None:
+        """Tell rank 0 something."""
+        assert self._channel is not None
+        try:
+            self._channel.send_bytes(message)
+        except ConnectionError:
+            raise self._lost() from None
+
+    def receive(self) -> Any:
+        """Wait for what rank 0 says."""
+        assert self._channel is not None
+        try:
+            return self._channel.receive()
+        except EOFError:
+            self._wait()
+            raise self._lost() from None
+        except TimeoutError:
+            where = "before the first round" if self.round is None else f"round {self.round}"
+            raise StallError(f"{where}: node 0 has not answered for {self._limit:g} s") from None
+
+    def _lost(self) -> RankError | StallError:
+        """Why the ranks are gone: their own last word if they had one, or all that was written."""
+        text = self._log.read_text(encoding="utf-8", errors="replace")
+        stall = re.search(rf"{StallError.__name__}: (.+)", text)
+        if stall is not None:
+            return StallError(stall[1])
+        return RankError(self._explained("the ranks have ended"))
+
+    def end(self, orderly: bool) -> None:
+        """Let the ranks end, or make them."""
+        if self._channel is not None:
+            if orderly and self._process.poll() is None:
+                self._channel.send_bytes(b"")
+            else:
+                self._process.terminate()
+            self._channel.close()
+        else:
+            self._process.terminate()
+        self._wait()
+
+    def _wait(self) -> None:
+        """Wait for mpirun to end; it ends its ranks, and they end if it is killed."""
+        for stop in (self._process.terminate, self._process.kill):
+            try:
+                self._process.wait(PATIENCE)
+                return
+            except subprocess.TimeoutExpired:
+                stop()
+        self._process.wait()
+
+    def _explained(self, what: str) -> str:
+        """The message for ranks that are gone, with the last that they wrote."""
+        text = self._log.read_text(encoding="utf-8", errors="replace").strip()
+        advice = ""
+        if "not enough slots" in text:
+            advice = (
+                ". There are more ranks than cores: start fewer, or allow it with "
+                'options=["--map-by", ":OVERSUBSCRIBE"]'
+            )
+        return f"{what}{advice}. The last that mpirun wrote:\n{text[-2000:]}"
+
+
+def find_mpirun() -> str:
+    """The mpirun of this environment, or else the one on the path."""
+    inside = "OMPI_COMM_WORLD_SIZE" in os.environ or "PMI_SIZE" in os.environ
+    if inside:
+        raise RuntimeError(
+            "this program was itself started by mpirun: use MPICluster() here, "
+            "MPICluster.launch is for programs that were not"
+        )
+    own = Path(sysconfig.get_path("scripts"), "mpirun")
+    found = str(own) if own.exists() else shutil.which("mpirun")
+    if found is None:
+        raise ImportError(
+            "MPICluster.launch needs mpirun: install it with pip install 'atomcast[mpi]', "
+            "or load your cluster's MPI module"
+        )
+    return found
+
+
+def _environment(threads: int) -> dict[str, str]:
+    """What the ranks find around them: this atomcast, and so many threads."""
+    environment = dict(os.environ)
+    for name in _THREADS:
+        environment[name] = str(threads)
+    home = str(Path(atomcast.__file__).parents[1])
+    paths = [home, environment.get("PYTHONPATH", "")]
+    environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
+    # Waiting ranks must not keep the cores busy: this program takes its own steps meanwhile.
+    environment.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
+    environment.setdefault("OMPI_MCA_threads_pthreads_yield_strategy", "nanosleep")
+    return environment

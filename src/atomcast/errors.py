@@ -1,0 +1,7 @@
+"""Errors that more than one kind of cluster raises."""
+
+from __future__ import annotations
+
+
+class StallError(TimeoutError):
+    """A node was waited for longer than the deadline; the message names it and the round."""

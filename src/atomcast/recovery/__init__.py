@@ -1,0 +1,1 @@
+"""Fitting over a network that loses messages and nodes: the log protocol, and the paper's."""

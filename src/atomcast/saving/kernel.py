@@ -1,0 +1,131 @@
+"""The layout of kernel machines: support vectors, their coefficients, and the kernel."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from atomcast.kernels.functions import RBF, Dot, Kernel, Laplacian
+from atomcast.saving.classes import class_arrays, classes_in
+from atomcast.saving.container import Arrays, text_array, texts_of
+from atomcast.saving.layouts import Atoms, check_decisions, finite, increasing
+
+
+class KernelLayout:
+    """`KernelSVC`, of one machine for all classes or of one a class."""
+
+    atoms_are = "examples"
+
+    def pack(self, estimator: Any) -> Arrays:
+        """Support vectors, coefficients, classes, the kernel, and the sigmoids if there are any."""
+        arrays = {
+            **kernel_arrays(estimator._kernel),
+            **class_arrays(estimator.classes_),
+            **_point_arrays(estimator.support_vectors_),
+            "support": np.asarray(estimator.support_, dtype=np.int64),
+            "n_support": np.asarray(estimator.n_support_, dtype=np.int64),
+            "dual_coef": np.asarray(estimator.dual_coef_, dtype=np.float64),
+            "intercept": np.asarray(estimator.intercept_, dtype=np.float64),
+            "n_iter": np.asarray(estimator.n_iter_, dtype=np.int64),
+        }
+        if estimator.probability:
+            arrays["calibration"] = estimator.calibration_
+        return arrays
+
+    def unpack(self, estimator: Any, arrays: Arrays) -> None:
+        """Set the fitted attributes."""
+        classes = classes_in(arrays)
+        support, dual_coef = increasing(arrays["support"]), finite(arrays["dual_coef"])
+        if dual_coef.ndim != 2 or dual_coef.shape[1] != len(support):
+            raise ValueError("coefficients and support vectors do not go together")
+        check_decisions(len(dual_coef), classes)
+        n_support = arrays["n_support"]
+        if n_support.shape != classes.shape or n_support.sum() != len(support):
+            raise ValueError("n_support does not count the support vectors of each class")
+        shape = len(support), estimator.n_features_in_
+        estimator._kernel = kernel_in(arrays, estimator.n_features_in_)
+        estimator.support_vectors_ = _points_in(arrays, shape)
+        estimator.classes_, estimator.support_, estimator.n_support_ = classes, support, n_support
+        estimator.dual_coef_ = dual_coef
+        estimator.intercept_ = finite(arrays["intercept"], (len(dual_coef),))
+        estimator.n_iter_ = int(arrays["n_iter"])
+        if estimator.probability:
+            estimator.calibration_ = finite(arrays["calibration"], (len(dual_coef), 2))
+
+    def atoms(self, arrays: Arrays) -> Atoms:
+        """The support vectors and their coefficients."""
+        support, dual_coef = increasing(arrays["support"]), finite(arrays["dual_coef"])
+        if dual_coef.ndim != 2 or dual_coef.shape[1] != len(support):
+            raise ValueError("coefficients and support vectors do not go together")
+        return support, dual_coef[0] if len(dual_coef) == 1 else dual_coef.T
+
+
+def kernel_arrays(kernel: Kernel) -> Arrays:
+    """The arrays that hold a kernel whose parameters are fixed."""
+    if isinstance(kernel, RBF):
+        arrays: Arrays = {"kernel.name": text_array(["rbf"]), "kernel.gamma": _number(kernel.gamma)}
+        return arrays if kernel.centre is None else arrays | {"kernel.centre": kernel.centre}
+    if isinstance(kernel, Laplacian):
+        return {"kernel.name": text_array(["laplacian"]), "kernel.gamma": _number(kernel.gamma)}
+    if isinstance(kernel, Dot):
+        return {
+            "kernel.name": text_array(["dot"]),
+            "kernel.gamma": _number(kernel.gamma),
+            "kernel.coef0": _number(kernel.coef0),
+            "kernel.degree": np.array(kernel.degree, dtype=np.int64),
+        }
+    raise ValueError(
+        "a model whose kernel is a function of yours cannot be saved, because a file that names "
+        'code would have to be trusted: use kernel="rbf", "linear", "poly" or "laplacian"'
+    )
+
+
+def kernel_in(arrays: Arrays, d: int) -> Kernel:
+    """The kernel that some arrays hold, for points of length d."""
+    (name,) = texts_of(arrays["kernel.name"])
+    gamma = float(finite(arrays["kernel.gamma"], ()))
+    if not gamma > 0:
+        raise ValueError(f"gamma must be positive, got {gamma}")
+    if name == "rbf":
+        dense = "kernel.centre" in arrays
+        return RBF(gamma, finite(arrays["kernel.centre"], (d,)) if dense else None)
+    if name == "laplacian":
+        return Laplacian(gamma)
+    if name == "dot":
+        coef0, degree = float(finite(arrays["kernel.coef0"], ())), int(arrays["kernel.degree"])
+        if coef0 < 0 or degree < 1:
+            raise ValueError(f"no kernel has coef0={coef0} and degree={degree}")
+        return Dot(gamma, coef0, degree)
+    raise ValueError(f"there is no kernel {name!r}")
+
+
+def _number(value: float) -> NDArray[np.float64]:
+    return np.array(value, dtype=np.float64)
+
+
+def _point_arrays(points: Any) -> Arrays:
+    if not sparse.issparse(points):
+        return {"vectors": points}
+    return {f"vectors.{part}": getattr(points, part) for part in ("data", "indices", "indptr")}
+
+
+def _points_in(arrays: Arrays, shape: tuple[int, int]) -> Any:
+    """Support vectors, dense or sparse, in single or double precision."""
+    if "vectors" in arrays:
+        points = values = arrays["vectors"]
+    else:
+        values = arrays["vectors.data"]
+        parts = values, arrays["vectors.indices"], arrays["vectors.indptr"]
+        points = sparse.csr_array(parts, shape=shape)
+        points.check_format(full_check=True)
+    if values.dtype not in (np.float32, np.float64) or not np.isfinite(values).all():
+        raise ValueError(f"finite numbers were expected as support vectors, got {values.dtype}")
+    if points.shape != shape:
+        raise ValueError(f"{points.shape} support vectors were found, not {shape}")
+    return points
+
+
+LAYOUT = KernelLayout()
