@@ -12,7 +12,6 @@ from atomcast.protocol import Agreement, Request
 from atomcast.steps.inner import (
     CARRIED,
     MANY_WEIGHTS,
-    NOTHING,
     KernelQuadratic,
     Memory,
     Quadratic,
@@ -46,7 +45,7 @@ class Corrective:
         self.atoms_per_round = atoms_per_round
         self._last_violation = 0.0
         self.inner: Inner | None = None
-        self._carried: Memory = NOTHING
+        self._carried: Memory = {}
 
     def _batch(self, replica: Replica, known: int) -> int:
         if self.atoms_per_round == "auto":
