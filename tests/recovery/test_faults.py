@@ -90,9 +90,16 @@ def test_what_the_papers_protocol_does_not_know(fault):
 
 
 def test_real_clusters_have_real_faults():
-    for cluster in (MPICluster, RayCluster):
-        with pytest.raises(TypeError, match="faults"):
-            cluster(faults=Faults())
+    with pytest.raises(TypeError, match="faults"):
+        MPICluster(faults=Faults())
+    with pytest.raises(ValueError, match="more than slow nodes"):
+        RayCluster(2, faults=Faults(loss=0.1))
+
+
+def test_computing_time_goes_with_slow_nodes_alone():
+    LocalCluster(2, "complete", compute=1e-3, faults=Faults(slow={1: 2.0}))
+    with pytest.raises(ValueError, match="more than slow nodes"):
+        LocalCluster(2, compute=1e-3, faults=Faults(loss=0.1, slow={1: 2.0}))
 
 
 def test_the_repr_says_what_goes_wrong():

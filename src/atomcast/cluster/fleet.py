@@ -6,8 +6,8 @@ node's own columns gives exactly what the nodes would compute one by one, at the
 
 from __future__ import annotations
 
-import time
 from functools import partial
+from time import perf_counter
 
 import numpy as np
 from numpy.typing import NDArray
@@ -103,9 +103,9 @@ class Fleet:
     def _propose_from(self, part: Fleet, replica: Replica, request: Request) -> Proposals:
         # A random draw needs no scores.
         self.scored = np.zeros_like(part._held_by) if request.random else part._held_by
-        start = time.perf_counter()
+        start = perf_counter()
         proposals = part._propose(replica, request)
-        self.seconds = time.perf_counter() - start
+        self.seconds = perf_counter() - start
         return proposals
 
     def _selected(self, replica: Replica) -> Fleet:

@@ -65,7 +65,8 @@ class LocalCluster:
     compute : float, optional
         Seconds that a node needs to score one atom, for `ledger.seconds`; default: no time at all.
     faults : Faults, optional
-        What goes wrong: lost messages, slow nodes and more; default: nothing.
+        What goes wrong: lost messages, slow nodes and more; default: nothing. Where `compute` says
+        how long nodes take, they can only be slow.
     recovery : {"log", "none"}, default="log"
         What nodes do about faults: keep a common log and ask for what they have missed, or go on
         without it, as in section 6.3 of the paper.
@@ -143,7 +144,7 @@ class LocalCluster:
             from atomcast.cluster.asynchronous import AsynchronousSession
 
             return AsynchronousSession(self, problem, shards)
-        if self.faults is not None and not self.faults.only_slow:
+        if self.faults is not None and self.compute is None:
             return open_with_faults(self, problem, shards)
         return LocalSession(self, problem, shards)
 

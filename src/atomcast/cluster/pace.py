@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -47,10 +48,10 @@ def check_slow_only(faults: Any, nodes: int) -> Faults | None:
     if not isinstance(faults, Faults):
         raise ValueError(f"faults must be a Faults object or None, got {faults!r}")
     faults.check_nodes(nodes)
-    if not faults.only_slow and faults != Faults(seed=faults.seed):
+    if replace(faults, slow={}, seed=0) != Faults():
         raise ValueError(
-            f"faults={faults!r} has more than slow nodes, which is all that this kind of run can "
-            "simulate: leave the other faults out"
+            f"faults={faults!r} has more than slow nodes, which is all that can be tried out here: "
+            "leave the other faults out, or use LocalCluster without asynchronous and compute"
         )
     return faults
 

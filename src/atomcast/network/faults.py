@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, Literal
 
@@ -94,11 +94,6 @@ class Faults:
             check_count("slow", node, "the node that is slow", minimum=0)
             check_positive("slow", factor, "how many times slower the node is")
         check_count("seed", self.seed, "the seed of the faults", minimum=0)
-
-    @property
-    def only_slow(self) -> bool:
-        """Whether nothing goes wrong but that some nodes are slow."""
-        return bool(self.slow) and replace(self, slow={}, seed=0) == Faults()
 
     def check_nodes(self, nodes: int) -> None:
         """Raise ValueError if a node is named that does not exist."""

@@ -120,7 +120,7 @@ class Links:
 
     def work(self, vertices: Counts, seconds: Floats) -> float:
         """Let vertices compute for so many seconds each; says when the last of them is done."""
-        self._timed = True
+        self.timed = True
         self.clock[vertices] += seconds
         return float(self.clock[vertices].max(initial=0.0))
 

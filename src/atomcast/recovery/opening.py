@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from atomcast.cluster.pace import check_slow_only
 from atomcast.data.shards import Shards
 from atomcast.network.faults import Faults
 from atomcast.problem import Problem
@@ -17,7 +18,8 @@ def check_faults(cluster: LocalCluster, faults: Any) -> None:
     if not isinstance(faults, Faults):
         raise ValueError(f"faults must be None or Faults(loss=...), got {faults!r}")
     faults.check_nodes(cluster.nodes)
-    if faults.only_slow:
+    if cluster.compute is not None:
+        check_slow_only(faults, cluster.nodes)
         return  # no message goes astray: any network will do
     if cluster.resend:
         raise ValueError(
