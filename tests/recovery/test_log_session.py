@@ -234,6 +234,28 @@ def test_a_node_that_comes_back_has_replayed_the_log(monkeypatch):
     assert result.objective - result.gap <= OPTIMUM * (1 + 1e-9)
 
 
+@pytest.mark.parametrize(
+    ("nodes", "topology", "faults"),
+    [
+        (5, "star", Faults(outages=[Outage(4, 2, 5)])),
+        (7, "star", Faults(slow={1: 3.0}, outages=[Outage(1, 3, 5)])),
+        (7, "tree", Faults(partitions=[Partition((0,), 3, 6)])),  # the root, which goes on alone
+    ],
+)
+def test_whoever_is_back_is_heard_again(nodes, topology, faults):
+    result = solve(LocalCluster(nodes, topology, faults=faults), "line-search", 1e-12, rounds=60)
+    finite = np.isfinite(result.trace.gap)
+    assert not finite[4]
+    assert np.all(finite[9:])
+
+
+def test_nobody_waits_round_after_round_for_a_node_that_is_much_too_slow():
+    cluster = LocalCluster(4, latency=1.0, faults=Faults(slow={2: 500.0}))
+    result = solve(cluster, "classic", rounds=400)
+    seconds = np.array(result.ledger.seconds_by_round())
+    assert np.mean(seconds[1:400] > 3 * np.median(seconds)) < 0.05
+
+
 def test_nobody_waits_round_after_round_for_a_node_that_is_gone():
     long = solve(
         LocalCluster(4, latency=1.0, faults=Faults(outages=[Outage(2, 3, 90)])),

@@ -63,7 +63,7 @@ class LogSession(LocalSession):
         self._root = self.simulator.root
         self._clock = 0  # of the faults: the round, and every turn that is spent on waiting
         self._open: Agreement | None = None  # what was agreed, but is not in the log
-        self._silent = 0  # nodes that were not heard in the last round
+        self._silent = 0  # nodes of which nothing was heard in the last round
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Let the nodes at the head of the log propose; those heard in time agree."""
@@ -75,13 +75,15 @@ class LogSession(LocalSession):
         self.simulator.turn(self._clock)
         if self._root.idle:
             self._begin()
-        self._wait(self._enough_heard)
-        self._silent = self._root.everyone & ~self._root.heard
+        if not self._wait(self._enough_heard):
+            self._root.since = self._root.version + 1  # older offers come from before this wait
         agreement = self._agreed(proposals, request)
         needed = request.complete or request.random  # a sample that does not depend on the loss
         if not agreement.complete and (needed or self._needs_all(replica, agreement)):
             self._insist(self._all_heard, self._unheard, replica)
             agreement = self._agreed(proposals, request)
+        self._silent = self._root.everyone & ~(self._root.heard | self._root.spoken)
+        self._root.spoken = 0
         self._flush()
         self._open = agreement
         return agreement
@@ -195,8 +197,14 @@ class LogSession(LocalSession):
         )
 
     def _enough_heard(self) -> bool:
-        """Nodes that were silent all through the last round are not waited for in this one."""
-        return self._root.heard | self._silent == self._root.everyone and self._root.heard > 0
+        """Nodes that were silent all through the last round are not waited for in this one.
+
+        Somebody must be heard, though: who hears nobody would go on in no time at all, and not
+        notice when the others are back.
+        """
+        root = self._root
+        alone = root.heard == root.place.own != root.everyone
+        return root.heard | self._silent == root.everyone and not alone
 
     def _all_heard(self) -> bool:
         return self._root.heard == self._root.everyone

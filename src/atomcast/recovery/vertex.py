@@ -314,6 +314,9 @@ class Vertex:
 class Root(Vertex):
     """The vertex that writes the log: the coordinator of a star, or the root of a tree."""
 
+    spoken: Nodes = 0  # whoever has offered something, though too late for this version
+    since = 0  # offers for older versions do not count as a sign that a wait is worth while
+
     def append(self, entry: Entry) -> list[Message]:
         """Add an entry, whose atoms must be here; returns the news for everybody."""
         assert entry.version == len(self.log)
@@ -329,3 +332,8 @@ class Root(Vertex):
         version = len(self.log)
         self.missing = {id: (version, owner) for owner, id in winners if owner != self.place.number}
         return self._fetches(self.missing, again=False)
+
+    def _on_offer(self, offer: Offer) -> list[Message]:
+        if offer.version >= self.since:
+            self.spoken |= offer.heard
+        return super()._on_offer(offer)
