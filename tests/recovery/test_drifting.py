@@ -11,7 +11,17 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso as PenalisedLasso
 
-from atomcast import Faults, KernelSVC, LocalCluster, Partition, Shards, Solver, lasso_path
+from atomcast import (
+    Faults,
+    GroupLasso,
+    KernelSVC,
+    LocalCluster,
+    Partition,
+    Shards,
+    Solver,
+    SparseLogisticRegression,
+    lasso_path,
+)
 from atomcast.domains import L1Ball, Simplex
 from atomcast.objectives import SquaredError
 from atomcast.problem import explicit_problem
@@ -147,6 +157,45 @@ def test_an_atom_can_be_lost_on_its_way_to_the_coordinator():
 def test_a_single_node_drifts_from_nobody():
     alone, plain = solve(dropping(1, 0.0)), solve(LocalCluster(1))
     np.testing.assert_allclose(alone.weights, plain.weights, atol=1e-12)
+
+
+@pytest.mark.parametrize("per", ["link", "receiver"])
+def test_a_single_node_sends_nothing_that_could_be_lost(per):
+    cluster = LocalCluster(1, faults=Faults(loss=0.9, per=per), recovery="none")
+    alone, plain = (solve(c, "corrective") for c in (cluster, LocalCluster(1)))
+    assert (alone.status, alone.rounds) == (plain.status, plain.rounds) == ("optimal", 2)
+
+
+def test_rounds_in_which_all_proposals_are_lost_do_not_end_the_run():
+    cut_off = Partition((0, 1, 2), 1, 12)
+    result = solve(dropping(3, 0.0, partitions=[cut_off]), "corrective")
+    assert result.rounds > 12
+    assert result.trace.objective[-1] < 0.9 * result.trace.objective[11]
+
+
+def test_a_run_ends_where_nobody_has_anything_to_offer():
+    result = solve(dropping(3, 0.5), "corrective", rounds=1000)
+    assert result.rounds < 100
+
+
+def test_the_closing_round_tells_atoms_with_several_weights_once():
+    A, labels = make_classification(
+        80, 12, n_informative=6, n_classes=3, n_clusters_per_class=1, random_state=0
+    )
+    groups = np.arange(12).reshape(4, 3).tolist()
+    for model, y in (
+        (SparseLogisticRegression(3.0, cluster=dropping(4, 0.15)), labels),
+        (GroupLasso(2.0, groups=groups, cluster=dropping(4, 0.15)), A[:, :4].sum(axis=1)),
+    ):
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", ConvergenceWarning)
+            result = model.fit(A, y).result_
+        assert np.isfinite(result.gap)
+        atoms = np.unique(result.atom_ids // 3)  # of three classes, or three columns, each
+        assert len(atoms) < len(result.atom_ids)
+        # With this seed nobody has missed an atom that is used: ids and weights are all it takes.
+        numbers = len(atoms) + len(result.atom_ids)
+        assert result.ledger.by_kind()["repair"].values == 4 * numbers
 
 
 def test_what_needs_a_common_state_is_refused(tmp_path):

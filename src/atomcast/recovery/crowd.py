@@ -27,6 +27,8 @@ class Crowd:
         self.members = members
         self.closed = False
         self.best = 0
+        #: Whether anybody had something to propose in this round, arrived or not.
+        self.offers = True
         #: Who takes the next step, and the atoms that are new to each of them.
         self.receivers: dict[int, list[Atom]] = {}
 
@@ -72,7 +74,11 @@ class CrowdStep:
         self.crowd = crowd
         self.name = crowd.chosen.step.name
         self.needs_polytope = crowd.chosen.step.needs_polytope
-        self.patience = crowd.chosen.step.patience
+
+    @property
+    def patience(self) -> float:
+        """How many rounds without progress end the run: lost proposals are made again."""
+        return math.inf if self.crowd.offers else self.crowd.chosen.step.patience
 
     def request(self, replica: Replica) -> Request:
         """What the node that stands for all would ask for; every node asks for itself."""

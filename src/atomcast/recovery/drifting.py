@@ -97,6 +97,7 @@ class DriftingSession(LocalSession):
             for fleet, member in zip(self._fleets, self.crowd.members, strict=True)
         ]
         proposals = Proposals.merged(parts)
+        self.crowd.offers = bool(len(proposals.id))
         self._network.agree(proposals, request.count, self.ledger)  # sent, arrived or not
         # The sample before the first step is what the nodes begin with: it is not lost.
         arrived = np.ones(self.nodes, dtype=bool) if request.random else self._arrivals(replica)
@@ -113,7 +114,8 @@ class DriftingSession(LocalSession):
             self._send([(owner, atom) for (owner, _), atom in zip(winners, atoms, strict=True)])
         beginning = bool(replica.problem.sample) and not len(crowd)
         arrived = np.ones(self.nodes, dtype=bool) if beginning else self._arrivals(replica)
-        if self._faults.per == "link" and not beginning and self._lost():
+        by_link = self._faults.per == "link" and self.nodes > 1
+        if by_link and not beginning and self._lost():
             arrived[:] = False  # lost on its way to the coordinator
         arrived[agreement.owner] = True
         self._drifted |= not arrived.all()
@@ -137,6 +139,8 @@ class DriftingSession(LocalSession):
 
     def _arrivals(self, replica: Replica) -> NDArray[np.bool_]:
         """Between which nodes and the coordinator a message gets through."""
+        if self.nodes == 1:  # which sends nothing that could be lost
+            return np.ones(1, dtype=bool)
         arrived = np.array([not self._lost() for _ in range(self.nodes)])
         for partition in self._faults.partitions:
             if partition.start <= replica.ledger_round < partition.end:
@@ -163,10 +167,12 @@ class DriftingSession(LocalSession):
         center = np.full(self.nodes, -1)
         one = np.ones(self.nodes, dtype=np.int64)
         self.ledger.record("control", every, center, one, NUMBER * one)
-        ids, _ = crowd.chosen.active.support()
+        active = crowd.chosen.active
+        used = np.flatnonzero(active.weights)  # an atom may have more than one weight
+        ids = np.unique(np.array(active.ids, dtype=np.int64)[used])
         owners = self.owners(ids)
         atoms = [self.atom(int(owner), int(id)) for owner, id in zip(owners, ids, strict=True)]
-        values = np.full(self.nodes, 2 * len(ids), dtype=np.int64)
+        values = np.full(self.nodes, len(used) + len(ids), dtype=np.int64)
         for i, member in enumerate(crowd.members):
             values[i] += sum(atom.count for atom in atoms if atom.id not in member.active)
         best = every[crowd.best : crowd.best + 1]
