@@ -21,7 +21,12 @@ from atomcast import (
     lasso_path,
 )
 from atomcast.cluster.drag import Drag, drag_of
+from atomcast.cluster.ray_asynchronous_node import AsynchronousRayNode
 from atomcast.domains import L1Ball, Simplex
+from atomcast.objectives import SquaredError
+from atomcast.problem import explicit_problem
+from atomcast.selection import EXACT
+from atomcast.steps import STEPS
 from cluster.contract import CASES, fitted
 from faults.certificates import assert_certified, assert_sent_once, lasso_problem, true_gap
 from problems import mixture, optimum, regression, solve
@@ -124,6 +129,19 @@ def test_killed_actors_come_back_and_the_certificate_is_true(cluster):
     assert len(killed) == 3
     assert_certified(result, X, y, beta, best, 1e-6)
     assert_sent_once(result)
+
+
+def test_a_node_that_has_lost_its_shortlist_says_so_instead_of_failing():
+    """As it happens to an owner that is lost, and restored, while it hands out its atoms."""
+    X, y, beta, _ = lasso_problem(0)
+    problem = explicit_problem(SquaredError(y), L1Ball(beta))
+    start = {"problem": problem, "step": STEPS["corrective"](), "tol": 1e-6, "selection": EXACT}
+    start |= {"weights": np.zeros(0), "sizes": None, "resumed": None}
+    node = AsynchronousRayNode(0, 1, 1)
+    node.load(problem, Shards.split(X, 1).shard(0, 1), X.shape[1])
+    assert node.work((0, 0), start, "check", False, []) is None
+    assert node.work((0, 0), start, "scan", False, []) is not None
+    assert node.work((0, 0), None, "check", False, []) is not None
 
 
 @pytest.mark.parametrize(

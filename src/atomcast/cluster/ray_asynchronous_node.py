@@ -37,6 +37,8 @@ class AsynchronousRayNode(RayNode):
     ) -> tuple[bytes, int, bool] | None:
         """Replay what is new, and propose; None if this node does not know what went before.
 
+        Nor can a node check its shortlist that was lost, and restored, since it has scanned.
+
         Parameters
         ----------
         at : tuple (run, version)
@@ -57,7 +59,7 @@ class AsynchronousRayNode(RayNode):
             The proposals with a digest of the state, the version that they are about, and whether
             there is a shortlist.
         """
-        if self._scout is None:
+        if self._scout is None or (task == "check" and not self._scout.checkable):
             return None
         if start is not None:
             if at[0] and self._replica is None:

@@ -29,6 +29,11 @@ class Scout:
         self.fleet = fleet
         self._shortlist: NDArray[np.int64] | None = None
 
+    @property
+    def checkable(self) -> bool:
+        """Whether there is a shortlist to look at again."""
+        return self._shortlist is not None
+
     def answer(self, task: Task, replica: Replica, request: Request) -> Answer:
         """What this node proposes for the iterate of this replica."""
         if task == "scan":
@@ -38,5 +43,4 @@ class Scout:
         else:
             assert self._shortlist is not None
             proposals = self.fleet.propose_some(self._shortlist, replica, request)
-        checkable = self._shortlist is not None
-        return Answer(self.node, replica.round, task, proposals, checkable)
+        return Answer(self.node, replica.round, task, proposals, self.checkable)
