@@ -222,3 +222,15 @@ def test_a_constant_target():
     model = LassoCV(cv=3, n_betas=4).fit(X, np.full(20, 2.5))
     assert not model.coef_.any()
     np.testing.assert_allclose(model.predict(X), 2.5)
+
+
+def test_radii_are_found_also_where_nodes_work_at_their_own_pace(diabetes):
+    X, y = diabetes
+    free = LocalCluster(3, asynchronous=True)
+    expected = lasso_path(X, y, n_betas=5, cluster=3)
+    path = lasso_path(X, y, n_betas=5, cluster=free)
+    assert [result.status for result in path.results] == ["optimal"] * 5
+    np.testing.assert_allclose(path.betas, expected.betas, rtol=1e-3)
+    scale = np.max(np.abs(X.T @ (y - y.mean())) / np.sum(X**2, axis=0))  # one feature, closed form
+    assert path.betas[0] <= scale <= path.betas[-1]
+    assert LassoCV(n_betas=4, cv=3, cluster=free).fit(X, y).result_.status == "optimal"

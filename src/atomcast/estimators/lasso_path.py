@@ -156,6 +156,9 @@ def largest_of_use(
 
 
 def _first_feature(shards: Shards, objective: SquaredError, cluster: Any) -> Result:
-    """The best single feature, fitted without a constraint."""
-    first = Solver(step="line-search", max_rounds=1)
+    """The best single feature, fitted without a constraint.
+
+    Where nodes work at their own pace, it is the best of those that answer first.
+    """
+    first = Solver(max_rounds=1, atoms_per_round=1)
     return first.solve(explicit_problem(objective, L1Ball(1e12)), shards, cluster)
