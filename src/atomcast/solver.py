@@ -191,7 +191,7 @@ class Solver:
     ) -> tuple[Best, Status]:
         """The last weights with their true gap, from one round in which all atoms count."""
         agreement = session.propose(replica, Request(count=1, complete=True))
-        gap = self._gap(replica, agreement)
+        gap = replica.certified(self._gap(replica, agreement))
         if replica.selection.restricted:
             best = Best(self.tol)  # earlier gaps did not count the atoms that were left out
         best.consider(replica, gap if replica.feasible else math.inf)

@@ -161,3 +161,13 @@ def test_a_perfect_fit_is_certified():
         result = solve(X, y, where, tol=1e-6)
         assert result.status == "optimal"
         assert result.objective <= 1e-8 * float(y @ y)
+
+
+@pytest.mark.parametrize("selection", ["random-subset", "m-centers"])
+def test_a_perfect_fit_is_certified_where_atoms_were_left_out(selection):
+    X, y = regression(seed=2, d=20, n=200)
+    y = X[:, :3] @ [3.0, -2.0, 1.0]
+    result = solve(X, y, L1Ball(60.0), nodes=3, tol=1e-8, selection=selection)
+    assert result.objective <= 1e-16 * float(y @ y)
+    assert result.status == "optimal"
+    assert result.gap <= result.objective * (1 + 1e-12)
