@@ -31,6 +31,29 @@ def test_other_numbers():
 
 
 @pytest.mark.parametrize(
+    ("name", "value", "example"),
+    [
+        ("slow", [1], r"\{3: 10.0\}"),
+        ("slow", None, r"\{3: 10.0\}"),
+        ("outages", [(1, 2, 3)], r"\[Outage\(node=3, start=10, end=20\)\]"),
+        ("outages", Outage(1, 2, 3), r"\[Outage\("),
+        ("partitions", [Outage(1, 2, 3)], r"\[Partition\("),
+        ("partitions", None, r"\[Partition\("),
+    ],
+)
+def test_parts_of_the_wrong_kind(name, value, example):
+    with pytest.raises(ValueError, match=rf"{name} must be a .*such as {example}.*, got"):
+        Faults(**{name: value})
+
+
+def test_a_list_is_as_good_as_a_tuple():
+    assert Faults(outages=[Outage(1, 2, 3)]) == Faults(outages=(Outage(1, 2, 3),))
+    slow = Faults(slow={1: 2.0}, outages=[], partitions=[])
+    LocalCluster(2, compute=1e-3, faults=slow)
+    LocalCluster(2, asynchronous=True, faults=slow)
+
+
+@pytest.mark.parametrize(
     "faults",
     [
         Faults(outages=[Outage(5, 0, 3)]),

@@ -90,10 +90,24 @@ class Faults:
         check_choice("per", self.per, ("link", "receiver"))
         if self.delay != 0:
             check_positive("delay", self.delay, "the mean delay in seconds, 0: none")
+        if not isinstance(self.slow, Mapping):
+            raise ValueError(
+                "slow must be a mapping from nodes to how many times slower they are, such as "
+                f"{{3: 10.0}}, got {self.slow!r}"
+            )
+        self._keep("outages", Outage, "Outage(node=3, start=10, end=20)")
+        self._keep("partitions", Partition, "Partition(nodes=(0, 1), start=10, end=20)")
         for node, factor in self.slow.items():
             check_count("slow", node, "the node that is slow", minimum=0)
             check_positive("slow", factor, "how many times slower the node is")
         check_count("seed", self.seed, "the seed of the faults", minimum=0)
+
+    def _keep(self, name: str, kind: type, example: str) -> None:
+        """Make a tuple of a sequence of faults, so that equal faults are equal objects."""
+        given = getattr(self, name)
+        if not isinstance(given, Sequence) or not all(isinstance(part, kind) for part in given):
+            raise ValueError(f"{name} must be a sequence such as [{example}], got {given!r}")
+        object.__setattr__(self, name, tuple(given))
 
     def check_nodes(self, nodes: int) -> None:
         """Raise ValueError if a node is named that does not exist."""
