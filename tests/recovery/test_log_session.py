@@ -286,9 +286,23 @@ def test_the_run_ends_although_all_nodes_are_away_for_a_while():
     assert result.objective == pytest.approx(OPTIMUM, rel=1e-7)
 
 
+@pytest.mark.parametrize(
+    "faults",
+    [
+        Faults(outages=[Outage(1, 2, 200)]),
+        Faults(outages=[Outage(1, 2, 30), Outage(2, 20, 300)]),  # begins while the root waits
+        Faults(partitions=[Partition((1, 2), 1, 300)]),
+    ],
+)
+def test_the_end_of_faults_is_waited_for(faults):
+    result = solve(LocalCluster(4, faults=faults), tol=1e-8)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(OPTIMUM, rel=1e-7)
+
+
 def test_a_node_that_never_comes_back_is_named_with_the_round():
     faults = Faults(outages=[Outage(1, 2)])
-    with pytest.raises(StallError, match=r"round \d+: node 1 was not heard"):
+    with pytest.raises(StallError, match=r"round \d+: node 1 was not heard.* give it an end"):
         solve(LocalCluster(3, faults=faults))
     with pytest.raises(StallError, match=r"round 30: node 1 was not heard"):
         solve(LocalCluster(3, faults=faults), "classic", rounds=30)
@@ -296,8 +310,13 @@ def test_a_node_that_never_comes_back_is_named_with_the_round():
 
 def test_a_partition_that_does_not_heal_in_time_is_an_error():
     faults = Faults(partitions=[Partition((1, 2), 1, 10**9)])
-    with pytest.raises(StallError, match=r"round \d+: node 1, 2 was not heard"):
+    with pytest.raises(StallError, match=r"round \d+: node 1, 2 was not heard.* 1000000000"):
         solve(LocalCluster(4, faults=faults))
+
+
+def test_a_node_that_is_hopelessly_slow_is_an_error_that_says_so():
+    with pytest.raises(StallError, match=r"node 2 was not heard.* Node 2 is slow=1e\+06 times"):
+        solve(LocalCluster(4, faults=Faults(slow={2: 1e6})))
 
 
 def test_a_slow_node_is_heard_in_the_end():

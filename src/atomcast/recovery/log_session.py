@@ -17,7 +17,6 @@ from atomcast.atoms.atom import Atom
 from atomcast.cluster.local import LocalSession
 from atomcast.data.shards import Shards
 from atomcast.domains import duality_gap
-from atomcast.errors import StallError
 from atomcast.network.faults import Faults
 from atomcast.network.spanning_tree import SpanningTree
 from atomcast.problem import Problem
@@ -26,6 +25,7 @@ from atomcast.recovery.account import Account
 from atomcast.recovery.messages import Entry
 from atomcast.recovery.places import make_vertices, rooted
 from atomcast.recovery.simulator import Simulator
+from atomcast.recovery.stalling import stall, turns
 from atomcast.replica import Replica
 from atomcast.result import Status
 
@@ -34,8 +34,6 @@ if TYPE_CHECKING:
 
 #: In a usual round, the root gives missing nodes time for so many repetitions, then goes on.
 REPETITIONS = 20
-#: Where it needs them all, it waits for up to so many times as long, if no message is lost.
-DEADLINE, LONGEST_DEADLINE = 50, 5_000
 
 
 class LogSession(LocalSession):
@@ -181,20 +179,15 @@ class LogSession(LocalSession):
         self, done: Callable[[], bool], missing: Callable[[], Sequence[int]], replica: Replica
     ) -> None:
         """Wait for as long as it takes, within reason; meanwhile nodes may die and come back."""
-        turns = min(DEADLINE / (1.0 - self._faults.loss) ** 2, LONGEST_DEADLINE)
+        waits = turns(self._faults, missing(), self._clock)
         self.simulator.arm()
-        for _ in range(int(turns)):
+        for _ in range(waits):
             if self._wait(done):
                 return
             self._clock += 1
             self.simulator.turn(self._clock)
-        nodes = ", ".join(map(str, missing()))
         self._flush()
-        raise StallError(
-            f"round {replica.round}: node {nodes} was not heard within {int(turns)} times the "
-            "length of a round, and without it nothing can be certified. Does it ever come back "
-            "(Outage.end), or its partition heal (Partition.end)?"
-        )
+        raise stall(self._faults, missing(), self._clock, replica.round, waits)
 
     def _enough_heard(self) -> bool:
         """Nodes that were silent all through the last round are not waited for in this one.
