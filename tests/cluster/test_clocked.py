@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from atomcast.atoms.explicit import DenseAtoms
-from atomcast.cluster import clocked
+from atomcast.cluster import clocked, fleet
 from atomcast.cluster.clocked import ClockedCluster
 from atomcast.cluster.local import LocalCluster
 from atomcast.data.shards import Shards
@@ -75,6 +75,17 @@ def test_choosing_is_counted_and_told_apart(monkeypatch):
     assert cluster.clock.slowest < 6 * 16
     Solver("classic", max_rounds=5, selection=RandomSubset()).solve(ticking, shards, cluster)
     assert cluster.clock.preparing == 0.0  # a new run, a new clock
+
+
+def test_both_rounds_of_a_balanced_certificate_are_counted(monkeypatch):
+    _, ticking, shards = setting(monkeypatch)
+    monkeypatch.setattr(fleet, "perf_counter", lambda: Ticking.time)  # all are equally fast
+    cluster, before = ClockedCluster(4), Ticking.time
+    result = Solver(tol=1e-6, selection="balanced").solve(ticking, shards, cluster)
+    assert result.status == "optimal"
+    assert cluster.clock.work.sum() == Ticking.time - before < (result.rounds + 2) * sum(SIZES)
+    # The first round and the one for the certificate last as long as 16 atoms, others do not.
+    assert 32 < cluster.clock.slowest < (result.rounds + 2) * 16
 
 
 def test_messages_take_the_time_of_the_network():

@@ -111,3 +111,11 @@ def test_other_clusters_refuse():
     with pytest.raises(ValueError, match="which only LocalCluster does"):
         refuse_balanced(Replica(problem, step, 1e-4, Balanced()))
     refuse_balanced(Replica(problem, step, 1e-4, MCenters(m=3)))
+
+
+@pytest.mark.parametrize("recovery", ["log", "none"])
+def test_networks_with_faults_refuse(recovery):
+    X, y = regression(0, d=20, n=30)
+    cluster = LocalCluster(3, faults=Faults(loss=0.1), recovery=recovery)
+    with pytest.raises(ValueError, match=r"selection=Balanced\(.*compute=1e-3"):
+        solve(X, y, L1Ball(1.0), nodes=3, cluster=cluster, step="classic", selection="balanced")

@@ -137,9 +137,14 @@ class ClockedSession(LocalSession):
         """As on any cluster, with a look at the clock."""
         self._stop()
         agreement = super().propose(replica, request)
+        self._go_on()
+        return agreement
+
+    def _agree(self, replica: Replica, request: Request) -> Agreement:
+        # Not in propose: where nodes are balanced, that may take two rounds of proposals.
+        agreement = super()._agree(replica, request)
         spent = np.array([fleet.spent for fleet in self._fleets])
         self._clock.enter(spent, np.array([fleet.chose for fleet in self._fleets]))
-        self._go_on()
         return agreement
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:

@@ -143,3 +143,14 @@ def refuse_balanced(replica: Replica) -> None:
             f"selection={replica.selection!r} needs nodes whose speeds are compared, which only "
             'LocalCluster does: use it, or selection="exact"'
         )
+
+
+def refuse_balanced_with_faults(replica: Replica) -> None:
+    """Raise ValueError where a network with faults says nothing of how fast nodes compute."""
+    if replica.selection.balanced:
+        raise ValueError(
+            f"selection={replica.selection!r} needs nodes whose speeds are compared, which a "
+            "simulated network with faults does not do: say how long nodes take with "
+            "LocalCluster(..., compute=1e-3, faults=Faults(slow=...)), and leave the other faults "
+            'out, or use selection="exact"'
+        )

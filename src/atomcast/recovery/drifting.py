@@ -19,6 +19,7 @@ from atomcast.active_set import ActiveSet
 from atomcast.atoms.atom import Atom
 from atomcast.cluster.fleet import Fleet
 from atomcast.cluster.local import LocalSession
+from atomcast.cluster.validation import refuse_balanced_with_faults
 from atomcast.data.shards import Shards
 from atomcast.network.faults import Faults
 from atomcast.network.star import Star
@@ -212,6 +213,7 @@ def _check_run(replica: Replica, first: bool) -> None:
             f'step={replica.step.name!r} does not go with recovery="none": use one of '
             f'{", ".join(SUPPORTED)}, or recovery="log"'
         )
+    refuse_balanced_with_faults(replica)
     if replica.selection.restricted:
         raise ValueError(
             f'selection={replica.selection!r} does not go with recovery="none": use '

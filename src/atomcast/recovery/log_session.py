@@ -6,15 +6,16 @@ repaired, and neither heard nor scored: what it would propose is about another i
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.atoms.atom import Atom
 from atomcast.cluster.local import LocalSession
+from atomcast.cluster.validation import refuse_balanced_with_faults
 from atomcast.data.shards import Shards
 from atomcast.domains import duality_gap
 from atomcast.network.faults import Faults
@@ -62,6 +63,10 @@ class LogSession(LocalSession):
         self._clock = 0  # of the faults: the round, and every turn that is spent on waiting
         self._open: Agreement | None = None  # what was agreed, but is not in the log
         self._silent = 0  # nodes of which nothing was heard in the last round
+
+    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
+        """All nodes share this process: there is nothing to tell them."""
+        refuse_balanced_with_faults(replica)
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Let the nodes at the head of the log propose; those heard in time agree."""
