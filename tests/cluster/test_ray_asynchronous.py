@@ -11,6 +11,7 @@ import pytest
 from sklearn.datasets import make_classification
 
 from atomcast import (
+    Checkpoint,
     Faults,
     KernelSVC,
     LocalCluster,
@@ -21,6 +22,7 @@ from atomcast import (
     lasso_path,
 )
 from atomcast.cluster.drag import Drag, drag_of
+from atomcast.cluster.ray_asynchronous import AsynchronousRaySession
 from atomcast.cluster.ray_asynchronous_node import AsynchronousRayNode
 from atomcast.domains import L1Ball, Simplex
 from atomcast.objectives import SquaredError
@@ -129,6 +131,25 @@ def test_killed_actors_come_back_and_the_certificate_is_true(cluster):
     assert len(killed) == 3
     assert_certified(result, X, y, beta, best, 1e-6)
     assert_sent_once(result)
+
+
+def test_a_checkpoint_does_not_wait_for_the_slowest(cluster, monkeypatch, tmp_path):
+    X, y, beta, _ = lasso_problem(1)
+    busy = []
+    ask_all = AsynchronousRaySession.fingerprint
+
+    def watched(self):
+        if self._fingerprint is None:
+            busy.append(len(self._under_way))
+        return ask_all(self)
+
+    monkeypatch.setattr(AsynchronousRaySession, "fingerprint", watched)
+    path = tmp_path / "run.safetensors"
+    solve(X, y, L1Ball(beta), nodes=NODES, cluster=cluster, callbacks=[Checkpoint(path, rounds=1)])
+    assert busy == [0]
+    assert path.exists()
+    solve(X, y, L1Ball(beta), nodes=NODES, cluster=cluster)
+    assert busy == [0]  # who writes no checkpoint needs no fingerprint
 
 
 def test_a_node_that_has_lost_its_shortlist_says_so_instead_of_failing():

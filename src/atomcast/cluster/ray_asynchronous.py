@@ -45,6 +45,8 @@ class AsynchronousRaySession(RaySession):
         """Write down where the run starts; nodes hear of it when they are first asked."""
         check_asynchronous(replica)
         super().begin(replica, settings)
+        if settings.get("checkpoint"):
+            self.fingerprint()  # now, while nobody is busy: later it would wait for the slowest
         self._coordinator.begin()
         self._parts: list[Sequence[Any]] = []
         self._told: list[int | None] = [None] * self.nodes
