@@ -11,12 +11,13 @@ import xxhash
 from scipy import sparse
 
 from atomcast.cluster.plain import attributes
+from atomcast.errors import ClusterError
 from atomcast.replica import Replica
 
 Facts = dict[str, str]
 
 
-class DriftError(RuntimeError):
+class DriftError(ClusterError):
     """Nodes that should have the same state do not."""
 
 
