@@ -53,6 +53,8 @@ class Snapshot:
         Their gap, relative gap and objective, and the lowest objective seen.
     idle : int
         Rounds without progress up to now.
+    restricted : bool
+        Whether gaps are those of a selection that leaves atoms out.
     memory : dict of arrays
         What the active set and the step carry from round to round.
     """
@@ -67,6 +69,7 @@ class Snapshot:
     best: NDArray[np.float64]
     best_figures: NDArray[np.float64]
     idle: int
+    restricted: bool
     memory: Arrays
 
 
@@ -156,6 +159,7 @@ def write_checkpoint(path: str | os.PathLike[str], snapshot: Snapshot) -> None:
             "step": snapshot.step,
             "round": snapshot.round,
             "idle": snapshot.idle,
+            "restricted": snapshot.restricted,
         }
     }
     arrays = {
@@ -206,6 +210,7 @@ def parse_checkpoint(content: bytes, path: str | os.PathLike[str]) -> Snapshot:
             best=_vector(arrays["best"], np.float64),
             best_figures=_vector(arrays["best_figures"], np.float64),
             idle=int(numbers["idle"]),
+            restricted=bool(numbers.get("restricted", False)),
             memory={
                 name.removeprefix(_MEMORY): array
                 for name, array in arrays.items()

@@ -3,5 +3,9 @@
 from __future__ import annotations
 
 
+class ClusterError(RuntimeError):
+    """Something went wrong on another node, or on the way there; the message says what."""
+
+
 class StallError(TimeoutError):
     """A node was waited for longer than the deadline; the message names it and the round."""

@@ -35,6 +35,7 @@ def snapshot_of(replica: Replica, best: Best, session: Session) -> Snapshot:
         best=best.all_weights,
         best_figures=np.array([best.gap, best.relative_gap, best.objective, best.lowest]),
         idle=best.idle,
+        restricted=replica.selection.restricted,
         memory={**active.memory(), **replica.step.memory()},
     )
 
@@ -84,6 +85,8 @@ def go_on(
         best.keep(replica)
         best.gap, best.relative_gap, best.objective, best.lowest = snapshot.best_figures.tolist()
         best.idle, best.round = snapshot.idle, snapshot.round
+        if snapshot.restricted and not replica.selection.restricted:
+            best.gap = best.relative_gap = np.inf  # it did not count the atoms that were left out
     active.set_weights(snapshot.weights)
     difference = abs(active.value() - snapshot.objective)
     if not difference <= active.rounding * max(abs(snapshot.objective), at_zero):

@@ -160,9 +160,11 @@ class Solver:
                     snapshot=partial(snapshot_of, replica, best, session),
                     speaks=session.speaks,
                 )
-                status = session.vote(self._status(state, watchers))
-                if status is None and best.idle >= replica.step.patience:
-                    status = "stopped"  # nothing left to gain but rounding
+                status = self._seen_by_all(state, best)
+                if status is not None:
+                    session.leave()
+                wish = self._wish(state, watchers)
+                status = session.vote(wish if status is None else status)
                 if status is not None:
                     break
                 wanted = replica.wanted(agreement)
@@ -201,17 +203,24 @@ class Solver:
             status = "optimal"
         return best, status
 
-    def _status(self, state: State, watchers: Sequence[Callback]) -> Status | None:
-        """Why the run should end now, if it should."""
-        verdicts = [watch(state) for watch in watchers]
+    def _seen_by_all(self, state: State, best: Best) -> Status | None:
+        """Why the run ends now, as far as every process finds out by itself."""
         if state.relative_gap <= self.tol:
             return "optimal"
-        for verdict in verdicts:
+        if state.round >= self.max_rounds:
+            return "max_rounds"
+        # Nothing left to gain but rounding?
+        return "stopped" if best.idle >= state.replica.step.patience else None
+
+    @staticmethod
+    def _wish(state: State, watchers: Sequence[Callback]) -> Status | None:
+        """Why a callback of this process wants the run to end, if one does."""
+        for verdict in [watch(state) for watch in watchers]:
             if isinstance(verdict, str):
                 return verdict
             if verdict is not None and not verdict:  # also NumPy's False
                 return "stopped"
-        return "max_rounds" if state.round >= self.max_rounds else None
+        return None
 
 
 class Best:

@@ -12,11 +12,14 @@ from pathlib import Path
 import numpy as np
 import pytest
 from sklearn.base import clone
+from sklearn.datasets import make_classification
 
 from atomcast import (
     Checkpoint,
+    KernelSVC,
     Lasso,
     LassoCV,
+    LocalCluster,
     Shards,
     SparseLogisticRegressionCV,
     TimeLimit,
@@ -176,6 +179,66 @@ def a_callback_that_fails_on_one_rank(cluster):
             with pytest.raises(expected, match=message):
                 fitted(X, y, cluster, step=step, tol=1e-14, atoms_per_round=2, callbacks=[fail])
     assert_same_fit(X, y, cluster, cluster.nodes)
+
+
+@case
+def a_callback_that_fails_in_the_last_round(cluster):
+    """The other ranks have their result and leave: the error is that rank's own."""
+    X, y = regression(seed=7, d=30, n=40)
+    last = cluster.nodes - 1
+    for how in ({"max_rounds": 3, "tol": 1e-14}, {"tol": 1e-4}):
+
+        def fail(state, how=how):
+            ends = state.relative_gap <= how["tol"] or state.round == how.get("max_rounds")
+            if ends and cluster.rank == last:
+                raise ZeroDivisionError("the callback is to blame")
+
+        if cluster.rank == last:
+            with pytest.raises(ZeroDivisionError, match="to blame"):
+                fitted(X, y, cluster, callbacks=[fail], **how)
+        else:
+            assert fitted(X, y, cluster, callbacks=[fail], **how).result_.status != "stopped"
+    assert_same_fit(X, y, cluster, cluster.nodes)
+
+
+@case
+def a_rank_that_wishes_to_stop_when_all_stop_anyway(cluster):
+    X, y = regression(seed=7, d=30, n=40)
+
+    def enough(state):
+        return state.round < 3 or cluster.rank > 0
+
+    result = fitted(X, y, cluster, step="classic", max_rounds=3, callbacks=[enough]).result_
+    assert (result.status, result.rounds) == ("max_rounds", 3)
+
+
+@case
+def a_snapshot_that_nobody_else_knows_of(cluster):
+    X, y = regression(seed=7, d=30, n=40)
+    refused = []
+
+    def look(state):
+        try:
+            state.snapshot()
+        except ValueError as error:
+            refused.append(str(error))
+
+    fitted(X, y, cluster, callbacks=[look] if cluster.rank == 0 else [])
+    if cluster.nodes > 1 and cluster.rank == 0:
+        assert "Checkpoint(path) among the callbacks" in refused[0]
+    else:
+        assert not refused
+
+
+@case
+def a_kernel_machine_of_which_every_rank_knows_its_own_examples(cluster):
+    X, y = make_classification(90, 6, random_state=0)
+    own = np.array_split(np.arange(len(y)), cluster.nodes)[cluster.rank]
+    mine = KernelSVC(cluster=cluster).fit(Shards.mine(X[own]), y[own], classes=[0, 1])
+    whole = Shards.split(X, cluster.nodes, by="contiguous")
+    plain = KernelSVC(cluster=LocalCluster(cluster.nodes)).fit(whole, y)
+    assert_same_result(mine.result_, plain.result_)
+    np.testing.assert_allclose(mine.decision_function(X), plain.decision_function(X))
 
 
 @case

@@ -96,6 +96,22 @@ def test_a_path_with_warm_starts(cluster):
     assert_sent_once(path.results[-1])
 
 
+@pytest.mark.parametrize("begun_on", ["simulated", "ray"])
+def test_an_interrupted_run_goes_on_to_a_true_certificate(begun_on, cluster, tmp_path):
+    X, y, beta, best = lasso_problem(5)
+    path = tmp_path / "run.checkpoint"
+    where = cluster if begun_on == "ray" else LocalCluster(NODES)
+    first = solve(
+        X, y, L1Ball(beta), nodes=NODES, cluster=where, tol=1e-6, max_rounds=3,
+        callbacks=[Checkpoint(path, rounds=1)],
+    )  # fmt: skip
+    assert first.relative_gap > 1e-6
+    result = solve(X, y, L1Ball(beta), nodes=NODES, cluster=cluster, tol=1e-6, resume=path)
+    assert_certified(result, X, y, beta, best, 1e-6)
+    assert result.rounds > 3
+    assert result.trace.round[0] == 3
+
+
 def test_a_run_that_is_cut_short_still_has_a_true_gap(cluster):
     X, y, beta, best = lasso_problem(6)
     result = solve(X, y, L1Ball(beta), nodes=NODES, cluster=cluster, tol=1e-9, max_rounds=3)

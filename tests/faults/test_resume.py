@@ -106,6 +106,20 @@ def test_what_is_drawn_or_grows_by_the_round(tmp_path, name):
         assert resumed.radius == pytest.approx(whole.radius)
 
 
+def test_the_gap_of_a_selection_does_not_outlive_it(tmp_path):
+    """Weights that are best for some atoms are not certified for all of them."""
+    X, y = regression(seed=2, d=40, n=80)
+    path = tmp_path / "run.safetensors"
+    some = RandomSubset(10)
+    solve(X, y, L1Ball(8.0), selection=some, callbacks=[Checkpoint(path, rounds=1)])
+    round = read_checkpoint(path).round
+    for more in (0, 1):
+        result = solve(X, y, L1Ball(8.0), resume=path, max_rounds=round + more)
+        gradient = 2 * X.T @ (X @ result.weights - y)
+        true_gap = result.weights @ gradient + 8.0 * np.abs(gradient).max()
+        assert result.gap == pytest.approx(true_gap, rel=1e-6)
+
+
 def test_the_direction_of_the_power_method_is_carried_over(tmp_path, monkeypatch):
     monkeypatch.setattr("atomcast.steps.inner.MANY_WEIGHTS", 20)  # face descent beyond that
     X, y = regression(seed=2, d=80, n=200, support=40)

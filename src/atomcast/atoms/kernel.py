@@ -7,7 +7,7 @@ all weights change, the sum is taken anew, from kernel columns that are kept wit
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -221,22 +221,19 @@ def kernel_atoms(shard: Shard, labels: LocalLabels, storage: Storage) -> KernelA
 
 
 class LocalLabels:
-    """The labels that go with shards: by global id, or by place in this process's own share.
+    """The labels that go with shards, by global id.
 
     Parameters
     ----------
     codes : int array of shape (n,)
-    mine : bool
-        Whether they are the labels of this process's own share alone.
     """
 
-    def __init__(self, codes: Codes, mine: bool = False) -> None:
+    def __init__(self, codes: Codes) -> None:
         self.codes = codes
-        self.mine = mine
 
     def of(self, shard: Shard) -> Codes:
         """The labels of the shard's atoms, in their order."""
-        at = shard.ids - shard.origin if self.mine else shard.ids
+        at = self._places(shard)
         if len(at) and at[-1] >= len(self.codes):
             raise ValueError(
                 f"y has {len(self.codes)} labels, but {shard.source} has an example numbered "
@@ -244,3 +241,17 @@ class LocalLabels:
             )
         in_order = len(at) == len(self.codes) and len(at) > 0 and at[0] == 0
         return self.codes if in_order else np.ascontiguousarray(self.codes[at])
+
+    def _places(self, shard: Shard) -> NDArray[np.int64]:
+        return shard.ids
+
+
+class OwnLabels(LocalLabels):
+    """The labels of this process's own share, in its order; no other process knows them."""
+
+    #: Not part of the problem that all processes, or a run and its checkpoint, have in common.
+    immaterial: ClassVar[bool] = True
+    private: ClassVar[bool] = True
+
+    def _places(self, shard: Shard) -> NDArray[np.int64]:
+        return shard.ids - shard.origin

@@ -102,6 +102,9 @@ class GatheredSession:
         """The winners that are new, which go nowhere."""
         return [self._fleet.atom(id) for id in agreement.id.tolist() if id not in replica.active]
 
+    def leave(self) -> None:
+        """There is nobody else to leave."""
+
     def vote(self, status: Status | None) -> Status | None:
         """Nobody else votes."""
         return status

@@ -11,12 +11,13 @@ import xxhash
 from scipy import sparse
 
 from atomcast.cluster.plain import attributes
+from atomcast.errors import ClusterError
 from atomcast.replica import Replica
 
 Facts = dict[str, str]
 
 
-class DriftError(RuntimeError):
+class DriftError(ClusterError):
     """Nodes that should have the same state do not."""
 
 
@@ -52,6 +53,8 @@ def facts(thing: Any, path: str = "") -> Facts:
         return {path: f"an array of {thing.dtype}, shape {thing.shape}, hash {digest}"}
     if thing is None or isinstance(thing, bool | int | float | str | np.generic):
         return {path: repr(thing)}
+    if getattr(type(thing), "private", False):
+        return {path: type(thing).__qualname__}
     if sparse.issparse(thing):
         parts: Any = {"data": thing.data, "shape": thing.shape}
     elif isinstance(thing, Mapping):

@@ -66,6 +66,10 @@ class Session(Protocol):
         """Let the owners broadcast the winners that are not known yet; return those atoms."""
         ...
 
+    def leave(self) -> None:
+        """Know that all processes end the run after this round, whatever callbacks do yet."""
+        ...
+
     def vote(self, status: Status | None) -> Status | None:
         """Agree on whether to stop, where nodes may see different clocks or callbacks."""
         ...

@@ -269,6 +269,9 @@ class LocalSession:
         for owner, atom in sent:
             self.ledger.disclose(owner, atom.id, atom.name, atom.count)
 
+    def leave(self) -> None:
+        """All nodes share this process: there is nobody else to leave."""
+
     def vote(self, status: Status | None) -> Status | None:
         """There is one clock and one set of callbacks: nothing to agree on."""
         return status

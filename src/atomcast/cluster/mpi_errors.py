@@ -7,10 +7,12 @@ import traceback
 from types import TracebackType
 from typing import Any, TypeVar
 
+from atomcast.errors import ClusterError
+
 Error = TypeVar("Error", bound=BaseException)
 
 
-class RankError(RuntimeError):
+class RankError(ClusterError):
     """Another rank failed; the message says which one, and why."""
 
 

@@ -94,10 +94,11 @@ class LaunchedSession:
         self.nodes = cluster.nodes
         self._account = Account(self.nodes)
         self._outer = sys.exc_info()[1]
-        self._limits = threadpool_limits(limits=cluster.threads)
         self._folder = Path(tempfile.mkdtemp(prefix="atomcast-", dir=cluster.folder))
+        self._limits = threadpool_limits(limits=cluster.threads)
         self._ranks: Ranks | None = None
         self._fingerprint: str | None = None
+        self._stopped = False
         try:
             self._hand_over(problem, shards, cluster.deadline)
             self._ranks = Ranks(
@@ -138,7 +139,7 @@ class LaunchedSession:
         """Tell the ranks what to start from."""
         refuse_balanced(replica)
         assert self._ranks is not None
-        self._ranks.round = None
+        self._ranks.round, self._stopped = None, False
         start = {
             "problem": replica.problem,
             "step": replica.step,
@@ -166,9 +167,13 @@ class LaunchedSession:
         messages = [content.data for content in self._told()["atoms"]]
         return self._account.receive([owner for owner, _ in new], messages)
 
+    def leave(self) -> None:
+        """The ranks leave when they are told to."""
+
     def vote(self, status: Status | None) -> Status | None:
         """Decide for the ranks."""
         self._say(GO_ON if status is None else STOP)
+        self._stopped = status is not None
         return status
 
     def _say(self, decision: int) -> None:
@@ -186,6 +191,11 @@ class LaunchedSession:
     def fingerprint(self) -> str:
         """What tells these atoms from others; the ranks look at their own."""
         if self._fingerprint is None:
+            if self._stopped:
+                raise ValueError(
+                    "the ranks have ended the run, and no snapshot was asked for before: put "
+                    "Checkpoint(path) among the callbacks"
+                )
             self._say(TELL_FINGERPRINT)
             self._fingerprint = self._told()["fingerprint"]
         return str(self._fingerprint)

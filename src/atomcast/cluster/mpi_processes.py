@@ -14,7 +14,7 @@ from typing import Any
 import atomcast
 from atomcast.cluster.channel import Channel, Listener
 from atomcast.cluster.mpi_errors import RankError
-from atomcast.errors import StallError
+from atomcast.errors import ClusterError, StallError
 
 #: What the program says to the ranks after the proposals of a round.
 STOP, GO_ON, TELL_FINGERPRINT = range(3)
@@ -74,7 +74,7 @@ class Ranks:
         finally:
             listener.close()
         if self._channel is None:
-            raise RuntimeError(self._explained("the ranks did not start"))
+            raise ClusterError(self._explained("the ranks did not start"))
         self._channel.limit(self._limit)
 
     def send(self, message: bytes) -> None:
@@ -143,7 +143,7 @@ def find_mpirun() -> str:
     """The mpirun of this environment, or else the one on the path."""
     inside = "OMPI_COMM_WORLD_SIZE" in os.environ or "PMI_SIZE" in os.environ
     if inside:
-        raise RuntimeError(
+        raise ClusterError(
             "this program was itself started by mpirun: use MPICluster() here, "
             "MPICluster.launch is for programs that were not"
         )

@@ -56,7 +56,6 @@ from atomcast.result import Status
 #: What a run can end with, by the number that stands for it in a message; 0 means "go on".
 STATUSES: tuple[Status, ...] = get_args(Status)
 #: Every rank finds these by itself, from the same numbers, in the same round.
-SEEN_BY_ALL = ("optimal", "max_rounds")
 
 
 class MPISession:
@@ -82,6 +81,7 @@ class MPISession:
         self._fingerprint: str | None = None
         self._reload, self._axis = partial(shards.shard, self.rank, problem.axis), problem.axis
         self._due: Literal["nothing", "proposals", "atoms"] = "nothing"
+        self._leaving = self._together = False
         self._last: tuple[Replica, Agreement] | None = None
         self._wish = 0
         self._stop = 0
@@ -126,6 +126,7 @@ class MPISession:
         told = {**settings, "problem": replica.problem, "weights": replica.active.weights}
         checkpoint = bool(told.pop("checkpoint", False))  # a single rank may want to write one
         self._pulse.at = (NO_ROUND, STARTING)
+        self._together = True
         with _told_by_all():
             said = gather_json(self._comm, [facts(told), checkpoint])
             check_same_facts([known for known, _ in said])
@@ -134,11 +135,12 @@ class MPISession:
         self._pulse.at = (NO_ROUND, STEPPING)
         self._table.width = replica.request().count
         self._wish = self._stop = 0
-        self._due = "proposals"
+        self._due, self._leaving = "proposals", False
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Score this rank's atoms, exchange proposals, and agree."""
         self._pulse.at = (replica.round, SCORING)
+        self._together = self.nodes == 1
         try:
             own = self._fleet.propose(replica, request)
         except Exception as error:
@@ -153,7 +155,7 @@ class MPISession:
             replica.radius.update(self._radii(replica))
             return agreement
         self._last = replica, agreement
-        self._due = "atoms"
+        self._due = "nothing" if self._stop else "atoms"  # if a rank wished to stop, all will
         return agreement
 
     def _exchange(self, replica: Replica, own: Proposals) -> Proposals:
@@ -189,13 +191,17 @@ class MPISession:
         self._due = "proposals"
         return received
 
+    def leave(self) -> None:
+        """From here on, no other rank waits for this one: an error of a callback is its own."""
+        self._leaving, self._due = True, "nothing"
+
     def vote(self, status: Status | None) -> Status | None:
         """Agree on whether to stop.
 
         What all ranks find by themselves needs no vote. Clocks and callbacks differ: their wish to
         stop travels with the next proposals, at no cost, and ends the run one round later.
         """
-        if self.nodes > 1 and status not in SEEN_BY_ALL:
+        if self.nodes > 1 and not self._leaving:
             if not self._stop:
                 self._wish = 0 if status is None else 1 + STATUSES.index(status)
                 return None
@@ -215,6 +221,14 @@ class MPISession:
 
     def fingerprint(self) -> str:
         """What tells the atoms from others; the first time, all ranks must ask for it."""
+        if self._fingerprint is None and not self._together:
+            raise ValueError(
+                "a snapshot needs something of every rank that was not asked for in time: put "
+                "Checkpoint(path) among the callbacks, or use the same callbacks on every rank"
+            )
+        return self._common_fingerprint()
+
+    def _common_fingerprint(self) -> str:
         if self._fingerprint is None:
             self._pulse.at = (NO_ROUND, LOADING)
             with _told_by_all():

@@ -64,6 +64,9 @@ class RelayedSession(MPISession):
             self._channel.send({"atoms": content})
         return atoms
 
+    def leave(self) -> None:
+        """It is for the program to say when a run ends."""
+
     def vote(self, status: Status | None) -> Status | None:
         """Let the program decide, and tell it before that what it wants to know."""
         decision = np.zeros(1, dtype=np.int8)
@@ -77,7 +80,7 @@ class RelayedSession(MPISession):
             self._pulse.at = (self._pulse.at[0], STEPPING)
             if decision[0] != TELL_FINGERPRINT:
                 break
-            self._tell_program("fingerprint", self.fingerprint())
+            self._tell_program("fingerprint", self._common_fingerprint())
         self._due = "atoms" if decision[0] == GO_ON else "nothing"
         return None if decision[0] == GO_ON else "stopped"
 
@@ -85,7 +88,7 @@ class RelayedSession(MPISession):
         """The checkpoint that the program has read, to which the data's fingerprint must fit."""
         content = bytearray() if self._channel is None else self._channel.receive_bytes()
         told = bytes_of_rank_0(self._comm, content)
-        self._tell_program("fingerprint", self.fingerprint())
+        self._tell_program("fingerprint", self._common_fingerprint())
         return told
 
     def owners(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:

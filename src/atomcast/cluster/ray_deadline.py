@@ -7,10 +7,10 @@ from typing import Any
 
 import ray
 
-from atomcast.errors import StallError
+from atomcast.errors import ClusterError, StallError
 
 
-class NodeError(RuntimeError):
+class NodeError(ClusterError):
     """A node failed, or was lost and did not come back."""
 
 

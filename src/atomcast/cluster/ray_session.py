@@ -187,6 +187,9 @@ class RaySession:
             self._log[-1][1].append((news, messages))
         return self._account.receive(owners, messages)
 
+    def leave(self) -> None:
+        """The nodes do what they are told."""
+
     def vote(self, status: Status | None) -> Status | None:
         """Decide: the loop runs here alone."""
         return status

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from atomcast.data.alignment import check_same_length, check_same_rows
 from atomcast.data.finite import check_finite
 from atomcast.data.shards import Shard
+from atomcast.errors import ClusterError
 from atomcast.problem import Problem
 from atomcast.replica import Replica
 
@@ -98,7 +99,7 @@ def raise_described(error: Sequence[str], where: str) -> None:
     """Raise an error that happened elsewhere, saying where if its message does not."""
     kind, message = error
     if kind not in _KINDS:
-        raise RuntimeError(f"{where} failed: {kind}: {message}")
+        raise ClusterError(f"{where} failed: {kind}: {message}")
     raise _KINDS[kind](message if where in message else f"{where}: {message}")
 
 

@@ -9,6 +9,8 @@ from typing import Annotated, Any
 
 import typer
 
+from atomcast.errors import ClusterError
+
 #: The option that every command has.
 Debug = Annotated[bool, typer.Option("--debug", help="Show the whole traceback of an error.")]
 
@@ -22,7 +24,7 @@ def clear_errors(debug: bool) -> Iterator[None]:
             yield
         except BrokenPipeError:
             raise  # whoever read our output has had enough, which is no mistake
-        except (ValueError, OSError, ImportError, MemoryError) as error:
+        except (ValueError, OSError, ImportError, MemoryError, ClusterError) as error:
             if debug:
                 raise
             _say("error", _one_line(error))

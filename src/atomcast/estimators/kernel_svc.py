@@ -14,7 +14,7 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
 
 from atomcast._checks import check_choice, check_count, check_positive
-from atomcast.atoms.kernel import LocalLabels
+from atomcast.atoms.kernel import LocalLabels, OwnLabels
 from atomcast.checkpoint import Checkpoint
 from atomcast.cluster.local import LocalCluster, as_cluster
 from atomcast.data.shards import Shards
@@ -229,8 +229,9 @@ class KernelSVC(DecidingClassifier):
             raise ValueError(
                 f"y has one class only, {self.classes_[0]!r}: a classifier needs two or more"
             )
-        dtype = np.uint8 if len(self.classes_) <= 256 else np.int32
-        return LocalLabels(np.searchsorted(self.classes_, y).astype(dtype), mine)
+        dtype: Any = np.uint8 if len(self.classes_) <= 256 else np.int32
+        codes: NDArray[Any] = np.searchsorted(self.classes_, y).astype(dtype)
+        return OwnLabels(codes) if mine else LocalLabels(codes)
 
     def _keep(self, results: list[Result], one_vs_rest: bool) -> None:
         """Take the fitted attributes from the results of one machine, or of one per class."""

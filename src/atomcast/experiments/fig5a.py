@@ -18,6 +18,7 @@ import numpy as np
 
 from atomcast.callbacks import State
 from atomcast.data.shards import Shards
+from atomcast.errors import ClusterError, StallError
 from atomcast.experiments import curves
 from atomcast.experiments.clocked_runs import (
     PAPERS_NETWORK,
@@ -132,7 +133,7 @@ def ranks_that_start(setting: Setting) -> list[int]:
         data, problem = speech_problem(1000, 0)
         try:
             mpi_run(problem, Shards.split(data.X, max(ranks)), 2)
-        except (ImportError, RuntimeError) as error:
+        except (ImportError, ClusterError, StallError) as error:
             warnings.warn(f"MPI ranks are not measured: {error}", stacklevel=2)
             return []
     return ranks
@@ -181,10 +182,10 @@ def means(timings: Sequence[Timing]) -> list[Timing]:
     groups: dict[tuple[str, int], list[Timing]] = {}
     for row in timings:
         groups.setdefault((row.how, row.nodes), []).append(row)
-    return [
+    return with_speedups([
         Timing(how, N, len(group), *map(float, np.mean([row[3:] for row in group], axis=0)))
         for (how, N), group in groups.items()
-    ]
+    ])  # fmt: skip
 
 
 def plot(rows: Sequence[Point], timings: Sequence[Timing], setting: Setting, note: str) -> Figure:

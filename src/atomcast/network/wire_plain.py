@@ -21,6 +21,7 @@ from atomcast.network.wire_values import MAX_PALETTE, bit_patterns, find_palette
 __all__ = ["is_plain", "plain_message", "plain_size", "read_plain"]
 
 _START = bytes((MAGIC | VERSION, 0, 0))  # no flags; float64 without a palette
+FLOAT64 = np.dtype(np.float64)
 _SAMPLE = 800  # sorting more would take longer than looking twice
 _LONGEST_NUMBER = 35  # bits of an id or a length that are read here; longer ones are rare
 
@@ -28,7 +29,7 @@ _LONGEST_NUMBER = 35  # bits of an id or a length that are read here; longer one
 def is_plain(atom: Atom) -> bool:
     """Whether an atom is dense float64, nothing else, and smallest as it is."""
     values: NDArray[Any] = atom.values
-    if atom.indices is not None or atom.name or atom.extras.size or values.dtype.char != "d":
+    if atom.indices is not None or atom.name or atom.extras.size or values.dtype != FLOAT64:
         return False
     if values.size != atom.d or not atom.d or not 0 <= atom.id < 2**_LONGEST_NUMBER:
         return False
