@@ -61,7 +61,9 @@ class Solver:
         Show progress.
     resume : path, optional
         Go on from a checkpoint that a `Checkpoint` callback has written, to the same result as if
-        the run had never been interrupted. Of a path of problems, it is the first that goes on.
+        the run had never been interrupted; asynchronous runs, those with simulated faults and those
+        with measured speeds ("balanced") may take another way to the same tolerance. Of a path of
+        problems, it is the first that goes on.
     """
 
     step: str = "corrective"

@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atomcast import Balanced, Faults, LocalCluster, MCenters, Shards
+from atomcast import Balanced, Checkpoint, Faults, LocalCluster, MCenters, Shards
 from atomcast.cluster.validation import refuse_balanced
 from atomcast.domains import L1Ball
 from atomcast.objectives import SquaredError
@@ -88,6 +88,24 @@ def test_a_run_can_be_replayed():
     np.testing.assert_array_equal(one.weights, two.weights)
     assert one.ledger.disclosures == two.ledger.disclosures
     assert one.ledger.seconds == two.ledger.seconds
+
+
+@pytest.mark.parametrize("base", ["random-subset", "m-centers"])
+@pytest.mark.parametrize("step", ["corrective", "line-search"])
+def test_a_resumed_run_knows_the_stated_pace(base, step, tmp_path):
+    X, y, beta, _ = lasso_problem(4)
+    how = {"nodes": 4, "cluster": cluster_of(4, {1: 5.0}), "selection": Balanced(base)}
+    how |= {"step": step, "tol": 1e-6}
+    whole = solve(X, y, L1Ball(beta), max_rounds=12, **how)
+    assert not np.all(np.isfinite(whole.trace.gap))  # some rounds left atoms out
+    for stop in range(whole.rounds):
+        path = tmp_path / f"{stop}.safetensors"
+        keep = Checkpoint(path, rounds=1)
+        solve(X, y, L1Ball(beta), max_rounds=stop, callbacks=[keep], **how)
+        resumed = solve(X, y, L1Ball(beta), max_rounds=12, resume=path, **how)
+        assert (resumed.rounds, resumed.status) == (whole.rounds, whole.status)
+        np.testing.assert_allclose(resumed.weights, whole.weights, atol=1e-9 * beta)
+        np.testing.assert_allclose(resumed.trace.gap, whole.trace.gap[stop:], rtol=1e-6, atol=1e-9)
 
 
 def test_speeds_that_are_measured_by_the_clock():

@@ -25,10 +25,16 @@ class Balance:
     pace : Pace
         The stated model of computing times. Without one, nodes with a fleet of their own are
         measured, and nodes that are scored in one pass are equally fast.
+
+    Attributes
+    ----------
+    resumed : bool
+        Whether a run goes on in the middle, whose nodes a stated pace has told apart before.
     """
 
     def __init__(self, pace: Pace) -> None:
         self._pace = pace
+        self.resumed = False
         self._speeds: Floats | None = None
 
     def agree(
@@ -39,6 +45,10 @@ class Balance:
         The second follows at once if the first one has nothing to offer that the tolerance asks
         for: it certifies the gap, or finds what was missed.
         """
+        first = 1 if replica.problem.sample else 0  # round in which all atoms are scored
+        if self.resumed and self._pace.compute and replica.round > first:
+            self._measure(fleets[0].sizes, fleets)
+        self.resumed = False
         agreement = self._round(replica, request, round, fleets)
         if agreement.complete or not _exhausted(replica, agreement):
             return agreement

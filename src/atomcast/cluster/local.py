@@ -217,6 +217,7 @@ class LocalSession:
 
     def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
         """All nodes share this process: there is nothing to tell them."""
+        self._balance.resumed = bool(settings.get("resume"))
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Let every node score its own atoms and propose; the network finds the winners."""

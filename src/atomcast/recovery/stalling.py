@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from atomcast.errors import StallError
-from atomcast.network.faults import Faults, Outage
+from atomcast.network.faults import Faults, Outage, Partition
 
 #: Where the root needs nodes, it waits for so many times the length of a usual round, for more
 #: if messages are lost, and for more if it is known when faults end, but never for more than that.
@@ -18,7 +18,7 @@ def turns(faults: Faults, missing: Sequence[int], clock: int) -> int:
     if any(outage.end is None for outage in _outages_of(faults, missing, clock)):
         return usual
     # Also faults that only begin while the root waits; others end too late to wait for.
-    ends = [fault.end for fault in (*faults.outages, *faults.partitions) if fault.end is not None]
+    ends = [fault.end for fault in _passing(faults) if fault.end is not None]
     left = [end - clock for end in ends if 0 < end - clock <= LONGEST_DEADLINE]
     return usual + max(left, default=0)
 
@@ -63,5 +63,10 @@ def _outages_of(faults: Faults, nodes: Sequence[int], clock: int) -> list[Outage
 
 def _last_end(faults: Faults, clock: int) -> int:
     """When all outages and partitions that have begun and end at all are over."""
-    begun = [fault for fault in (*faults.outages, *faults.partitions) if fault.start <= clock]
+    begun = [fault for fault in _passing(faults) if fault.start <= clock]
     return max((fault.end for fault in begun if fault.end is not None), default=clock)
+
+
+def _passing(faults: Faults) -> list[Outage | Partition]:
+    """What begins in some round, and may end in another."""
+    return [*faults.outages, *faults.partitions]
