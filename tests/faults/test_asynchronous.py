@@ -211,7 +211,7 @@ def test_a_round_lasts_as_long_as_its_slowest_node(topology):
     X, y, beta, _ = lasso_problem(10)
     shards, times = Shards.split(X, 3, by=[10, 20, 30]), {}
     for compute in (None, 0.5):
-        faults = Faults(slow={0: 8.0})
+        faults = None if compute is None else Faults(slow={0: 8.0})
         cluster = LocalCluster(3, topology, latency=1.0, compute=compute, faults=faults)
         result = solve(shards, y, L1Ball(beta), cluster=cluster, tol=1e-6)
         times[compute] = np.array(result.ledger.seconds_by_round())
