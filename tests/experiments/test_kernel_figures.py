@@ -11,6 +11,7 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 import realdata
 from atomcast import KernelSVC, Solver
+from atomcast.errors import ClusterError
 from atomcast.experiments import (
     baseline_runs,
     clustering_bound,
@@ -117,7 +118,7 @@ def test_the_median_round_does_not_depend_on_the_first_and_on_hiccups():
 
 def test_fig5a_says_where_mpi_is_missing(tmp_path, monkeypatch):
     def refuse(*args):
-        raise RuntimeError("the ranks did not start")
+        raise ClusterError("the ranks did not start")
 
     monkeypatch.setattr(fig5a, "mpi_run", refuse)
     setting = fig5a.Setting(n=300, nodes=(1,), ranks=(1,), rounds=4)

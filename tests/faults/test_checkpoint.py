@@ -195,7 +195,8 @@ class Elsewhere:
     nodes = 3
 
     def open(self, problem, shards):
-        inner, verbs = LocalCluster(3).open(problem, shards), ["begin", "propose", "cast", "vote"]
+        inner = LocalCluster(3).open(problem, shards)
+        verbs = ["begin", "propose", "cast", "leave", "vote"]
         members = {name: staticmethod(getattr(inner, name)) for name in verbs}
         members |= {"nodes": 3, "n": inner.n, "ledger": inner.ledger, "speaks": True}
         members |= {"__enter__": lambda self: self, "__exit__": lambda self, *_: None}
