@@ -13,6 +13,8 @@ from atomcast.errors import ClusterError
 
 #: The option that every command has.
 Debug = Annotated[bool, typer.Option("--debug", help="Show the whole traceback of an error.")]
+#: Errors about what the user gave, or about the machine.
+MISTAKES = (ValueError, OSError, ImportError, MemoryError, ClusterError)
 
 
 @contextmanager
@@ -24,22 +26,23 @@ def clear_errors(debug: bool) -> Iterator[None]:
             yield
         except BrokenPipeError:
             raise  # whoever read our output has had enough, which is no mistake
-        except (ValueError, OSError, ImportError, MemoryError, ClusterError) as error:
+        except MISTAKES as error:
             if debug:
                 raise
-            _say("error", _one_line(error))
+            say("error", one_line(error))
             raise typer.Exit(2) from None
 
 
-def _say(kind: str, text: str) -> None:
+def say(kind: str, text: str) -> None:
+    """Print a line to stderr that begins with the name of the program."""
     typer.echo(f"atomcast: {kind}: {text}", err=True)
 
 
 def _say_warning(message: Warning | str, *where: Any, **more: Any) -> None:
-    _say("warning", _one_line(message))
+    say("warning", one_line(message))
 
 
-def _one_line(message: object) -> str:
+def one_line(message: object) -> str:
     """A message without line breaks and control characters; the kind of error if it is empty."""
     text = " ".join(str(message).split()) or type(message).__name__
     return "".join(letter if letter.isprintable() else "?" for letter in text)

@@ -21,8 +21,8 @@ from atomcast.experiments import curves, dfw
 from atomcast.experiments.curves import CLASSIC, CORRECTIVE, Counter, Point
 from atomcast.experiments.options import shown
 from atomcast.experiments.output import write_figure, write_rows
+from atomcast.experiments.record import Table
 from atomcast.problem import Problem
-from atomcast.report.tables import print_table
 from atomcast.result import Result
 from atomcast.trace import Row, Trace
 
@@ -154,8 +154,8 @@ def plot(lines: dict[str, list[curves.Average]], note: str) -> Figure:
 
 def print_objectives(
     rows: Sequence[Point], panel: str, budgets: Sequence[float], note: str, form: str
-) -> None:
-    """Print what every method has reached after so many values sent."""
+) -> Table:
+    """Print what every method has reached after so many values sent, and return the table."""
     table = [
         [
             method,
@@ -167,4 +167,4 @@ def print_objectives(
         for method in METHODS
     ]
     header = ["method", *(f"{budget:,.0f}" for budget in budgets)]
-    print_table(f"Objective after so many values sent ({note})", header, table)
+    return Table(f"Objective after so many values sent ({note})", header, table).printed()

@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import inspect
+import shlex
+import time
+from collections.abc import Mapping
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from atomcast.commands.errors import Debug, clear_errors
+from atomcast.commands.errors import MISTAKES, Debug, clear_errors, one_line, say
 
 if TYPE_CHECKING:
-    from atomcast.experiments.options import Show
+    from atomcast.experiments.options import Options, Show
+    from atomcast.experiments.record import Record
 
 app = typer.Typer(
     name="reproduce",
@@ -187,21 +192,70 @@ def everything(
     download: Download = False,
     debug: Debug = False,
 ) -> None:
-    """Everything above, one after the other."""
-    chosen = {"quick": quick, "runs": runs, "out": out}
-    for name in EXPERIMENTS:
-        _run(name, debug, **chosen, synthetic=synthetic, download=download)
+    """Everything above, one after the other; what fails does not keep the rest from running."""
+    from atomcast.experiments import page
+    from atomcast.experiments.options import Options
+
+    options = Options(quick, runs, out, synthetic, download)
+    broken, failures = [], dict[str, str]()
+    with clear_errors(debug):
+        for name in EXPERIMENTS:
+            try:
+                if not _shown(name, options, failures).holds:
+                    broken.append(name)
+            except BrokenPipeError:
+                raise
+            except MISTAKES as error:
+                if debug:
+                    raise
+                failures[name] = one_line(error)
+                say("error", f"{name}: {failures[name]}")
+                page.write(out, EXPERIMENTS, failures)
+    for name in broken:
+        say("error", f"{name}: what must hold does not; see above")
+    if failures:
+        say("error", f"not run: {', '.join(failures)}; see above, and {out / 'index.html'}")
+    if failures or broken:
+        raise typer.Exit(2 if failures else 1)
 
 
 def _run(name: str, debug: bool, **chosen: object) -> None:
     """Run one experiment; exit with 1 if what must hold does not."""
     from atomcast.experiments.options import Options
 
-    options = Options(**chosen)  # type: ignore[arg-type]
-    show: Show = import_module(f"atomcast.experiments.{EXPERIMENTS[name]}").show
     with clear_errors(debug):
-        holds = show(options)
-        files = sorted(path for path in options.out.glob(f"{name}*") if path.is_file())
-        typer.echo(f"written: {', '.join(map(str, files))}")
-    if not holds:
+        record = _shown(name, Options(**chosen), {})  # type: ignore[arg-type]
+    if not record.holds:
         raise typer.Exit(1)
+
+
+def _shown(name: str, options: Options, failures: Mapping[str, str]) -> Record:
+    """Run one experiment, keep what it found, and write the page of all that was found."""
+    from atomcast.experiments import page, store
+
+    show: Show = import_module(f"atomcast.experiments.{EXPERIMENTS[name]}").show
+    start = time.perf_counter()
+    record = show(options)
+    made = store.circumstances(time.perf_counter() - start)
+    store.keep(store.Kept(name, command_line(name, options), made, record), options.out)
+    index = page.write(options.out, EXPERIMENTS, failures)
+    files = sorted(path for path in options.out.glob(f"{name}*") if path.is_file())
+    typer.echo(f"written: {', '.join(map(str, [*files, index]))}")
+    return record
+
+
+def command_line(name: str, options: Options) -> str:
+    """The command that runs one experiment as it was run, into the usual folder."""
+    command = next(info.callback for info in app.registered_commands if info.name == name)
+    assert command is not None
+    words = ["atomcast", "reproduce", name]
+    for option in ("quick", "runs", "synthetic", "n", "atom_density"):
+        value = getattr(options, option)
+        if option in inspect.signature(command).parameters and value is not None:
+            flag = f"--{option.replace('_', '-')}"
+            if isinstance(value, bool):
+                words += [flag] * value
+            else:
+                for one in value if isinstance(value, tuple) else (value,):
+                    words += [flag, str(one)]
+    return shlex.join(words)

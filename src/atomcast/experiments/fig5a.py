@@ -19,7 +19,7 @@ import numpy as np
 from atomcast.callbacks import State
 from atomcast.data.shards import Shards
 from atomcast.errors import ClusterError, StallError
-from atomcast.experiments import curves
+from atomcast.experiments import claims_large, curves
 from atomcast.experiments.clocked_runs import (
     PAPERS_NETWORK,
     TOL,
@@ -28,8 +28,10 @@ from atomcast.experiments.clocked_runs import (
     speech_problem,
 )
 from atomcast.experiments.curves import Counter, Point
+from atomcast.experiments.findings import Finding
 from atomcast.experiments.options import Options, print_rows
 from atomcast.experiments.output import write_figure, write_rows
+from atomcast.experiments.record import Record
 from atomcast.problem import Problem
 from atomcast.result import Result
 from atomcast.solver import Solver
@@ -217,7 +219,14 @@ def plot(rows: Sequence[Point], timings: Sequence[Timing], setting: Setting, not
     return figure
 
 
-def show(options: Options) -> bool:
+def findings(timings: Sequence[Timing]) -> list[Finding]:
+    """What the paper says of this figure, beside the times of a run."""
+    groups = {how: [row for row in means(timings) if row.how == how] for how in (CLOCK, MPI)}
+    found = [claims_large.speedup(group) for group in groups.values() if group]
+    return found + claims_large.computation(groups[CLOCK])
+
+
+def show(options: Options) -> Record:
     """Run it and print runtimes and speedups."""
     options = options.by_default(runs_if_quick=1)
     setting = QUICK if options.quick else Setting()
@@ -228,8 +237,9 @@ def show(options: Options) -> bool:
     note += f"slowest node, one core each, plus messages by a model ({setting.network})"
     _, timings = fig5a(setting, options.run_count, options.out, note)
     title = f"Seconds for {setting.rounds} rounds ({' '.join(note.split())})"
-    print_rows(
+    table = print_rows(
         title, means(timings), ("how", "nodes", "seconds", "speedup", "work", "step", "network"),
         seconds=".3f", speedup=".2f", work=".3f", step=".3f", network=".4f",
     )  # fmt: skip
-    return True
+    heading = "Figure 5(a): runtime against the number of nodes"
+    return Record(heading, " ".join(note.split()), [table], findings(timings)).printed()

@@ -15,7 +15,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from atomcast.data.shards import Shards
-from atomcast.experiments import curves
+from atomcast.experiments import claims_large, curves
 from atomcast.experiments.clocked_runs import (
     PAPERS_NETWORK,
     Network,
@@ -23,8 +23,10 @@ from atomcast.experiments.clocked_runs import (
     speech_problem,
 )
 from atomcast.experiments.curves import Counter, Point
+from atomcast.experiments.findings import Finding
 from atomcast.experiments.options import Options, print_rows
 from atomcast.experiments.output import write_figure, write_rows
+from atomcast.experiments.record import Record
 from atomcast.selection import EXACT, MCenters, RandomSubset
 
 if TYPE_CHECKING:
@@ -182,7 +184,13 @@ def plot(lines: dict[str, list[curves.Average]], note: str) -> Figure:
     return figure
 
 
-def show(options: Options) -> bool:
+def findings(outcomes: Sequence[Outcome]) -> list[Finding]:
+    """What the paper says of this figure, beside what a run reached."""
+    by = {outcome.method: outcome for outcome in outcomes}
+    return claims_large.unbalanced(by[BALANCED], by[EXACTLY], by[CENTERS], by[FREE], by[RANDOM])
+
+
+def show(options: Options) -> Record:
     """Run it and print what every selection reached."""
     options = options.by_default(runs_if_quick=1)
     setting = QUICK if options.quick else Setting()
@@ -194,8 +202,9 @@ def show(options: Options) -> bool:
     note += f"plus the time of messages by a model ({setting.network})"
     _, outcomes = fig5b(setting, options.run_count, options.out, note)
     title = f"Unbalanced data ({' '.join(note.split())})"
-    print_rows(
+    table = print_rows(
         title, outcomes, Outcome._fields, ms_a_round=".2f", preparing=".2f", objective=".3e",
         catches_up=".2f",
     )  # fmt: skip
-    return True
+    heading = "Figure 5(b): unbalanced data, exact and approximate dFW"
+    return Record(heading, " ".join(note.split()), [table], findings(outcomes)).printed()

@@ -12,11 +12,13 @@ import numpy as np
 from atomcast.cluster.local import LocalCluster
 from atomcast.data.datasets import DataSet
 from atomcast.data.shards import Shards
-from atomcast.experiments import curves, real_data
+from atomcast.experiments import claims_large, curves, real_data
 from atomcast.experiments.curves import Average, Counter, Point
+from atomcast.experiments.findings import Finding
 from atomcast.experiments.kernel_runs import C, mean_distance_gamma, svm_problem
 from atomcast.experiments.options import Options, print_rows
 from atomcast.experiments.output import write_figure, write_rows
+from atomcast.experiments.record import Record
 from atomcast.network.faults import Faults
 from atomcast.result import Result
 from atomcast.solver import Solver
@@ -202,17 +204,26 @@ def plot(lines: dict[tuple[str, str], list[Average]], note: str) -> Figure:
     return figure
 
 
-def show(options: Options) -> bool:
+def findings(rows: Sequence[Point], outcomes: Sequence[Outcome]) -> list[Finding]:
+    """What the paper says of this figure, beside the rounds and the ends of a run."""
+    lines = average([row for row in rows if row.panel == PAPER])
+    losses = {_label(outcome.loss): outcome.loss for outcome in outcomes}
+    repaired = [o for o in outcomes if o.protocol == LOG and o.loss > 0]
+    return claims_large.lossy({losses[m]: line for (_, m), line in lines.items()}, repaired)
+
+
+def show(options: Options) -> Record:
     """Run it and print how the runs ended."""
     setting = QUICK if options.quick else Setting()
     data = real_data.adult(synthetic=options.synthetic, download=options.download)
     n = min(setting.examples or len(data.y), len(data.y))
     note = f"{real_data.name('Adult', options.synthetic)}, n = {n:,}, C = {setting.cost:g}, "
     note += f"N = {setting.nodes}, {options.times}, {setting.rounds:,} rounds of the classic step"
-    _, outcomes = fig5c(data, setting, options.run_count, options.out, note)
+    rows, outcomes = fig5c(data, setting, options.run_count, options.out, note)
     columns = (*Outcome._fields[:3], *Outcome._fields[5:])
-    print_rows(
+    table = print_rows(
         f"At the end ({note})", outcomes, columns, loss="g", objective=".3e", ratio=".3f",
         certified=".3e", gap=".2g", repair=".0%",
     )  # fmt: skip
-    return True
+    title = "Figure 5(c): kernel SVM where messages are lost"
+    return Record(title, note, [table], findings(rows, outcomes)).printed()

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
-from atomcast.report.tables import print_table
+from atomcast.experiments.record import Record, Table
 
 
 @dataclass(frozen=True)
@@ -52,8 +52,8 @@ class Options:
         return "1 run" if self.run_count == 1 else f"{self.run_count} runs"
 
 
-#: Runs an experiment, prints what it found, and says whether that is as it must be.
-Show = Callable[[Options], bool]
+#: Runs an experiment, prints what it found, and returns that.
+Show = Callable[[Options], Record]
 
 
 def shown(value: str | float, form: str = ",.0f") -> str:
@@ -69,9 +69,9 @@ def print_rows(
     columns: Sequence[str],
     text_columns: Sequence[int] = (0,),
     **forms: str,
-) -> None:
-    """Print some fields of rows, each in its form."""
+) -> Table:
+    """Print some fields of rows, each in its form, and return them as a table."""
     table: list[list[Any]] = [
         [shown(getattr(row, name), forms.get(name, ",.0f")) for name in columns] for row in rows
     ]
-    print_table(title, columns, table, text_columns=text_columns)
+    return Table(title, columns, table, text_columns).printed()
