@@ -173,6 +173,13 @@ def test_everything_with_one_command(tmp_path, tiny):
     assert "measured = formula in all 10 runs" in outcome.output
     assert "s_A s_alpha n" in outcome.output
     assert "generated stand-in for Dorothea" in outcome.output
+    page = (tmp_path / "new" / "index.html").read_text(encoding="utf-8")
+    for name in commands.EXPERIMENTS:
+        assert f'<section id="{name}">' in page
+        assert f'<img src="{name}.svg"' in page
+        assert f'<a href="{name}.csv">' in page
+    assert "generated stand-in for Dorothea" in page
+    assert "was not run" not in page
 
 
 def test_missing_data_is_never_replaced_silently(tmp_path, monkeypatch):

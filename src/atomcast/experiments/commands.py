@@ -197,7 +197,8 @@ def everything(
     from atomcast.experiments.options import Options
 
     options = Options(quick, runs, out, synthetic, download)
-    broken, failures = [], dict[str, str]()
+    broken: list[str] = []
+    failures: dict[str, str] = {}
     with clear_errors(debug):
         for name in EXPERIMENTS:
             try:

@@ -52,7 +52,7 @@ def circumstances(seconds: float | None = None) -> dict[str, str]:
         "Python": platform.python_version(),
         "cores": str(len(os.sched_getaffinity(0))),
     }
-    return facts if seconds is None else {**facts, "seconds": f"{seconds:,.0f}"}
+    return facts if seconds is None else {**facts, "took": f"{seconds:,.0f} s"}
 
 
 def keep(kept: Kept, out: Path) -> Path:

@@ -1,0 +1,385 @@
+"""Verdicts follow from numbers: made-up results for each verdict of each claim."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from atomcast.experiments import (
+    admm_runs,
+    claims_admm,
+    claims_baselines,
+    claims_large,
+    claims_theory,
+    clustering_bound,
+    fig2b,
+    fig3,
+    fig4,
+    fig5a,
+    fig5b,
+    fig5c,
+    lower_bound,
+    topologies,
+)
+from atomcast.experiments.baseline_runs import LOCAL, LOCAL_STAR, METHODS, RANDOM, RANDOM_STAR
+from atomcast.experiments.curves import CLASSIC, CORRECTIVE, Average, Point
+from atomcast.experiments.findings import Finding, Verdict, by_count, spread, without_exception
+from atomcast.experiments.record import Record
+
+HOLDS, PARTLY, FAILS, UNMEASURED = Verdict
+INF, NAN = math.inf, math.nan
+
+
+@given(st.lists(st.booleans(), max_size=6))
+def test_verdicts_of_cases(cases):
+    verdict = by_count(cases)
+    assert (verdict is UNMEASURED) == (not cases)
+    assert (verdict is HOLDS) == (len(cases) > 0 and False not in cases)
+    assert (verdict is FAILS) == (len(cases) > 0 and True not in cases)
+    if cases:
+        assert without_exception(cases) is (FAILS if False in cases else HOLDS)
+
+
+def test_a_broken_theorem_is_an_alarm_and_a_broken_claim_is_not():
+    claim = Finding("c", "w", "r", "m", FAILS)
+    assert Record("t", "n", [], [claim]).holds
+    assert not Record("t", "n", [], [claim._replace(must=True)]).holds
+    assert not Record("t", "n", [], [claim._replace(must=True, verdict=PARTLY)]).holds
+    assert Record("t", "n", [], [claim._replace(must=True, verdict=UNMEASURED)]).holds
+
+
+def test_ranges():
+    assert spread([2.0, INF, 1.0, NAN]) == "1 to 2"
+    assert spread([2.0, 2.0]) == "2"
+    assert spread([INF]) == spread([]) == "-"
+
+
+# Figure 2: objectives by method at the listed budgets; None: not begun.
+
+BUDGETS = fig2b.BUDGETS
+
+
+def curve(method, objectives):
+    """One run, an iterate just at each budget."""
+    rows = []
+    for k, (budget, objective) in enumerate(zip(BUDGETS, objectives, strict=False)):
+        if objective is not None:
+            sent = int(budget)
+            rows.append(Point("Dorothea", method, 0, k + 1, 0.1, objective, NAN, 0.1, k, sent, 0))
+    return rows
+
+
+def figure_2(**chosen):
+    """dFW at 8, 4, 2, 1, and all else at 100 but for what is given."""
+    objectives = {method: [100.0] * 4 for method in METHODS}
+    objectives |= {CLASSIC: [8.0, 4.0, 2.0, 1.0]}
+    names = {"classic": CLASSIC, "local": LOCAL, "random": RANDOM}
+    names |= {"local_star": LOCAL_STAR, "random_star": RANDOM_STAR}
+    objectives |= {names[name]: numbers for name, numbers in chosen.items()}
+    return [row for method, numbers in objectives.items() for row in curve(method, numbers)]
+
+
+def verdicts_of_2(rows):
+    return [finding.verdict for finding in fig2b.findings(rows)]
+
+
+def test_dfw_beside_local_choices():
+    everybody, coordinator, *_ = verdicts_of_2(figure_2())
+    assert (everybody, coordinator) == (HOLDS, HOLDS)
+    everybody, coordinator, *_ = verdicts_of_2(figure_2(local=[100, 100, 100, 0.5]))
+    assert (everybody, coordinator) == (PARTLY, HOLDS)
+    low = [0.1] * 4
+    everybody, coordinator, *_ = verdicts_of_2(figure_2(local_star=low, random_star=low))
+    assert (everybody, coordinator) == (HOLDS, FAILS)
+
+
+def test_a_little_lower_is_not_significantly_lower():
+    near = [8 * 1.05, 4 * 1.05, 2 * 1.05, 1.05]
+    assert verdicts_of_2(figure_2(local=near, random=near))[0] is FAILS
+    clear = [8 * 1.2, 4 * 1.2, 2 * 1.2, 1.2]
+    assert verdicts_of_2(figure_2(local=clear, random=clear))[0] is HOLDS
+
+
+def test_only_budgets_that_were_spent_count():
+    # dFW stops at 300,000 values; that local FW overtakes it later says nothing.
+    stopped = {"classic": [8.0, 4.0], "local": [100, 100, 1, 1], "random": [100, 100, 1, 1]}
+    assert verdicts_of_2(figure_2(**stopped))[0] is HOLDS
+    none = {"local": [None] * 3 + [50.0], "random": [None] * 3 + [50.0], "classic": [8.0]}
+    assert verdicts_of_2(figure_2(**none))[0] is UNMEASURED
+
+
+def test_local_beside_random_choices():
+    def verdict(local, random):
+        rows = figure_2(local=local, random=random)
+        return claims_baselines.local_beats_random(rows, "Dorothea", BUDGETS, "here").verdict
+
+    assert verdict([50, 20, 10, 5], [100, 50, 20, 10]) is HOLDS
+    assert verdict([50, 20, 10, 5], [100, 30, 12, 6]) is PARTLY
+    assert verdict([90, 45, 18, 9], [100, 50, 20, 10]) is PARTLY
+    assert verdict([100, 50, 20, 10], [50, 20, 10, 5]) is FAILS
+
+
+def test_slow_and_fast_baselines():
+    def verdict(**chosen):
+        return verdicts_of_2(figure_2(**chosen))[2]
+
+    fast = [100, 10, 5, 1]
+    assert verdict() is HOLDS
+    assert verdict(local=fast) is PARTLY
+    assert verdict(local=fast, random=fast) is FAILS
+    assert verdict(classic=[8.0]) is UNMEASURED
+
+
+# Figures 3 and 4.
+
+
+def problem(rule, classic, corrective, admm):
+    return fig3.Verdict(0.1, 0.1, rule, 5.0, classic, corrective, admm, admm_runs.NAMES[0])
+
+
+@pytest.mark.parametrize(
+    ("problems", "expected"),
+    [
+        ([(1, 10, 5, 100), (10, 50, 5, 100)], HOLDS),
+        ([(1, 90, 5, 100), (10, 90, 5, 100)], PARTLY),  # less, but not much less
+        ([(1, 10, 5, 100), (10, INF, 5, 100)], PARTLY),
+        ([(1, 200, 5, 100), (10, INF, 5, 100)], FAILS),
+        ([(1, 10, 5, INF)], HOLDS),
+        ([(100, 10, 5, 100), (1, INF, 5, INF)], UNMEASURED),
+    ],
+)
+def test_sparse_problems(problems, expected):
+    sparse, _, _ = claims_admm.synthetic([problem(*numbers) for numbers in problems])
+    assert sparse.verdict is expected
+
+
+@pytest.mark.parametrize(
+    ("problems", "dense", "alike"),
+    [
+        ([(100, 200, 300, 100), (1000, 900, 9, 100)], HOLDS, HOLDS),
+        ([(100, 50, 300, 100), (1000, 900, 9, 100)], PARTLY, HOLDS),
+        ([(100, 50, 300, 100)], FAILS, HOLDS),
+        ([(100, INF, 115, 100)], HOLDS, PARTLY),
+        ([(100, 200, 1, 100), (50, 500, 1, 100)], HOLDS, PARTLY),
+        ([(100, INF, INF, 100)], HOLDS, FAILS),
+        ([(1, 10, 5, 100)], UNMEASURED, UNMEASURED),
+    ],
+)
+def test_dense_problems_and_the_rule_of_thumb(problems, dense, alike):
+    found = claims_admm.synthetic([problem(*numbers) for numbers in problems])
+    assert [finding.verdict for finding in found[1:]] == [dense, alike]
+
+
+def test_tuning():
+    def verdict(*worst):
+        rows, budgets = [], {}
+        for k, mse in enumerate(worst):
+            for name in admm_runs.NAMES:
+                error = mse if name == admm_runs.NAMES[0] else 1.0
+                rows.append(Point(f"p{k}", name, 0, 1, 0.1, error, error, NAN, 1, 100, 800))
+            budgets[f"p{k}"] = 100.0
+        return claims_admm.tuning(rows, budgets).verdict
+
+    assert verdict(3.0, 2.0) is HOLDS
+    assert verdict(3.0, 1.2) is PARTLY
+    assert verdict(1.2) is FAILS
+    assert verdict() is UNMEASURED
+    assert claims_admm.tuning([], {"p": INF}).verdict is UNMEASURED
+
+
+def dorothea(*cases):
+    """Findings of figure 4; a case is beta, then (values, rounds, seconds) of dFW and of ADMM."""
+    costs = []
+    for beta, ours, admm in cases:
+        costs += [
+            fig4.Cost(beta, 0.1, CLASSIC, *ours),
+            fig4.Cost(beta, 0.1, CORRECTIVE, 1.0, 1.0, 1.0),
+            fig4.Cost(beta, 0.1, admm_runs.NAMES[2], *admm),
+        ]
+    return [finding.verdict for finding in claims_admm.dorothea(costs)]
+
+
+NEVER = (INF, INF, INF)
+
+
+@pytest.mark.parametrize(
+    ("cases", "expected"),
+    [
+        # The paper's world: less at first, fewer but dearer iterations, far slower.
+        (
+            [(8, (1, 100, 1), (5, 10, 20)), (24, (9, 100, 1), (8, 10, 20))],
+            [HOLDS, HOLDS, HOLDS, HOLDS, HOLDS],
+        ),
+        # ADMM is as cheap a round and faster, but falls behind.
+        (
+            [(8, (5, 100, 1), (4, 10, 0.1)), (24, (1, 100, 1), (8, 10, 0.1))],
+            [FAILS, FAILS, HOLDS, FAILS, FAILS],
+        ),
+        # dFW is faster by less than an order, and does not arrive for one beta.
+        (
+            [(8, (1, 100, 1), (5, 10, 2)), (16, NEVER, (1, 10, 2)), (24, NEVER, (8, 10, 2))],
+            [PARTLY, HOLDS, HOLDS, HOLDS, PARTLY],
+        ),
+        # Everything depends on beta.
+        (
+            [(8, (1, 5, 1), (5, 10, 20)), (24, (9, 100, 1), (8, 10, 0.1))],
+            [HOLDS, HOLDS, PARTLY, PARTLY, PARTLY],
+        ),
+        ([(8, NEVER, NEVER), (24, NEVER, NEVER)], [UNMEASURED] * 5),
+    ],
+)
+def test_dorothea(cases, expected):
+    assert dorothea(*cases) == expected
+
+
+# Figure 5.
+
+
+def timings(speedups, how=fig5a.CLOCK, network=0.0):
+    rows = []
+    for N, speedup in speedups.items():
+        seconds = 10.0 / speedup
+        own = seconds * (1 - network)
+        rows.append(fig5a.Timing(how, N, 0, seconds, NAN, own, 0.0, seconds * network))
+    return fig5a.with_speedups(rows)
+
+
+def test_speedups():
+    def verdict(speedups):
+        return fig5a.findings(timings(speedups))[0].verdict
+
+    assert verdict({1: 1, 2: 1.9, 10: 8.5}) is HOLDS
+    assert verdict({1: 1, 2: 1.9, 10: 6.0}) is PARTLY
+    assert verdict({1: 1, 2: 1.1}) is FAILS
+    assert verdict({1: 1}) is UNMEASURED
+
+
+def test_every_way_of_measuring_has_its_verdict():
+    rows = timings({1: 1, 2: 1.9}) + timings({1: 1, 2: 1.0}, fig5a.MPI)
+    found = fig5a.findings(rows)
+    assert [finding.verdict for finding in found[:2]] == [HOLDS, FAILS]
+    assert fig5a.MPI in found[1].claim
+
+
+def test_messages_and_computation():
+    def verdicts(speedups, network):
+        return [f.verdict for f in claims_large.computation(timings(speedups, network=network))]
+
+    assert verdicts({1: 1, 2: 1.9, 4: 3.6}, 0.05) == [HOLDS, HOLDS]
+    assert verdicts({1: 1, 2: 1.9}, 0.5) == [FAILS, HOLDS]
+    assert verdicts({1: 1, 2: 4.0, 4: 5.0}, 0.0) == [HOLDS, PARTLY]  # worse than O(n_i)
+    assert verdicts({1: 1}, 0.0) == [UNMEASURED, UNMEASURED]
+
+
+def selections(exact_ms=5.0, centers=4.0, free=1.0, objective=1.0):
+    rows = {
+        fig5b.BALANCED: (2.0, 0.0, 1.0, 1.0),
+        fig5b.EXACTLY: (exact_ms, 0.0, 1.0, 4.0),
+        fig5b.CENTERS: (2.0, 3.0, objective, centers),
+        fig5b.FREE: (2.0, 0.0, objective, free),
+        fig5b.RANDOM: (2.0, 0.1, 1.0, 1.0),
+    }
+    outcomes = [fig5b.Outcome(method, *numbers) for method, numbers in rows.items()]
+    return [finding.verdict for finding in fig5b.findings(outcomes)]
+
+
+def test_unbalanced_data():
+    assert selections(centers=2.0) == [HOLDS, HOLDS, HOLDS]
+    assert selections(exact_ms=2.5, centers=40.0, objective=1.09) == [PARTLY, PARTLY, PARTLY]
+    assert selections(exact_ms=2.0, centers=40.0, free=5.0, objective=1.2) == [FAILS] * 3
+    assert selections(centers=INF, free=INF)[1] is FAILS
+    assert selections(centers=3.0, free=3.0)[1] is PARTLY
+
+
+def lossy(objectives):
+    """Findings of figure 5(c) for a mean objective in each of ten rounds, by loss."""
+    lines = {
+        p: [Average("x", "y", "round", k + 1.0, o, o, o) for k, o in enumerate(numbers)]
+        for p, numbers in objectives.items()
+    }
+    return [finding.verdict for finding in claims_large.lossy(lines, [])]
+
+
+def test_lost_messages():
+    falling = [10.0, 9, 8, 7, 6, 5, 4, 3, 2, 1]
+    slow = [10.0, 10, 9, 9, 8, 8, 7.5, 7.4, 7.3, 7.2]
+    stuck = [10.0] * 10
+    assert lossy({0.0: falling, 0.1: falling, 0.4: falling}) == [HOLDS, HOLDS, UNMEASURED]
+    assert lossy({0.0: falling, 0.1: falling, 0.4: slow}) == [HOLDS, PARTLY, UNMEASURED]
+    assert lossy({0.0: falling, 0.1: falling, 0.4: stuck})[0] is PARTLY
+    assert lossy({0.0: falling, 0.4: stuck})[:2] == [FAILS, FAILS]
+
+
+def test_findings_of_fig5c_are_those_of_the_papers_protocol():
+    rows, outcomes = [], []
+    for protocol, end in ((fig5c.PAPER, 1.0), (fig5c.LOG, 50.0)):
+        for p in (0.0, 0.4):
+            for k in range(1, 11):
+                objective = 10.0 - (10 - end) * k / 10
+                point = Point(protocol, f"p = {p:g}", 0, k, 0.1, objective, NAN, 0.1, k, k, k)
+                rows.append(point)
+            outcomes.append(fig5c.Outcome(protocol, p, end, end, end, 1.0, end, 0.1, 10, 9, 0.0))
+    assert [f.verdict for f in fig5c.findings(rows, outcomes)] == [HOLDS, HOLDS, UNMEASURED]
+
+
+# What is proved.
+
+
+def network_row(values, formula):
+    return topologies.Row("star", "classic", 0, 5, 4, 3, 2, 2, values, formula, 10)
+
+
+def test_a_formula_that_fails_once_fails():
+    good, bad = network_row(10, 10.0), network_row(11, 10.0)
+    free = topologies.Row("star", "corrective", 0, 5, 4, 3, 2, 2, 7, NAN, 10)
+    found = claims_theory.topologies([good, free])
+    assert {finding.verdict for finding in found} == {HOLDS}
+    found = claims_theory.topologies([good, bad, free])
+    assert found[0].verdict is FAILS
+    assert found[0].broken
+
+
+def instance(d=16, values=200, support=15, rounds=10, distance=1):
+    return lower_bound.Row(
+        "simplex", "classic", 1 / (6 * d), d, distance, rounds, support, 0.75 * d, d, values,
+        values, 100.0 * distance, 0.0,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([instance(), instance(32, 800, 30)], [HOLDS] * 4),
+        ([instance(support=12), instance(32, 800, 30)], [FAILS, HOLDS, HOLDS, HOLDS]),
+        ([instance(values=90)], [HOLDS, FAILS, UNMEASURED, HOLDS]),
+        ([instance(), instance(32, 1600, 30)], [HOLDS, HOLDS, FAILS, HOLDS]),
+        # 6.75 C_f / eps, C_f = 4, is 2592 at d = 16.
+        ([instance(rounds=2592)], [HOLDS, HOLDS, UNMEASURED, HOLDS]),
+        ([instance(rounds=2593)], [HOLDS, HOLDS, UNMEASURED, FAILS]),
+    ],
+)
+def test_hard_instances(rows, expected):
+    assert [finding.verdict for finding in claims_theory.lower_bound(rows)] == expected
+
+
+def test_only_one_of_two_series_is_steady():
+    grows = [instance(), instance(32, 1600, 30)]
+    steady = [row._replace(step="corrective", values=row.d**2) for row in grows]
+    assert claims_theory.lower_bound([*grows, *steady])[2].verdict is PARTLY
+
+
+def test_the_bound_of_the_footnote():
+    def verdicts(footnote, cauchy_schwarz):
+        sample = clustering_bound.Row("a", 0, 10, 45, 0.0, 0.0, 1.0, 0.0)
+        other = sample._replace(
+            data="b", break_footnote=footnote, break_cauchy_schwarz=cauchy_schwarz
+        )
+        found = claims_theory.clustering([sample, other])
+        return [finding.verdict for finding in found], Record("t", "n", [], found).holds
+
+    assert verdicts(0.0, 0.0) == ([HOLDS, HOLDS], True)
+    assert verdicts(0.1, 0.0) == ([FAILS, HOLDS], True)
+    assert verdicts(0.1, 0.1) == ([FAILS, FAILS], False)
