@@ -109,6 +109,11 @@ def test_only_budgets_that_were_spent_count():
     assert verdicts_of_2(figure_2(**stopped))[0] is HOLDS
     none = {"local": [None] * 3 + [50.0], "random": [None] * 3 + [50.0], "classic": [8.0]}
     assert verdicts_of_2(figure_2(**none))[0] is UNMEASURED
+    # Nor does it say anything that a baseline has ended, or has not begun.
+    short = {"local_star": [2.0], "random_star": [2.0]}
+    assert verdicts_of_2(figure_2(**short))[1] is FAILS
+    late = {"local": [None] * 3 + [50.0], "classic": [8.0, 4.0]}
+    assert verdicts_of_2(figure_2(**late))[0] is PARTLY
 
 
 def test_local_beside_random_choices():
@@ -130,6 +135,7 @@ def test_slow_and_fast_baselines():
     assert verdict() is HOLDS
     assert verdict(local=fast) is PARTLY
     assert verdict(local=fast, random=fast) is FAILS
+    assert verdict(local=[None] * 3 + [100]) is PARTLY
     assert verdict(classic=[8.0]) is UNMEASURED
 
 
