@@ -17,6 +17,7 @@ from atomcast.data.shards import Shards
 from atomcast.domains import L1Ball
 from atomcast.experiments import (
     admm_runs,
+    atom_counts,
     baseline_runs,
     commands,
     fig2a,
@@ -33,6 +34,7 @@ from atomcast.experiments import (
 from atomcast.experiments.curves import CLASSIC, CORRECTIVE
 from atomcast.objectives import SquaredError
 from atomcast.problem import explicit_problem
+from atomcast.solver import Solver
 from pictures import check_pictures, read
 from problems import optimum
 
@@ -133,6 +135,26 @@ def test_topologies_follow_their_formulas(tmp_path):
     assert len({row.rounds for row in rows if row.run == 0 and row.step == "classic"}) == 1
 
 
+def test_more_atoms_to_the_same_gap(tmp_path):
+    rows = atom_counts.atom_counts((50, 200), d=20, runs=2, eps=0.3, out=tmp_path)
+    assert len(rows) == len(read(tmp_path / "topologies-atoms.csv")) == 4
+    for row in rows:
+        assert row.values == topologies.formula("star", 10, 10, 20, row.rounds)
+        assert 0 < row.rounds <= row.allowed == pytest.approx(6.75 * 72 / 0.3)
+    # The gap is that of the problem described, in whose units eps is.
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((20, 200))
+    X /= np.linalg.norm(X, axis=0)
+    y = X[:, :10] @ rng.standard_normal(10) + 0.1 * rng.standard_normal(20)
+    y /= np.linalg.norm(y)
+    problem = explicit_problem(SquaredError(y), L1Ball(atom_counts.BETA))
+    solver = Solver("classic", tol=1e-12, max_rounds=rows[1].rounds)
+    result = solver.solve(problem, Shards.split(X, 1))
+    best, _ = optimum(X, y, L1Ball(atom_counts.BETA))
+    assert result.gap <= 0.3
+    assert result.objective - best <= result.gap
+
+
 def test_formulas_of_section_4_1():
     assert topologies.formula("star", 10, 20, 50, 3) == 3 * 10 * 56 + 60
     assert topologies.formula("tree", 10, 20, 50, 3) == 3 * 9 * 56 + 54
@@ -153,6 +175,8 @@ def tiny(monkeypatch):
     monkeypatch.setattr(fig4, "QUICK", TINY_4)
     monkeypatch.setattr(fig5c, "QUICK", TINY_5C)
     everywhere, hard = topologies.topologies, lower_bound.lower_bound
+    counts = partial(atom_counts.atom_counts, (50, 100), d=10, eps=0.5)
+    monkeypatch.setattr(atom_counts, "atom_counts", lambda sizes, **more: counts(**more))
     small = partial(everywhere, (6, 12), d=10, n=60, tol=0.5)
     monkeypatch.setattr(topologies, "topologies", lambda sizes, **more: small(**more))
     monkeypatch.setattr(

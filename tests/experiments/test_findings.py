@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from atomcast.experiments import (
     admm_runs,
+    atom_counts,
     claims_admm,
     claims_baselines,
     claims_large,
@@ -346,6 +347,25 @@ def test_a_formula_that_fails_once_fails():
     found = claims_theory.topologies([good, bad, free])
     assert found[0].verdict is FAILS
     assert found[0].broken
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        ([(100, 120), (100, 90)], [HOLDS, HOLDS]),
+        ([(100, 120), (100, 200)], [PARTLY, HOLDS]),
+        ([(100, 200)], [FAILS, HOLDS]),
+        ([(100, 999)], [FAILS, FAILS]),
+    ],
+)
+def test_more_atoms(sent, expected):
+    rows = [
+        atom_counts.Row(n, run, values // 10, 50.0, values)
+        for run, pair in enumerate(sent)
+        for n, values in zip((50, 800), pair, strict=True)
+    ]
+    assert [finding.verdict for finding in claims_theory.atoms(rows)] == expected
+    assert claims_theory.atoms(rows[:1])[0].verdict is UNMEASURED
 
 
 def instance(d=16, values=200, support=15, rounds=10, distance=1):

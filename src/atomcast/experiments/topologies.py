@@ -15,7 +15,7 @@ import numpy as np
 from atomcast.cluster.local import LocalCluster
 from atomcast.data.shards import Shards
 from atomcast.domains import L1Ball
-from atomcast.experiments import claims_theory
+from atomcast.experiments import atom_counts, claims_theory
 from atomcast.experiments.curves import Counter
 from atomcast.experiments.options import Options, print_rows
 from atomcast.experiments.output import write_figure, write_rows
@@ -175,5 +175,10 @@ def show(options: Options) -> Record:
     table = print_rows(title, [row for row in rows if row.run == 0], columns, (0, 1))
     note = f"dense atoms of d = {rows[0].d} values, N = {min(sizes)} to {max(sizes)}, "
     note += f"small worlds with M = 2N edges as graphs, {options.times}"
+    atoms = (500, 2000, 8000) if options.quick else (500, 2000, 8000, 32_000)
+    counts = atom_counts.atom_counts(atoms, runs=options.run_count, out=options.out)
+    title = "Communication on a star of 10 nodes until the gap is 0.05, by the number of atoms"
+    more = print_rows(title, counts, atom_counts.Row._fields, ())
+    found = claims_theory.topologies(rows) + claims_theory.atoms(counts)
     heading = "Section 4.1: communication on networks"
-    return Record(heading, note, [table], claims_theory.topologies(rows)).printed()
+    return Record(heading, note, [table, more], found).printed()
