@@ -11,8 +11,10 @@ from hypothesis import strategies as st
 from atomcast.experiments import (
     admm_runs,
     atom_counts,
+    censored,
     claims_admm,
     claims_baselines,
+    claims_dorothea,
     claims_large,
     claims_theory,
     clustering_bound,
@@ -143,8 +145,23 @@ def test_slow_and_fast_baselines():
 # Figures 3 and 4.
 
 
-def problem(rule, classic, corrective, admm):
-    return fig3.Verdict(0.1, 0.1, rule, 5.0, classic, corrective, admm, admm_runs.NAMES[0])
+def spent(panels, values=10**6, rounds=10**6, seconds=1e6):
+    """Rows of runs that went on for long, or not so long."""
+    return [
+        Point(panel, method, 0, rounds, seconds, 1.0, 1.0, 0.1, 1, values, 0)
+        for panel in panels
+        for method in (CLASSIC, CORRECTIVE, admm_runs.NAMES[2])
+    ]
+
+
+def synthetic(problems, values=10**6):
+    """Findings of figure 3; a problem is s_A s_alpha n, and what three methods needed."""
+    verdicts = [
+        fig3.Verdict(0.1, 0.1, rule, 5.0, *costs, admm_runs.NAMES[2]) for rule, *costs in problems
+    ]
+    rows = spent({str(v.rule) for v in verdicts}, values)
+    found = claims_admm.synthetic(verdicts, rows, lambda verdict: str(verdict.rule))
+    return [finding.verdict for finding in found]
 
 
 @pytest.mark.parametrize(
@@ -159,8 +176,7 @@ def problem(rule, classic, corrective, admm):
     ],
 )
 def test_sparse_problems(problems, expected):
-    sparse, _, _ = claims_admm.synthetic([problem(*numbers) for numbers in problems])
-    assert sparse.verdict is expected
+    assert synthetic(problems)[0] is expected
 
 
 @pytest.mark.parametrize(
@@ -176,8 +192,39 @@ def test_sparse_problems(problems, expected):
     ],
 )
 def test_dense_problems_and_the_rule_of_thumb(problems, dense, alike):
-    found = claims_admm.synthetic([problem(*numbers) for numbers in problems])
-    assert [finding.verdict for finding in found[1:]] == [dense, alike]
+    assert synthetic(problems)[1:] == [dense, alike]
+
+
+def test_a_run_that_ended_too_early_decides_nothing():
+    # dFW had sent 50 values when it ended, and ADMM needed 100: who knows.
+    assert synthetic([(1, INF, 5, 100), (100, INF, INF, 100)], values=50) == [UNMEASURED] * 3
+    # With 150 it has lost, but may still be similar.
+    assert synthetic([(1, INF, 5, 100), (100, INF, INF, 100)], values=150) == [
+        FAILS, HOLDS, UNMEASURED,
+    ]  # fmt: skip
+    assert synthetic([(1, INF, 5, 100), (10, 20, 5, 100)], values=50)[0] is HOLDS
+
+
+ranges = st.one_of(
+    st.floats(1, 100).map(lambda x: (x, x)), st.floats(1, 100).map(lambda x: (x, INF))
+)
+
+
+@given(ranges, ranges, st.floats(0, 3), st.floats(0, 3))
+def test_what_is_settled_stays_so_whatever_was_not_run(ours, theirs, more, most):
+    """Longer runs would have found some cost in the range: the answer is that of any such."""
+    a = ours[0] * 10**more if ours[1] == INF else ours[0]
+    b = theirs[0] * 10**most if theirs[1] == INF else theirs[0]
+    tests = [
+        (lambda x, y: x < y, 1.0),
+        (lambda x, y: x * 10 <= y, 10.0),
+        (lambda x, y: x <= 3 * y and y <= 3 * x, 3.0),
+    ]
+    for test, scale in tests:
+        answer = censored.settled(test, ours, theirs, scale)
+        assert answer is None or answer == test(a, b)
+        if INF not in (ours[1], theirs[1]):
+            assert answer is not None
 
 
 def test_tuning():
@@ -197,7 +244,7 @@ def test_tuning():
     assert claims_admm.tuning([], {"p": INF}).verdict is UNMEASURED
 
 
-def dorothea(*cases):
+def dorothea(*cases, **much):
     """Findings of figure 4; a case is beta, then (values, rounds, seconds) of dFW and of ADMM."""
     costs = []
     for beta, ours, admm in cases:
@@ -206,7 +253,9 @@ def dorothea(*cases):
             fig4.Cost(beta, 0.1, CORRECTIVE, 1.0, 1.0, 1.0),
             fig4.Cost(beta, 0.1, admm_runs.NAMES[2], *admm),
         ]
-    return [finding.verdict for finding in claims_admm.dorothea(costs)]
+    rows = spent({fig4.panel_name(beta) for beta, _, _ in cases}, **much)
+    found = claims_dorothea.dorothea(costs, rows, fig4.panel_name)
+    return [finding.verdict for finding in found]
 
 
 NEVER = (INF, INF, INF)
@@ -240,6 +289,15 @@ NEVER = (INF, INF, INF)
 )
 def test_dorothea(cases, expected):
     assert dorothea(*cases) == expected
+
+
+def test_dorothea_where_runs_ended_early():
+    cases = [(8, (1, 100, 1), (5, 10, 20)), (24, NEVER, (8, 10, 20))]
+    # 1 value, 50 rounds and 1 second were not enough for dFW: that says something of rounds only.
+    short = {"values": 1, "rounds": 50, "seconds": 1.0}
+    assert dorothea(*cases, **short) == [HOLDS, UNMEASURED, HOLDS, HOLDS, HOLDS]
+    longer = {"values": 9, "rounds": 50, "seconds": 3.0}
+    assert dorothea(*cases, **longer) == [HOLDS, HOLDS, HOLDS, HOLDS, PARTLY]
 
 
 # Figure 5.

@@ -206,12 +206,15 @@ def plot(
 
 def findings(rows: Sequence[Point], verdicts: Sequence[Verdict]) -> list[Finding]:
     """What the paper says of this figure, beside the results of a run."""
-    dense = {
-        panel_name(v.atom_density, v.solution_density): v.admm
-        for v in verdicts
-        if v.rule >= claims_admm.TIE * (1 - 1e-9)
-    }
-    return [*claims_admm.synthetic(verdicts), claims_admm.tuning(rows, dense)]
+
+    def panel_of(verdict: Verdict) -> str:
+        return panel_name(verdict.atom_density, verdict.solution_density)
+
+    dense = {panel_of(v): v.admm for v in verdicts if v.rule >= claims_admm.TIE * (1 - 1e-9)}
+    return [
+        *claims_admm.synthetic(verdicts, rows, panel_of),
+        claims_admm.tuning(rows, dense),
+    ]
 
 
 def show(options: Options) -> Record:

@@ -14,7 +14,7 @@ from atomcast.cluster.local import LocalCluster
 from atomcast.data.datasets import DataSet
 from atomcast.data.shards import Shards
 from atomcast.domains import L1Ball
-from atomcast.experiments import admm_runs, claims_admm, curves, dfw, real_data
+from atomcast.experiments import admm_runs, claims_dorothea, curves, dfw, real_data
 from atomcast.experiments.curves import CLASSIC, CORRECTIVE, Counter, Point
 from atomcast.experiments.options import Options, print_rows
 from atomcast.experiments.output import write_figure, write_rows
@@ -171,8 +171,9 @@ def show(options: Options) -> Record:
     note += (
         f" up to {setting.rounds:,} rounds of the classic step and {setting.admm_rounds} of ADMM"
     )
-    _, costs = fig4(data, setting, options.run_count, options.out, note)
+    rows, costs = fig4(data, setting, options.run_count, options.out, note)
     title = f"What it takes for an objective so much above the optimum ({note})"
     table = print_rows(title, costs, Cost._fields, (0, 1, 2), beta="g", above=".0%", seconds=".3f")
     heading = "Figure 4: Lasso, dFW beside ADMM by communication, iterations and time"
-    return Record(heading, note, [table], claims_admm.dorothea(costs)).printed()
+    findings = claims_dorothea.dorothea(costs, rows, panel_name)
+    return Record(heading, note, [table], findings).printed()
