@@ -57,6 +57,8 @@ def test_a_broken_theorem_is_an_alarm_and_a_broken_claim_is_not():
 def test_ranges():
     assert spread([2.0, INF, 1.0, NAN]) == "1 to 2"
     assert spread([2.0, 2.0]) == "2"
+    assert spread([1.68, 137.4, 4021.0]) == "1.7 to 4,021"
+    assert spread([0.123], ".1%") == "12.3%"
     assert spread([INF]) == spread([]) == "-"
 
 

@@ -158,6 +158,7 @@ def tuning(rows: Sequence[Point], budgets: Mapping[str, float]) -> Finding:
         WHERE,
         "on problems with s_A s_alpha n >= 100, where the best of the 6 choices of rho and alpha "
         "arrives, the worst has at least twice its mean squared error: on all, on some, on none",
-        f"{len(factors)} such problems; the worst choice has {spread(factors)} times the error",
+        f"the worst choice has {spread(factors)} times the error of the best (such problems: "
+        f"{len(factors)})",
         by_count(factor >= MUCH for factor in factors),
     )

@@ -88,12 +88,18 @@ def not_measured(claim: str, where: str, why: str) -> Finding:
     return Finding(claim, where, "-", why, Verdict.UNMEASURED)
 
 
-def spread(numbers: Iterable[float], form: str = ".2g") -> str:
-    """The range of some numbers in words; those that are infinite or NaN are left out."""
+def spread(numbers: Iterable[float], form: str = "") -> str:
+    """The range of some numbers in words; those that are infinite or NaN are left out.
+
+    Without a form: two digits, and all of them where a number has more before its point.
+    """
     finite = [number for number in numbers if math.isfinite(number)]
     if not finite:
         return "-"
-    low, high = format(min(finite), form), format(max(finite), form)
+    low, high = (
+        format(end, form or (".2g" if abs(end) < 99.5 else ",.0f"))
+        for end in (min(finite), max(finite))
+    )
     return low if low == high else f"{low} to {high}"
 
 
