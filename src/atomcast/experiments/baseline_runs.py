@@ -18,7 +18,7 @@ from atomcast.baselines.subsets import (
 from atomcast.cluster.local import LocalCluster
 from atomcast.data.shards import Shards
 from atomcast.experiments import curves, dfw
-from atomcast.experiments.curves import CLASSIC, CORRECTIVE, Counter, Point
+from atomcast.experiments.curves import CLASSIC, CORRECTIVE, Point
 from atomcast.experiments.options import shown
 from atomcast.experiments.output import write_figure, write_rows
 from atomcast.problem import Problem
@@ -69,9 +69,9 @@ class Sizes:
 
 
 def run_all(
-    panel: str, run: int, X: Any, make: MakeProblem, sizes: Sizes, d: int | None, tell: Counter
+    panel: str, run: int, X: Any, make: MakeProblem, sizes: Sizes, d: int | None = None
 ) -> list[Point]:
-    """Every method on one random partition; tells four times."""
+    """Every method on one random partition."""
     shards = Shards.split(X, sizes.nodes, random_state=run)
     cluster, most = LocalCluster(sizes.nodes), max(sizes.per_node)
     rows: list[Point] = []
@@ -82,13 +82,11 @@ def run_all(
     classic, spent = dfw.run(make("classic"), shards, cluster, "classic", sizes.tol, sizes.rounds)
     keep(CLASSIC, classic.trace, spent)
     keep(BATCH, batch_solved(make("corrective"), shards, classic, sizes.tol))
-    tell(f"run {run}: {CLASSIC}")
     result, spent = dfw.run(
         make("corrective"), shards, cluster, "corrective", sizes.tol, sizes.rounds,
         budget=classic.ledger.values, batch=sizes.batch,
     )  # fmt: skip
     keep(CORRECTIVE, result.trace, spent)
-    tell(f"run {run}: {CORRECTIVE}")
     local = make(sizes.local_step)
     choices = {
         LOCAL: local_frank_wolfe(local, shards, most, step=sizes.local_step, tol=sizes.tol),
@@ -99,7 +97,6 @@ def run_all(
         trace, _ = solve_on_subsets(problem, shards, chosen, per_node, cluster, tol=sizes.tol)
         keep(method, trace)
         keep(star, _to_coordinator(trace, sizes.nodes))
-        tell(f"run {run}: {method}")
     return rows
 
 

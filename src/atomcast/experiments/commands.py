@@ -53,6 +53,12 @@ Synthetic = Annotated[
 Examples = Annotated[
     int | None, typer.Option("--n", min=1000, help="Examples of the stand-in for speech data.")
 ]
+Jobs = Annotated[
+    int, typer.Option("--jobs", min=1, help="Processes side by side, where no time is measured.")
+]
+Resume = Annotated[
+    bool, typer.Option("--resume", help="Go on where an earlier call with this --out was stopped.")
+]
 Download = Annotated[bool, typer.Option("--download", help="Download real data if it is missing.")]
 OUT = Path("out")
 
@@ -97,10 +103,13 @@ def fig2a(
     out: Out = OUT,
     synthetic: Synthetic = False,
     download: Download = False,
+    jobs: Jobs = 1,
+    resume: Resume = False,
     debug: Debug = False,
 ) -> None:
     """Figure 2(a): kernel SVM on Adult, dFW beside local FW and random subsets."""
-    _run("fig2a", debug, quick=quick, runs=runs, out=out, synthetic=synthetic, download=download)
+    chosen = {"quick": quick, "runs": runs, "out": out, "jobs": jobs, "resume": resume}
+    _run("fig2a", debug, **chosen, synthetic=synthetic, download=download)
 
 
 @app.command("fig2b")
@@ -110,10 +119,13 @@ def fig2b(
     out: Out = OUT,
     synthetic: Synthetic = False,
     download: Download = False,
+    jobs: Jobs = 1,
+    resume: Resume = False,
     debug: Debug = False,
 ) -> None:
     """Figure 2(b): Lasso on Dorothea, dFW beside local FW and random subsets."""
-    _run("fig2b", debug, quick=quick, runs=runs, out=out, synthetic=synthetic, download=download)
+    chosen = {"quick": quick, "runs": runs, "out": out, "jobs": jobs, "resume": resume}
+    _run("fig2b", debug, **chosen, synthetic=synthetic, download=download)
 
 
 @app.command("fig3")
@@ -122,10 +134,13 @@ def fig3(
     runs: Runs = None,
     out: Out = OUT,
     atom_density: AtomDensity = None,
+    jobs: Jobs = 1,
+    resume: Resume = False,
     debug: Debug = False,
 ) -> None:
     """Figure 3: dFW beside ADMM on synthetic data of nine densities (full size takes hours)."""
-    _run("fig3", debug, quick=quick, runs=runs, out=out, atom_density=tuple(atom_density or ()))
+    chosen = {"quick": quick, "runs": runs, "out": out, "jobs": jobs, "resume": resume}
+    _run("fig3", debug, **chosen, atom_density=tuple(atom_density or ()))
 
 
 @app.command("fig4")
@@ -135,10 +150,12 @@ def fig4(
     out: Out = OUT,
     synthetic: Synthetic = False,
     download: Download = False,
+    resume: Resume = False,
     debug: Debug = False,
 ) -> None:
     """Figure 4: dFW beside ADMM on Dorothea, by communication, iterations and local time."""
-    _run("fig4", debug, quick=quick, runs=runs, out=out, synthetic=synthetic, download=download)
+    chosen = {"quick": quick, "runs": runs, "out": out, "resume": resume}
+    _run("fig4", debug, **chosen, synthetic=synthetic, download=download)
 
 
 @app.command("fig5a")
@@ -172,10 +189,13 @@ def fig5c(
     out: Out = OUT,
     synthetic: Synthetic = False,
     download: Download = False,
+    jobs: Jobs = 1,
+    resume: Resume = False,
     debug: Debug = False,
 ) -> None:
     """Figure 5(c): kernel SVM on Adult where messages are lost, with and without a log."""
-    _run("fig5c", debug, quick=quick, runs=runs, out=out, synthetic=synthetic, download=download)
+    chosen = {"quick": quick, "runs": runs, "out": out, "jobs": jobs, "resume": resume}
+    _run("fig5c", debug, **chosen, synthetic=synthetic, download=download)
 
 
 @app.command("all")
@@ -185,10 +205,12 @@ def everything(
     out: Out = OUT,
     synthetic: Synthetic = False,
     download: Download = False,
+    jobs: Jobs = 1,
+    resume: Resume = False,
     debug: Debug = False,
 ) -> None:
     """Everything above, one after the other."""
-    chosen = {"quick": quick, "runs": runs, "out": out}
+    chosen = {"quick": quick, "runs": runs, "out": out, "jobs": jobs, "resume": resume}
     for name in EXPERIMENTS:
         _run(name, debug, **chosen, synthetic=synthetic, download=download)
 
