@@ -87,7 +87,7 @@ def fig2a(
     ]
     rows = [row for done in run_parts("fig2a", parts, out, plan) for row in done.rows]
     if out is not None:
-        baseline_runs.write("fig2a", PANEL, rows, out, note)
+        baseline_runs.write("fig2a", rows, out, note)
     return rows
 
 
