@@ -26,8 +26,8 @@ class Options:
         Where real data is missing: generate a stand-in, or download it.
     n : int, optional
         Number of generated examples.
-    atom_density : sequence of float
-        Only these s_A; none: all.
+    atom_density : sequence of float, optional
+        Only these s_A; all, if it is left out.
     jobs : int
         Processes that run side by side, where no time is measured.
     resume : bool
@@ -40,7 +40,7 @@ class Options:
     synthetic: bool = False
     download: bool = False
     n: int | None = None
-    atom_density: Sequence[float] = ()
+    atom_density: Sequence[float] | None = None
     jobs: int = 1
     resume: bool = False
 
