@@ -30,7 +30,7 @@ from atomcast.experiments import (
     real_data,
     topologies,
 )
-from atomcast.experiments.curves import CLASSIC, CORRECTIVE
+from atomcast.experiments.curves import CLASSIC, CORRECTIVE, ONCE
 from atomcast.objectives import SquaredError
 from atomcast.problem import explicit_problem
 from pictures import check_pictures, read
@@ -98,7 +98,7 @@ def test_fig3_solves_the_problem_of_the_paper(tmp_path):
     panel = fig3.panel_name(0.5, 0.05)
     ends = {r.method: r.mse for r in rows if r.panel == panel and r.run == 0}
     assert ends[CORRECTIVE] == pytest.approx(expected, rel=1e-4)
-    assert set(ends) == {CLASSIC, CORRECTIVE, *admm_runs.NAMES}
+    assert set(ends) == {CLASSIC, ONCE, CORRECTIVE, *admm_runs.NAMES}
     assert all(v.parameters in admm_runs.NAMES for v in verdicts)
     assert all(v.corrective < np.inf for v in verdicts)
 
@@ -113,7 +113,7 @@ def test_fig4_compares_at_equal_beta(tmp_path):
         assert min(row.objective for row in mine) == pytest.approx(best, rel=1e-4)
         ends = {row.method: row.objective for row in mine}
         assert ends["ADMM (rho=10, alpha=1.5)"] < 1.2 * best
-    assert len(costs) == 2 * 3 * 3
+    assert len(costs) == 2 * 3 * 4
     corrective = [cost for cost in costs if cost.method == CORRECTIVE]
     assert all(np.isfinite([cost.values, cost.round, cost.seconds]).all() for cost in corrective)
     assert len(read(tmp_path / "fig4-cost.csv")) == len(costs)
