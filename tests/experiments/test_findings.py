@@ -10,25 +10,16 @@ from hypothesis import strategies as st
 
 from atomcast.experiments import (
     admm_runs,
-    atom_counts,
     censored,
     claims_admm,
     claims_baselines,
     claims_dorothea,
-    claims_large,
-    claims_theory,
-    clustering_bound,
     fig2b,
     fig3,
     fig4,
-    fig5a,
-    fig5b,
-    fig5c,
-    lower_bound,
-    topologies,
 )
 from atomcast.experiments.baseline_runs import LOCAL, LOCAL_STAR, METHODS, RANDOM, RANDOM_STAR
-from atomcast.experiments.curves import CLASSIC, CORRECTIVE, Average, Point
+from atomcast.experiments.curves import CLASSIC, CORRECTIVE, ONCE, Point
 from atomcast.experiments.findings import Finding, Verdict, by_count, spread, without_exception
 from atomcast.experiments.record import Record
 
@@ -64,31 +55,32 @@ def test_ranges():
 
 # Figure 2: objectives by method at the listed budgets; None: not begun.
 
-BUDGETS = fig2b.BUDGETS
+BUDGETS = fig2b.Setting().budgets
+PANEL, OTHER = (fig2b.panel_name(beta) for beta in (16.0, 8.0))
 
 
-def curve(method, objectives):
+def curve(method, objectives, panel):
     """One run, an iterate just at each budget."""
     rows = []
     for k, (budget, objective) in enumerate(zip(BUDGETS, objectives, strict=False)):
         if objective is not None:
             sent = int(budget)
-            rows.append(Point("Dorothea", method, 0, k + 1, 0.1, objective, NAN, 0.1, k, sent, 0))
+            rows.append(Point(panel, method, 0, k + 1, 0.1, objective, NAN, 0.1, k, sent, 0))
     return rows
 
 
-def figure_2(**chosen):
+def figure_2(panel=PANEL, **chosen):
     """dFW at 8, 4, 2, 1, and all else at 100 but for what is given."""
     objectives = {method: [100.0] * 4 for method in METHODS}
     objectives |= {CLASSIC: [8.0, 4.0, 2.0, 1.0]}
     names = {"classic": CLASSIC, "local": LOCAL, "random": RANDOM}
     names |= {"local_star": LOCAL_STAR, "random_star": RANDOM_STAR}
     objectives |= {names[name]: numbers for name, numbers in chosen.items()}
-    return [row for method, numbers in objectives.items() for row in curve(method, numbers)]
+    return [row for method, line in objectives.items() for row in curve(method, line, panel)]
 
 
-def verdicts_of_2(rows):
-    return [finding.verdict for finding in fig2b.findings(rows)]
+def verdicts_of_2(rows, betas=(16.0,)):
+    return [finding.verdict for finding in fig2b.findings(rows, fig2b.Setting(betas=betas))]
 
 
 def test_dfw_beside_local_choices():
@@ -124,7 +116,7 @@ def test_only_budgets_that_were_spent_count():
 def test_local_beside_random_choices():
     def verdict(local, random):
         rows = figure_2(local=local, random=random)
-        return claims_baselines.local_beats_random(rows, "Dorothea", BUDGETS, "here").verdict
+        return claims_baselines.local_beats_random(rows, PANEL, BUDGETS, "here").verdict
 
     assert verdict([50, 20, 10, 5], [100, 50, 20, 10]) is HOLDS
     assert verdict([50, 20, 10, 5], [100, 30, 12, 6]) is PARTLY
@@ -144,6 +136,18 @@ def test_slow_and_fast_baselines():
     assert verdict(classic=[8.0]) is UNMEASURED
 
 
+def test_other_values_of_beta():
+    def verdict(**chosen):
+        rows = figure_2() + figure_2(OTHER, **chosen)
+        return verdicts_of_2(rows, (16.0, 8.0))[-1]
+
+    low = [0.1] * 4
+    assert verdict() is HOLDS
+    assert verdict(local=low) is PARTLY
+    assert verdict(local=low, random=low) is FAILS
+    assert verdicts_of_2(figure_2())[-1] is UNMEASURED
+
+
 # Figures 3 and 4.
 
 
@@ -152,14 +156,15 @@ def spent(panels, values=10**6, rounds=10**6, seconds=1e6):
     return [
         Point(panel, method, 0, rounds, seconds, 1.0, 1.0, 0.1, 1, values, 0)
         for panel in panels
-        for method in (CLASSIC, CORRECTIVE, admm_runs.NAMES[2])
+        for method in (CLASSIC, ONCE, CORRECTIVE, admm_runs.NAMES[2])
     ]
 
 
 def synthetic(problems, values=10**6):
     """Findings of figure 3; a problem is s_A s_alpha n, and what three methods needed."""
     verdicts = [
-        fig3.Verdict(0.1, 0.1, rule, 5.0, *costs, admm_runs.NAMES[2]) for rule, *costs in problems
+        fig3.Verdict(0.1, 0.1, rule, 5.0, classic, classic, corrective, admm, admm_runs.NAMES[2])
+        for rule, classic, corrective, admm in problems
     ]
     rows = spent({str(v.rule) for v in verdicts}, values)
     found = claims_admm.synthetic(verdicts, rows, lambda verdict: str(verdict.rule))
@@ -252,6 +257,7 @@ def dorothea(*cases, **much):
     for beta, ours, admm in cases:
         costs += [
             fig4.Cost(beta, 0.1, CLASSIC, *ours),
+            fig4.Cost(beta, 0.1, ONCE, 1.0, 1.0, 1.0),
             fig4.Cost(beta, 0.1, CORRECTIVE, 1.0, 1.0, 1.0),
             fig4.Cost(beta, 0.1, admm_runs.NAMES[2], *admm),
         ]
@@ -300,172 +306,3 @@ def test_dorothea_where_runs_ended_early():
     assert dorothea(*cases, **short) == [HOLDS, UNMEASURED, HOLDS, HOLDS, HOLDS]
     longer = {"values": 9, "rounds": 50, "seconds": 3.0}
     assert dorothea(*cases, **longer) == [HOLDS, HOLDS, HOLDS, HOLDS, PARTLY]
-
-
-# Figure 5.
-
-
-def timings(speedups, how=fig5a.CLOCK, network=0.0):
-    rows = []
-    for N, speedup in speedups.items():
-        seconds = 10.0 / speedup
-        own = seconds * (1 - network)
-        rows.append(fig5a.Timing(how, N, 0, seconds, NAN, own, 0.0, seconds * network))
-    return fig5a.with_speedups(rows)
-
-
-def test_speedups():
-    def verdict(speedups):
-        return fig5a.findings(timings(speedups))[0].verdict
-
-    assert verdict({1: 1, 2: 1.9, 10: 8.5}) is HOLDS
-    assert verdict({1: 1, 2: 1.9, 10: 6.0}) is PARTLY
-    assert verdict({1: 1, 2: 1.1}) is FAILS
-    assert verdict({1: 1}) is UNMEASURED
-
-
-def test_every_way_of_measuring_has_its_verdict():
-    rows = timings({1: 1, 2: 1.9}) + timings({1: 1, 2: 1.0}, fig5a.MPI)
-    found = fig5a.findings(rows)
-    assert [finding.verdict for finding in found[:2]] == [HOLDS, FAILS]
-    assert fig5a.MPI in found[1].claim
-
-
-def test_messages_and_computation():
-    def verdicts(speedups, network):
-        return [f.verdict for f in claims_large.computation(timings(speedups, network=network))]
-
-    assert verdicts({1: 1, 2: 1.9, 4: 3.6}, 0.05) == [HOLDS, HOLDS]
-    assert verdicts({1: 1, 2: 1.9}, 0.5) == [FAILS, HOLDS]
-    assert verdicts({1: 1, 2: 4.0, 4: 5.0}, 0.0) == [HOLDS, PARTLY]  # worse than O(n_i)
-    assert verdicts({1: 1}, 0.0) == [UNMEASURED, UNMEASURED]
-
-
-def selections(exact_ms=5.0, centers=4.0, free=1.0, objective=1.0):
-    rows = {
-        fig5b.BALANCED: (2.0, 0.0, 1.0, 1.0),
-        fig5b.EXACTLY: (exact_ms, 0.0, 1.0, 4.0),
-        fig5b.CENTERS: (2.0, 3.0, objective, centers),
-        fig5b.FREE: (2.0, 0.0, objective, free),
-        fig5b.RANDOM: (2.0, 0.1, 1.0, 1.0),
-    }
-    outcomes = [fig5b.Outcome(method, *numbers) for method, numbers in rows.items()]
-    return [finding.verdict for finding in fig5b.findings(outcomes)]
-
-
-def test_unbalanced_data():
-    assert selections(centers=2.0) == [HOLDS, HOLDS, HOLDS]
-    assert selections(exact_ms=2.5, centers=40.0, objective=1.09) == [PARTLY, PARTLY, PARTLY]
-    assert selections(exact_ms=2.0, centers=40.0, free=5.0, objective=1.2) == [FAILS] * 3
-    assert selections(centers=INF, free=INF)[1] is FAILS
-    assert selections(centers=3.0, free=3.0)[1] is PARTLY
-
-
-def lossy(objectives):
-    """Findings of figure 5(c) for a mean objective in each of ten rounds, by loss."""
-    lines = {
-        p: [Average("x", "y", "round", k + 1.0, o, o, o) for k, o in enumerate(numbers)]
-        for p, numbers in objectives.items()
-    }
-    return [finding.verdict for finding in claims_large.lossy(lines, [])]
-
-
-def test_lost_messages():
-    falling = [10.0, 9, 8, 7, 6, 5, 4, 3, 2, 1]
-    slow = [10.0, 10, 9, 9, 8, 8, 7.5, 7.4, 7.3, 7.2]
-    stuck = [10.0] * 10
-    assert lossy({0.0: falling, 0.1: falling, 0.4: falling}) == [HOLDS, HOLDS, UNMEASURED]
-    assert lossy({0.0: falling, 0.1: falling, 0.4: slow}) == [HOLDS, PARTLY, UNMEASURED]
-    assert lossy({0.0: falling, 0.1: falling, 0.4: stuck})[0] is PARTLY
-    assert lossy({0.0: falling, 0.4: stuck})[:2] == [FAILS, FAILS]
-
-
-def test_findings_of_fig5c_are_those_of_the_papers_protocol():
-    rows, outcomes = [], []
-    for protocol, end in ((fig5c.PAPER, 1.0), (fig5c.LOG, 50.0)):
-        for p in (0.0, 0.4):
-            for k in range(1, 11):
-                objective = 10.0 - (10 - end) * k / 10
-                point = Point(protocol, f"p = {p:g}", 0, k, 0.1, objective, NAN, 0.1, k, k, k)
-                rows.append(point)
-            outcomes.append(fig5c.Outcome(protocol, p, end, end, end, 1.0, end, 0.1, 10, 9, 0.0))
-    assert [f.verdict for f in fig5c.findings(rows, outcomes)] == [HOLDS, HOLDS, UNMEASURED]
-
-
-# What is proved.
-
-
-def network_row(values, formula):
-    return topologies.Row("star", "classic", 0, 5, 4, 3, 2, 2, values, formula, 10)
-
-
-def test_a_formula_that_fails_once_fails():
-    good, bad = network_row(10, 10.0), network_row(11, 10.0)
-    free = topologies.Row("star", "corrective", 0, 5, 4, 3, 2, 2, 7, NAN, 10)
-    found = claims_theory.topologies([good, free])
-    assert {finding.verdict for finding in found} == {HOLDS}
-    found = claims_theory.topologies([good, bad, free])
-    assert found[0].verdict is FAILS
-    assert found[0].broken
-
-
-@pytest.mark.parametrize(
-    ("sent", "expected"),
-    [
-        ([(100, 120), (100, 90)], [HOLDS, HOLDS]),
-        ([(100, 120), (100, 200)], [PARTLY, HOLDS]),
-        ([(100, 200)], [FAILS, HOLDS]),
-        ([(100, 999)], [FAILS, FAILS]),
-    ],
-)
-def test_more_atoms(sent, expected):
-    rows = [
-        atom_counts.Row(n, run, values // 10, 50.0, values)
-        for run, pair in enumerate(sent)
-        for n, values in zip((50, 800), pair, strict=True)
-    ]
-    assert [finding.verdict for finding in claims_theory.atoms(rows)] == expected
-    assert claims_theory.atoms(rows[:1])[0].verdict is UNMEASURED
-
-
-def instance(d=16, values=200, support=15, rounds=10, distance=1):
-    return lower_bound.Row(
-        "simplex", "classic", 1 / (6 * d), d, distance, rounds, support, 0.75 * d, d, values,
-        values, 100.0 * distance, 0.0,
-    )  # fmt: skip
-
-
-@pytest.mark.parametrize(
-    ("rows", "expected"),
-    [
-        ([instance(), instance(32, 800, 30)], [HOLDS] * 4),
-        ([instance(support=12), instance(32, 800, 30)], [FAILS, HOLDS, HOLDS, HOLDS]),
-        ([instance(values=90)], [HOLDS, FAILS, UNMEASURED, HOLDS]),
-        ([instance(), instance(32, 1600, 30)], [HOLDS, HOLDS, FAILS, HOLDS]),
-        # 6.75 C_f / eps, C_f = 4, is 2592 at d = 16.
-        ([instance(rounds=2592)], [HOLDS, HOLDS, UNMEASURED, HOLDS]),
-        ([instance(rounds=2593)], [HOLDS, HOLDS, UNMEASURED, FAILS]),
-    ],
-)
-def test_hard_instances(rows, expected):
-    assert [finding.verdict for finding in claims_theory.lower_bound(rows)] == expected
-
-
-def test_only_one_of_two_series_is_steady():
-    grows = [instance(), instance(32, 1600, 30)]
-    steady = [row._replace(step="corrective", values=row.d**2) for row in grows]
-    assert claims_theory.lower_bound([*grows, *steady])[2].verdict is PARTLY
-
-
-def test_the_bound_of_the_footnote():
-    def verdicts(footnote, cauchy_schwarz):
-        sample = clustering_bound.Row("a", 0, 10, 45, 0.0, 0.0, 1.0, 0.0)
-        other = sample._replace(
-            data="b", break_footnote=footnote, break_cauchy_schwarz=cauchy_schwarz
-        )
-        found = claims_theory.clustering([sample, other])
-        return [finding.verdict for finding in found], Record("t", "n", [], found).holds
-
-    assert verdicts(0.0, 0.0) == ([HOLDS, HOLDS], True)
-    assert verdicts(0.1, 0.0) == ([FAILS, HOLDS], True)
-    assert verdicts(0.1, 0.1) == ([FAILS, FAILS], False)

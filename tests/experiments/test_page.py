@@ -118,6 +118,12 @@ def test_experiments_of_different_days_are_all_on_the_page(tmp_path):
     assert "fig4 failed: no data (below is what an earlier run found)" in reader.text
 
 
+def test_quick_runs_are_marked(tmp_path):
+    store.keep(store.Kept("fig3", "atomcast reproduce fig3 --quick", {}, a_record()), tmp_path)
+    page.write(tmp_path, EXPERIMENTS)
+    assert check_page(tmp_path).text.count("made smaller or shorter by --quick") == 2
+
+
 def test_verdicts_are_words(tmp_path):
     for name, verdict in zip(EXPERIMENTS, Verdict, strict=False):
         keep(tmp_path, name, a_record(name, verdict, must=True))
@@ -184,7 +190,8 @@ def test_the_command_that_repeats_a_run():
     assert command_line("lower-bound", asked) == "atomcast reproduce lower-bound --quick"
     both = "--atom-density 0.1 --atom-density 0.01"
     assert command_line("fig3", asked) == f"atomcast reproduce fig3 --quick --runs 3 {both}"
-    assert command_line("fig4", Options()) == "atomcast reproduce fig4"
+    assert command_line("fig4", Options(download=True)) == "atomcast reproduce fig4"
+    assert command_line("fig3", Options(jobs=2, resume=True)) == "atomcast reproduce fig3"
     assert command_line("fig4", asked) == "atomcast reproduce fig4 --quick --runs 3 --synthetic"
 
 
@@ -204,8 +211,8 @@ def pretended(monkeypatch):
 
         return run
 
-    for name, module in EXPERIMENTS.items():
-        imported = commands.import_module(f"atomcast.experiments.{module}")
+    for name, experiment in EXPERIMENTS.items():
+        imported = commands.import_module(f"atomcast.experiments.{experiment.module}")
         monkeypatch.setattr(imported, "show", show(name))
     return outcomes
 
@@ -254,6 +261,7 @@ def test_a_single_experiment_writes_the_page_too(tmp_path, monkeypatch):
     reader = check_page(tmp_path)
     assert [section["id"] for section in reader.all("section")] == ["lower-bound"]
     assert "3d/4 atoms" in reader.text
+    assert "made smaller or shorter by --quick" not in reader.text
     links = {attrs["href"] for attrs in reader.all("a")}
     assert {"lower-bound.csv", "lower-bound.svg", "lower-bound.png"} <= links
 

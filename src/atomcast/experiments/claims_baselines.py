@@ -15,7 +15,7 @@ from atomcast.experiments.baseline_runs import (
     RANDOM,
     RANDOM_STAR,
 )
-from atomcast.experiments.curves import CLASSIC, CORRECTIVE, Point
+from atomcast.experiments.curves import CLASSIC, CORRECTIVE, ONCE, Point
 from atomcast.experiments.findings import (
     CLEARLY,
     MUCH,
@@ -54,7 +54,7 @@ def outperforms(
             "objective of dFW"
             for baseline in baselines
         )
-        for variant in (BATCH, CORRECTIVE):
+        for variant in (ONCE, BATCH, CORRECTIVE):
             cases = list(chain(*_ahead(rows, panel, variant, baselines, budgets)))
             measured += f". {variant}: ahead in {sum(cases)} of {len(cases)} cases"
         claim = f"dFW outperforms strategies that choose atoms by a local criterion, if {who}"
@@ -116,6 +116,41 @@ def slow_baselines(
         "; ".join(texts) or "no two budgets that both methods have spent",
         Verdict.PARTLY if cases == [True] else by_count(cases),
     )
+
+
+def same_order(
+    rows: Sequence[Point],
+    panel: str,
+    others: Sequence[str],
+    budgets: Sequence[float],
+    where: str,
+) -> Finding:
+    """Is whoever is ahead on one problem also ahead on the others?"""
+    cases, texts = [], []
+    for baseline in (LOCAL, RANDOM):
+        ahead = {one: _leaders(rows, one, baseline, budgets) for one in (panel, *others)}
+        for other in others:
+            same = [ahead[panel][k] == yes for k, yes in ahead[other].items() if k in ahead[panel]]
+            cases += same
+            texts.append(f"{other}, {baseline}: in {sum(same)} of {len(same)} cases")
+    return Finding(
+        "other values of beta do not change the relative performance significantly",
+        where,
+        f"of dFW and each baseline the same one is ahead as with {panel}, at the listed budgets "
+        "that both have spent and at the most that both have spent: at all, at some, at none",
+        f"the same one is ahead: {'; '.join(texts) or 'no other beta was run'}",
+        by_count(cases),
+    )
+
+
+def _leaders(
+    rows: Sequence[Point], panel: str, baseline: str, budgets: Sequence[float]
+) -> dict[float, bool]:
+    """Whether dFW is ahead, by listed budget; infinity stands for the most that both spent."""
+    compared = _compare(rows, panel, CLASSIC, baseline, budgets)
+    ends = [(np.inf, ours, theirs) for _, ours, theirs in compared[-1:]]
+    listed = [case for case in compared if case[0] in budgets]
+    return {budget: ours < theirs for budget, ours, theirs in listed + ends}
 
 
 def _compare(

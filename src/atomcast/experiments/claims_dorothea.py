@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
+from atomcast.experiments import admm_runs
 from atomcast.experiments.censored import Range, cost_range, known, settled
-from atomcast.experiments.curves import CLASSIC, CORRECTIVE, Point
+from atomcast.experiments.curves import CLASSIC, Point
 from atomcast.experiments.findings import MUCH, Finding, Verdict, by_count, spread
 
 if TYPE_CHECKING:
@@ -47,12 +48,11 @@ def dorothea(
     """
     groups: dict[tuple[float, float], dict[str, Cost]] = {}
     for cost in costs:
-        if cost.method != CORRECTIVE:
-            who = "dFW" if cost.method == CLASSIC else "ADMM"
-            groups.setdefault((cost.beta, cost.above), {})[who] = cost
+        who = "ADMM" if cost.method in admm_runs.NAMES else cost.method
+        groups.setdefault((cost.beta, cost.above), {})[who] = cost
     cases = []
     for group in groups.values():
-        ours, admm = group["dFW"], group["ADMM"]
+        ours, admm = group[CLASSIC], group["ADMM"]
         ranges = {}
         for axis in ("values", "round", "seconds"):
             mine, his = (

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-import inspect
 import shlex
 import time
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from importlib import import_module
+from inspect import Parameter, Signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from atomcast.commands.errors import MISTAKES, Debug, clear_errors, one_line, say
+from atomcast.commands.errors import MISTAKES, clear_errors, one_line, say
 
 if TYPE_CHECKING:
     from atomcast.experiments.options import Options, Show
@@ -28,38 +29,95 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-#: The modules of this package, each with a function `show`, by the names of their experiments; in
-#: the order in which `all` runs them.
-EXPERIMENTS = {
-    "lower-bound": "lower_bound",
-    "topologies": "topologies",
-    "clustering-bound": "clustering_bound",
-    "fig2a": "fig2a",
-    "fig2b": "fig2b",
-    "fig4": "fig4",
-    "fig3": "fig3",
-    "fig5a": "fig5a",
-    "fig5b": "fig5b",
-    "fig5c": "fig5c",
+
+class Option(NamedTuple):
+    """What can be told to several experiments; `--name` on the command line."""
+
+    kind: Any
+    help: str
+    default: Any = False
+    least: float | None = None
+
+
+OPTIONS = {
+    "quick": Option(bool, "Smaller instances: seconds or minutes."),
+    "runs": Option(int | None, "Runs to average; default 5, --quick: 2.", None, least=1),
+    "out": Option(Path, "Folder for the page, the CSV files and the pictures.", Path("out")),
+    "n": Option(int | None, "Examples of the stand-in for speech data.", None, least=1000),
+    "atom_density": Option(
+        list[float] | None, "Only these s_A; may be repeated. Default: all.", None
+    ),
+    "synthetic": Option(bool, "Use a generated stand-in instead of real data."),
+    "download": Option(bool, "Download real data if it is missing."),
+    "jobs": Option(int, "Processes side by side, where no time is measured.", 1, least=1),
+    "resume": Option(bool, "Go on where a call with this --out was stopped."),
+    "debug": Option(bool, "Show the whole traceback of an error."),
 }
 
-Quick = Annotated[bool, typer.Option("--quick", help="Smaller instances: seconds or minutes.")]
-Out = Annotated[Path, typer.Option("--out", help="Folder for the CSV files and the pictures.")]
-Runs = Annotated[
-    int | None, typer.Option("--runs", min=1, help="Runs to average; default 5, --quick: 2.")
-]
-AtomDensity = Annotated[
-    list[float] | None,
-    typer.Option("--atom-density", help="Only these s_A; may be repeated. Default: all three."),
-]
-Synthetic = Annotated[
-    bool, typer.Option("--synthetic", help="Use a generated stand-in instead of real data.")
-]
-Examples = Annotated[
-    int | None, typer.Option("--n", min=1000, help="Examples of the stand-in for speech data.")
-]
-Download = Annotated[bool, typer.Option("--download", help="Download real data if it is missing.")]
-OUT = Path("out")
+
+class Experiment(NamedTuple):
+    """A command: the module of this package with its function `show`, and what it can be told.
+
+    All of them know --quick, --out and --debug.
+    """
+
+    module: str
+    help: str
+    options: str = ""
+
+
+#: In the order in which `all` runs them.
+EXPERIMENTS = {
+    "lower-bound": Experiment(
+        "lower_bound",
+        "The communication lower bound of section 4.2, next to what dFW really sends.",
+    ),
+    "topologies": Experiment(
+        "topologies",
+        "Communication against N on star, tree and graph, measured and by formula (section 4.1).",
+        "runs",
+    ),
+    "clustering-bound": Experiment(
+        "clustering_bound",
+        "The footnote of section 6.3 on clustering in kernel space: which pairs break its bound.",
+        "runs synthetic download",
+    ),
+    "fig2a": Experiment(
+        "fig2a",
+        "Figure 2(a): kernel SVM on Adult, dFW beside local FW and random subsets.",
+        "runs synthetic download jobs resume",
+    ),
+    "fig2b": Experiment(
+        "fig2b",
+        "Figure 2(b): Lasso on Dorothea, dFW beside local FW and random subsets.",
+        "runs synthetic download jobs resume",
+    ),
+    "fig4": Experiment(
+        "fig4",
+        "Figure 4: dFW beside ADMM on Dorothea, by communication, iterations and local time.",
+        "runs synthetic download resume",
+    ),
+    "fig3": Experiment(
+        "fig3",
+        "Figure 3: dFW beside ADMM on synthetic data of nine densities (full size takes hours).",
+        "runs atom_density jobs resume",
+    ),
+    "fig5a": Experiment(
+        "fig5a",
+        "Figure 5(a): runtime against N, on MPI ranks and by the simulator's clock.",
+        "runs n",
+    ),
+    "fig5b": Experiment(
+        "fig5b",
+        "Figure 5(b): unbalanced data, exact dFW beside m-centers and random subsets.",
+        "runs n",
+    ),
+    "fig5c": Experiment(
+        "fig5c",
+        "Figure 5(c): kernel SVM on Adult where messages are lost, with and without a log.",
+        "runs synthetic download jobs resume",
+    ),
+}
 
 
 @app.callback()
@@ -67,136 +125,32 @@ def _group() -> None:
     """Reproduce a figure or a claim of the paper."""
 
 
-@app.command("lower-bound")
-def lower_bound(quick: Quick = False, out: Out = OUT, debug: Debug = False) -> None:
-    """The communication lower bound of section 4.2, next to what dFW really sends."""
-    _run("lower-bound", debug, quick=quick, out=out)
+def _add_command(name: str, help: str, options: str, run: Callable[..., None]) -> None:
+    """Add a command whose options are those of the table with these names."""
+
+    def command(**chosen: Any) -> None:
+        run(**chosen)
+
+    # typer reads options from the signature and from the annotations of a function.
+    parameters = [_parameter(option) for option in ("quick", *options.split(), "out", "debug")]
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    app.command(name, help=help)(command)
 
 
-@app.command("topologies")
-def topologies(
-    quick: Quick = False, runs: Runs = None, out: Out = OUT, debug: Debug = False
-) -> None:
-    """Communication against N on star, tree and graph, measured and by formula (section 4.1)."""
-    _run("topologies", debug, quick=quick, runs=runs, out=out)
+def _parameter(name: str) -> Parameter:
+    option, flag = OPTIONS[name], f"--{name.replace('_', '-')}"
+    described = typer.Option(flag, help=option.help, min=option.least)
+    kind = Annotated[option.kind, described]  # type: ignore[name-defined]
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=option.default, annotation=kind)
 
 
-@app.command("clustering-bound")
-def clustering_bound(
-    quick: Quick = False,
-    runs: Runs = None,
-    out: Out = OUT,
-    synthetic: Synthetic = False,
-    download: Download = False,
-    debug: Debug = False,
-) -> None:
-    """The footnote of section 6.3 on clustering in kernel space: which pairs break its bound."""
-    chosen = {"quick": quick, "runs": runs, "out": out}
-    _run("clustering-bound", debug, **chosen, synthetic=synthetic, download=download)
-
-
-@app.command("fig2a")
-def fig2a(
-    quick: Quick = False,
-    runs: Runs = None,
-    out: Out = OUT,
-    synthetic: Synthetic = False,
-    download: Download = False,
-    debug: Debug = False,
-) -> None:
-    """Figure 2(a): kernel SVM on Adult, dFW beside local FW and random subsets."""
-    _run("fig2a", debug, quick=quick, runs=runs, out=out, synthetic=synthetic, download=download)
-
-
-@app.command("fig2b")
-def fig2b(
-    quick: Quick = False,
-    runs: Runs = None,
-    out: Out = OUT,
-    synthetic: Synthetic = False,
-    download: Download = False,
-    debug: Debug = False,
-) -> None:
-    """Figure 2(b): Lasso on Dorothea, dFW beside local FW and random subsets."""
-    _run("fig2b", debug, quick=quick, runs=runs, out=out, synthetic=synthetic, download=download)
-
-
-@app.command("fig3")
-def fig3(
-    quick: Quick = False,
-    runs: Runs = None,
-    out: Out = OUT,
-    atom_density: AtomDensity = None,
-    debug: Debug = False,
-) -> None:
-    """Figure 3: dFW beside ADMM on synthetic data of nine densities (full size takes hours)."""
-    _run("fig3", debug, quick=quick, runs=runs, out=out, atom_density=tuple(atom_density or ()))
-
-
-@app.command("fig4")
-def fig4(
-    quick: Quick = False,
-    runs: Runs = None,
-    out: Out = OUT,
-    synthetic: Synthetic = False,
-    download: Download = False,
-    debug: Debug = False,
-) -> None:
-    """Figure 4: dFW beside ADMM on Dorothea, by communication, iterations and local time."""
-    _run("fig4", debug, quick=quick, runs=runs, out=out, synthetic=synthetic, download=download)
-
-
-@app.command("fig5a")
-def fig5a(
-    quick: Quick = False,
-    runs: Runs = None,
-    out: Out = OUT,
-    n: Examples = None,
-    debug: Debug = False,
-) -> None:
-    """Figure 5(a): runtime against N, on MPI ranks and by the simulator's clock."""
-    _run("fig5a", debug, quick=quick, runs=runs, out=out, n=n)
-
-
-@app.command("fig5b")
-def fig5b(
-    quick: Quick = False,
-    runs: Runs = None,
-    out: Out = OUT,
-    n: Examples = None,
-    debug: Debug = False,
-) -> None:
-    """Figure 5(b): unbalanced data, exact dFW beside m-centers and random subsets."""
-    _run("fig5b", debug, quick=quick, runs=runs, out=out, n=n)
-
-
-@app.command("fig5c")
-def fig5c(
-    quick: Quick = False,
-    runs: Runs = None,
-    out: Out = OUT,
-    synthetic: Synthetic = False,
-    download: Download = False,
-    debug: Debug = False,
-) -> None:
-    """Figure 5(c): kernel SVM on Adult where messages are lost, with and without a log."""
-    _run("fig5c", debug, quick=quick, runs=runs, out=out, synthetic=synthetic, download=download)
-
-
-@app.command("all")
-def everything(
-    quick: Quick = False,
-    runs: Runs = None,
-    out: Out = OUT,
-    synthetic: Synthetic = False,
-    download: Download = False,
-    debug: Debug = False,
-) -> None:
-    """Everything above, one after the other; what fails does not keep the rest from running."""
+def everything(debug: bool, **chosen: Any) -> None:
+    """Run all experiments, one after the other; one that fails does not stop the others."""
     from atomcast.experiments import page
     from atomcast.experiments.options import Options
 
-    options = Options(quick, runs, out, synthetic, download)
+    options = Options(**chosen)
     broken: list[str] = []
     failures: dict[str, str] = {}
     with clear_errors(debug):
@@ -211,21 +165,21 @@ def everything(
                     raise
                 failures[name] = one_line(error)
                 say("error", f"{name}: {failures[name]}")
-                page.write(out, EXPERIMENTS, failures)
+                page.write(options.out, EXPERIMENTS, failures)
     for name in broken:
         say("error", f"{name}: what must hold does not; see above")
     if failures:
-        say("error", f"not run: {', '.join(failures)}; see above, and {out / 'index.html'}")
+        say("error", f"not run: {', '.join(failures)}; see above, and {options.out / 'index.html'}")
     if failures or broken:
         raise typer.Exit(2 if failures else 1)
 
 
-def _run(name: str, debug: bool, **chosen: object) -> None:
+def _run(name: str, debug: bool, **chosen: Any) -> None:
     """Run one experiment; exit with 1 if what must hold does not."""
     from atomcast.experiments.options import Options
 
     with clear_errors(debug):
-        record = _shown(name, Options(**chosen), {})  # type: ignore[arg-type]
+        record = _shown(name, Options(**chosen), {})
     if not record.holds:
         raise typer.Exit(1)
 
@@ -234,7 +188,7 @@ def _shown(name: str, options: Options, failures: Mapping[str, str]) -> Record:
     """Run one experiment, keep what it found, and write the page of all that was found."""
     from atomcast.experiments import page, store
 
-    show: Show = import_module(f"atomcast.experiments.{EXPERIMENTS[name]}").show
+    show: Show = import_module(f"atomcast.experiments.{EXPERIMENTS[name].module}").show
     start = time.perf_counter()
     record = show(options)
     made = store.circumstances(time.perf_counter() - start)
@@ -247,16 +201,25 @@ def _shown(name: str, options: Options, failures: Mapping[str, str]) -> Record:
 
 def command_line(name: str, options: Options) -> str:
     """The command that runs one experiment as it was run, into the usual folder."""
-    command = next(info.callback for info in app.registered_commands if info.name == name)
-    assert command is not None
     words = ["atomcast", "reproduce", name]
-    for option in ("quick", "runs", "synthetic", "n", "atom_density"):
+    for option in ("quick", *EXPERIMENTS[name].options.split()):
         value = getattr(options, option)
-        if option in inspect.signature(command).parameters and value is not None:
-            flag = f"--{option.replace('_', '-')}"
-            if isinstance(value, bool):
-                words += [flag] * value
-            else:
-                for one in value if isinstance(value, tuple) else (value,):
-                    words += [flag, str(one)]
+        if option in ("download", "jobs", "resume") or value == OPTIONS[option].default:
+            continue  # these change nothing about the outcome
+        flag = f"--{option.replace('_', '-')}"
+        if value is True:
+            words.append(flag)
+        else:
+            for one in value if isinstance(value, list | tuple) else (value,):
+                words += [flag, str(one)]
     return shlex.join(words)
+
+
+for _name, _experiment in EXPERIMENTS.items():
+    _add_command(_name, _experiment.help, _experiment.options, partial(_run, _name))
+_add_command(
+    "all",
+    "Everything above, one after the other.",
+    "runs synthetic download jobs resume",
+    everything,
+)

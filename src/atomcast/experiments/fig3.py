@@ -4,21 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
 from atomcast.baselines.admm import Features, lasso
-from atomcast.cluster.local import LocalCluster
+from atomcast.callbacks import State
 from atomcast.data.generators import make_sparse_regression
 from atomcast.data.shards import Shards
 from atomcast.domains import L1Ball
 from atomcast.experiments import admm_runs, claims_admm, curves, dfw
-from atomcast.experiments.curves import CLASSIC, CORRECTIVE, Counter, Point
+from atomcast.experiments.curves import CLASSIC, CORRECTIVE, ONCE, Point
 from atomcast.experiments.findings import Finding
 from atomcast.experiments.options import Options, shown
 from atomcast.experiments.output import write_figure, write_rows
+from atomcast.experiments.parts import ONE_BY_ONE, Done, Part, Plan, run_parts
 from atomcast.experiments.record import Record, Table
 from atomcast.objectives import SquaredError
 from atomcast.problem import explicit_problem
@@ -29,7 +31,24 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class Setting:
-    """The sizes of the experiment; the defaults are the paper's."""
+    """The sizes of the experiment; the defaults are the paper's.
+
+    Parameters
+    ----------
+    d, n : int
+        Length and number of atoms.
+    atom_densities, solution_densities : sequence of float
+        s_A and s_alpha.
+    nodes : int
+    penalty : float
+        lambda, as a share of the largest that does not give zero weights.
+    rounds, most_rounds : int
+        The classic step goes on beyond `rounds` until it has arrived, but for no more than
+        `most_rounds`; the corrective step does not.
+    admm_rounds : int
+    tol : float
+        Relative gap at which dFW stops.
+    """
 
     d: int = 10_000
     n: int = 100_000
@@ -37,15 +56,18 @@ class Setting:
     solution_densities: Sequence[float] = (0.001, 0.01, 0.1)
     nodes: int = 100
     penalty: float = 0.1
-    rounds: int = 2000
+    rounds: int = 1000
+    most_rounds: int = 10_000
     admm_rounds: int = 60
     tol: float = 1e-3
 
 
-QUICK = Setting(d=1000, n=10_000, rounds=1000, admm_rounds=40)
+QUICK = Setting(d=1000, n=10_000, admm_rounds=40)
 
 #: A method has arrived once it has done so much of the way from zero weights to the optimum.
 ARRIVED = 0.95
+#: The classic step goes on until it has sent so many times what the best ADMM needs to arrive.
+FAR_MORE = 5
 
 
 class Verdict(NamedTuple):
@@ -59,6 +81,7 @@ class Verdict(NamedTuple):
     rule: float
     support: float
     classic: float
+    once: float
     corrective: float
     admm: float
     parameters: str
@@ -69,7 +92,7 @@ class Truth(NamedTuple):
 
     start: float
     optimum: float
-    support: int
+    support: float
 
 
 def panel_name(s_A: float, s_alpha: float) -> str:
@@ -77,7 +100,7 @@ def panel_name(s_A: float, s_alpha: float) -> str:
     return f"s_A={s_A:g} s_alpha={s_alpha:g}"
 
 
-def one_run(s_A: float, s_alpha: float, setting: Setting, run: int) -> tuple[list[Point], Truth]:
+def one_run(s_A: float, s_alpha: float, setting: Setting, run: int) -> Done:
     """All methods on one problem; the seed is the number of the run."""
     made = make_sparse_regression(setting.d, setting.n, s_A, s_alpha, random_state=run)
     shards = Shards.split(made.X, setting.nodes, random_state=run)
@@ -90,16 +113,38 @@ def one_run(s_A: float, s_alpha: float, setting: Setting, run: int) -> tuple[lis
     )
     problem = explicit_problem(SquaredError(made.y), L1Ball(beta))
     panel, rows = panel_name(s_A, s_alpha), []
-    for method, step in ((CLASSIC, "classic"), (CORRECTIVE, "corrective")):
-        cluster = LocalCluster(setting.nodes)
-        result, spent = dfw.run(problem, shards, cluster, step, setting.tol, setting.rounds)
-        rows += curves.points(panel, method, run, result.trace, setting.d, spent)
     rows += admm_runs.run_all(panel, run, made.y, features, lam, beta, setting.admm_rounds)
-    return rows, truth
+    best = curves.needed(
+        rows, panel, admm_runs.best(rows, panel), "values", "objective", target(truth)
+    )
+
+    def enough(state: State) -> bool:
+        """Not before it is there, unless it has sent far more than ADMM needs."""
+        there = state.round >= setting.rounds and state.objective <= target(truth)
+        return there or state.ledger.values >= FAR_MORE * best
+
+    classic = dfw.run(problem, shards, "classic", setting.tol, setting.most_rounds, enough=enough)
+    corrective = dfw.run(problem, shards, "corrective", setting.tol, setting.rounds)
+    for method, done, trace in (
+        (CLASSIC, classic, classic.trace),
+        (ONCE, classic, classic.once),
+        (CORRECTIVE, corrective, corrective.trace),
+    ):
+        rows += curves.points(panel, method, run, trace, setting.d, done.spent)
+    return Done(rows, truth)
+
+
+def target(truth: Truth) -> float:
+    """The squared error at which a method has arrived."""
+    return truth.optimum + (1 - ARRIVED) * (truth.start - truth.optimum)
 
 
 def fig3(
-    setting: Setting, runs: int = 5, out: Path | None = None, note: str = ""
+    setting: Setting,
+    runs: int = 5,
+    out: Path | None = None,
+    note: str = "",
+    plan: Plan = ONE_BY_ONE,
 ) -> tuple[list[Point], list[Verdict]]:
     """Run all problems.
 
@@ -112,19 +157,18 @@ def fig3(
         Write fig3.csv, fig3-mean.csv, fig3-verdict.csv, fig3.png and fig3.svg there.
     note : str
         What the figure should say of its sizes.
+    plan : Plan
+        How the runs are run.
     """
     pairs = [(a, s) for a in setting.atom_densities for s in setting.solution_densities]
-    tell = Counter("fig3", len(pairs) * runs)
-    rows: list[Point] = []
-    verdicts = []
-    for s_A, s_alpha in pairs:
-        truths = []
-        for run in range(runs):
-            new, truth = one_run(s_A, s_alpha, setting, run)
-            rows += new
-            truths.append(truth)
-            tell(f"{panel_name(s_A, s_alpha)}, run {run}")
-        verdicts.append(judge(rows, s_A, s_alpha, setting, truths))
+    parts = [part(a, s, setting, run) for a, s in pairs for run in range(runs)]
+    done = run_parts("fig3", parts, out, plan)
+    rows = [row for one in done for row in one.rows]
+    truths = [Truth(*one.facts) for one in done]
+    verdicts = [
+        judge(rows, a, s, setting, truths[k * runs : (k + 1) * runs])
+        for k, (a, s) in enumerate(pairs)
+    ]
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         write_rows(rows, out / "fig3.csv")
@@ -138,11 +182,18 @@ def fig3(
                 "mse",
             )
             for verdict in verdicts
-            for method in (CLASSIC, CORRECTIVE, verdict.parameters)
+            for method in (CLASSIC, ONCE, CORRECTIVE, verdict.parameters)
         }
         write_rows([line for group in lines.values() for line in group], out / "fig3-mean.csv")
         write_figure(plot(verdicts, lines, setting, note), out / "fig3")
     return rows, verdicts
+
+
+def part(s_A: float, s_alpha: float, setting: Setting, run: int) -> Part:
+    """One problem of one seed; which others there are does not matter to it."""
+    alone = replace(setting, atom_densities=(s_A,), solution_densities=(s_alpha,))
+    name = f"{panel_name(s_A, s_alpha)} run {run}"
+    return Part(name, str(alone), partial(one_run, s_A, s_alpha, alone, run))
 
 
 def judge(
@@ -155,9 +206,8 @@ def judge(
     def cost(method: str) -> float:
         costs = []
         for run, truth in enumerate(truths):
-            target = truth.optimum + (1 - ARRIVED) * (truth.start - truth.optimum)
             mine = [row for row in rows if row.run == run]
-            costs.append(curves.needed(mine, panel, method, "values", "objective", target))
+            costs.append(curves.needed(mine, panel, method, "values", "objective", target(truth)))
         return float(np.mean(costs))
 
     return Verdict(
@@ -166,6 +216,7 @@ def judge(
         s_A * s_alpha * setting.n,
         float(np.mean([truth.support for truth in truths])),
         cost(CLASSIC),
+        cost(ONCE),
         cost(CORRECTIVE),
         cost(best),
         best,
@@ -185,7 +236,8 @@ def plot(
     figure = new_figure(3.6 * across, 3.1 * down + 0.6)
     axes = figure.subplots(down, across, squeeze=False).ravel()
     for ax, verdict in zip(axes, verdicts, strict=True):
-        labels = {CLASSIC: CLASSIC, CORRECTIVE: CORRECTIVE, verdict.parameters: "ADMM, best"}
+        labels = {name: name for name in (CLASSIC, ONCE, CORRECTIVE)}
+        labels[verdict.parameters] = "ADMM, best"
         for color, (method, label) in zip(COLORS, labels.items(), strict=False):
             curves.draw(
                 ax, lines[verdict.atom_density, verdict.solution_density, method], label, color
@@ -199,7 +251,7 @@ def plot(
         title_fontsize=9,
         frameon=False,
         loc="outside upper center",
-        ncols=3,
+        ncols=4,
     )
     return figure
 
@@ -221,19 +273,28 @@ def show(options: Options) -> Record:
     """Run it and print what every method had to send."""
     setting = QUICK if options.quick else Setting()
     if options.atom_density:
-        setting = replace(setting, atom_densities=tuple(options.atom_density))
+        setting = replace(setting, atom_densities=tuple(dict.fromkeys(options.atom_density)))
     note = f"d = {setting.d:,}, n = {setting.n:,}, N = {setting.nodes}, {options.times}"
-    rows, verdicts = fig3(setting, options.run_count, options.out, note)
-    header = ["s_A s_alpha n", "s_A", "s_alpha", "nonzeros", "classic", "corrective", "ADMM"]
+    rows, verdicts = fig3(setting, options.run_count, options.out, note, options.plan)
+    header = [
+        "s_A s_alpha n",
+        "s_A",
+        "s_alpha",
+        "nonzeros",
+        "classic",
+        "once",
+        "corrective",
+        "ADMM",
+    ]
     table = [
         [
             *(f"{number:g}" for number in (v.rule, v.atom_density, v.solution_density)),
-            *map(shown, (v.support, v.classic, v.corrective, v.admm)),
+            *map(shown, (v.support, v.classic, v.once, v.corrective, v.admm)),
             v.parameters,
         ]
         for v in sorted(verdicts, key=lambda v: v.rule)
     ]
     title = f"Values sent for 95 % of the way to the optimum ({note})"
-    printed = Table(title, [*header, "best ADMM"], table, text_columns=(7,)).printed()
+    printed = Table(title, [*header, "best ADMM"], table, text_columns=(8,)).printed()
     heading = "Figure 3: dFW beside ADMM on synthetic data"
     return Record(heading, note, [printed], findings(rows, verdicts)).printed()

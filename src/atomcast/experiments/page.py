@@ -91,7 +91,7 @@ def _claims(kept: Sequence[Kept]) -> str:
         rows = "\n".join(_claim(finding) for finding in record.findings)
         groups.append(
             f'<tbody><tr><th colspan="4" scope="rowgroup"><a href="#{quote(one.name)}">'
-            f"{escape(record.title)}</a> <small>{escape(record.note)}</small></th></tr>\n"
+            f"{escape(record.title)}</a> <small>{escape(_note(one))}</small></th></tr>\n"
             f"{rows}</tbody>"
         )
     body = "".join(groups)
@@ -106,6 +106,12 @@ def _claims(kept: Sequence[Kept]) -> str:
         f"&ldquo;much&rdquo; and &ldquo;dramatically&rdquo; {findings.MUCH:g} times.</p>\n"
         + _scrolling("Claims and verdicts", f"<table><thead>{head}</thead>{body}</table>")
     )
+
+
+def _note(one: Kept) -> str:
+    """What was run, and whether that is less than it could be."""
+    smaller = "; made smaller or shorter by --quick" if "--quick" in one.command.split() else ""
+    return one.record.note + smaller
 
 
 def _claim(finding: Finding) -> str:
@@ -127,7 +133,7 @@ def _section(one: Kept, out: Path) -> str:
     record = one.record
     parts = [
         f'<section id="{escape(one.name)}"><h2>{escape(record.title)}</h2>',
-        f"<p>{escape(record.note)}.</p>",
+        f"<p>{escape(_note(one))}.</p>",
         _picture(one, out),
         *(_table(table) for table in record.tables),
         "<h3>Findings</h3>",

@@ -1,0 +1,191 @@
+"""Verdicts on figure 5 and on what is proved, from made-up results."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from atomcast.experiments import (
+    atom_counts,
+    claims_large,
+    claims_theory,
+    clustering_bound,
+    fig5a,
+    fig5b,
+    fig5c,
+    lower_bound,
+    topologies,
+)
+from atomcast.experiments.curves import Average, Point
+from atomcast.experiments.findings import Verdict
+from atomcast.experiments.record import Record
+
+HOLDS, PARTLY, FAILS, UNMEASURED = Verdict
+INF, NAN = math.inf, math.nan
+
+
+def timings(speedups, how=fig5a.CLOCK, network=0.0):
+    rows = []
+    for N, speedup in speedups.items():
+        seconds = 10.0 / speedup
+        own = seconds * (1 - network)
+        rows.append(fig5a.Timing(how, N, 0, seconds, NAN, own, 0.0, seconds * network))
+    return fig5a.with_speedups(rows)
+
+
+def test_speedups():
+    def verdict(speedups):
+        return fig5a.findings(timings(speedups))[0].verdict
+
+    assert verdict({1: 1, 2: 1.9, 10: 8.5}) is HOLDS
+    assert verdict({1: 1, 2: 1.9, 10: 6.0}) is PARTLY
+    assert verdict({1: 1, 2: 1.1}) is FAILS
+    assert verdict({1: 1}) is UNMEASURED
+
+
+def test_every_way_of_measuring_has_its_verdict():
+    rows = timings({1: 1, 2: 1.9}) + timings({1: 1, 2: 1.0}, fig5a.MPI)
+    found = fig5a.findings(rows)
+    assert [finding.verdict for finding in found[:2]] == [HOLDS, FAILS]
+    assert fig5a.MPI in found[1].claim
+
+
+def test_messages_and_computation():
+    def verdicts(speedups, network):
+        return [f.verdict for f in claims_large.computation(timings(speedups, network=network))]
+
+    assert verdicts({1: 1, 2: 1.9, 4: 3.6}, 0.05) == [HOLDS, HOLDS]
+    assert verdicts({1: 1, 2: 1.9}, 0.5) == [FAILS, HOLDS]
+    assert verdicts({1: 1, 2: 4.0, 4: 5.0}, 0.0) == [HOLDS, PARTLY]  # worse than O(n_i)
+    assert verdicts({1: 1}, 0.0) == [UNMEASURED, UNMEASURED]
+
+
+def selections(exact_ms=5.0, centers=4.0, free=1.0, objective=1.0):
+    rows = {
+        fig5b.BALANCED: (2.0, 0.0, 1.0, 1.0),
+        fig5b.EXACTLY: (exact_ms, 0.0, 1.0, 4.0),
+        fig5b.CENTERS: (2.0, 3.0, objective, centers),
+        fig5b.FREE: (2.0, 0.0, objective, free),
+        fig5b.RANDOM: (2.0, 0.1, 1.0, 1.0),
+    }
+    outcomes = [fig5b.Outcome(method, *numbers) for method, numbers in rows.items()]
+    return [finding.verdict for finding in fig5b.findings(outcomes)]
+
+
+def test_unbalanced_data():
+    assert selections(centers=2.0) == [HOLDS, HOLDS, HOLDS]
+    assert selections(exact_ms=2.5, centers=40.0, objective=1.09) == [PARTLY, PARTLY, PARTLY]
+    assert selections(exact_ms=2.0, centers=40.0, free=5.0, objective=1.2) == [FAILS] * 3
+    assert selections(centers=INF, free=INF)[1] is FAILS
+    assert selections(centers=3.0, free=3.0)[1] is PARTLY
+
+
+def lossy(objectives):
+    """Findings of figure 5(c) for a mean objective in each of ten rounds, by loss."""
+    lines = {
+        p: [Average("x", "y", "round", k + 1.0, o, o, o) for k, o in enumerate(numbers)]
+        for p, numbers in objectives.items()
+    }
+    return [finding.verdict for finding in claims_large.lossy(lines, [])]
+
+
+def test_lost_messages():
+    falling = [10.0, 9, 8, 7, 6, 5, 4, 3, 2, 1]
+    slow = [10.0, 10, 9, 9, 8, 8, 7.5, 7.4, 7.3, 7.2]
+    stuck = [10.0] * 10
+    assert lossy({0.0: falling, 0.1: falling, 0.4: falling}) == [HOLDS, HOLDS, UNMEASURED]
+    assert lossy({0.0: falling, 0.1: falling, 0.4: slow}) == [HOLDS, PARTLY, UNMEASURED]
+    assert lossy({0.0: falling, 0.1: falling, 0.4: stuck})[0] is PARTLY
+    assert lossy({0.0: falling, 0.4: stuck})[:2] == [FAILS, FAILS]
+
+
+def test_findings_of_fig5c_are_those_of_the_papers_protocol():
+    rows, outcomes = [], []
+    for protocol, end in ((fig5c.PAPER, 1.0), (fig5c.LOG, 50.0)):
+        for p in (0.0, 0.4):
+            for k in range(1, 11):
+                objective = 10.0 - (10 - end) * k / 10
+                point = Point(protocol, f"p = {p:g}", 0, k, 0.1, objective, NAN, 0.1, k, k, k)
+                rows.append(point)
+            outcomes.append(fig5c.Outcome(protocol, p, end, end, end, 1.0, end, 0.1, 10, 9, 0.0))
+    assert [f.verdict for f in fig5c.findings(rows, outcomes)] == [HOLDS, HOLDS, UNMEASURED]
+
+
+# What is proved.
+
+
+def network_row(values, formula):
+    return topologies.Row("star", "classic", 0, 5, 4, 3, 2, 2, values, formula, 10)
+
+
+def test_a_formula_that_fails_once_fails():
+    good, bad = network_row(10, 10.0), network_row(11, 10.0)
+    free = topologies.Row("star", "corrective", 0, 5, 4, 3, 2, 2, 7, NAN, 10)
+    found = claims_theory.topologies([good, free])
+    assert {finding.verdict for finding in found} == {HOLDS}
+    found = claims_theory.topologies([good, bad, free])
+    assert found[0].verdict is FAILS
+    assert found[0].broken
+
+
+@pytest.mark.parametrize(
+    ("sent", "expected"),
+    [
+        ([(100, 120), (100, 90)], [HOLDS, HOLDS]),
+        ([(100, 120), (100, 200)], [PARTLY, HOLDS]),
+        ([(100, 200)], [FAILS, HOLDS]),
+        ([(100, 999)], [FAILS, FAILS]),
+    ],
+)
+def test_more_atoms(sent, expected):
+    rows = [
+        atom_counts.Row(n, run, values // 10, 50.0, values)
+        for run, pair in enumerate(sent)
+        for n, values in zip((50, 800), pair, strict=True)
+    ]
+    assert [finding.verdict for finding in claims_theory.atoms(rows)] == expected
+    assert claims_theory.atoms(rows[:1])[0].verdict is UNMEASURED
+
+
+def instance(d=16, values=200, support=15, rounds=10, distance=1):
+    return lower_bound.Row(
+        "simplex", "classic", 1 / (6 * d), d, distance, rounds, support, 0.75 * d, d, values,
+        values, 100.0 * distance, 0.0,
+    )  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("rows", "expected"),
+    [
+        ([instance(), instance(32, 800, 30)], [HOLDS] * 4),
+        ([instance(support=12), instance(32, 800, 30)], [FAILS, HOLDS, HOLDS, HOLDS]),
+        ([instance(values=90)], [HOLDS, FAILS, UNMEASURED, HOLDS]),
+        ([instance(), instance(32, 1600, 30)], [HOLDS, HOLDS, FAILS, HOLDS]),
+        # 6.75 C_f / eps, C_f = 4, is 2592 at d = 16.
+        ([instance(rounds=2592)], [HOLDS, HOLDS, UNMEASURED, HOLDS]),
+        ([instance(rounds=2593)], [HOLDS, HOLDS, UNMEASURED, FAILS]),
+    ],
+)
+def test_hard_instances(rows, expected):
+    assert [finding.verdict for finding in claims_theory.lower_bound(rows)] == expected
+
+
+def test_only_one_of_two_series_is_steady():
+    grows = [instance(), instance(32, 1600, 30)]
+    steady = [row._replace(step="corrective", values=row.d**2) for row in grows]
+    assert claims_theory.lower_bound([*grows, *steady])[2].verdict is PARTLY
+
+
+def test_the_bound_of_the_footnote():
+    def verdicts(footnote, cauchy_schwarz):
+        sample = clustering_bound.Row("a", 0, 10, 45, 0.0, 0.0, 1.0, 0.0)
+        other = sample._replace(
+            data="b", break_footnote=footnote, break_cauchy_schwarz=cauchy_schwarz
+        )
+        found = claims_theory.clustering([sample, other])
+        return [finding.verdict for finding in found], Record("t", "n", [], found).holds
+
+    assert verdicts(0.0, 0.0) == ([HOLDS, HOLDS], True)
+    assert verdicts(0.1, 0.0) == ([FAILS, HOLDS], True)
+    assert verdicts(0.1, 0.1) == ([FAILS, FAILS], False)
