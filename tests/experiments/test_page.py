@@ -9,13 +9,14 @@ from urllib.parse import unquote
 import pytest
 from typer.testing import CliRunner
 
-from atomcast.experiments import commands, lower_bound, page, store, topologies
+from atomcast.experiments import atom_counts, commands, lower_bound, page, store, topologies
 from atomcast.experiments.commands import EXPERIMENTS, app, command_line
 from atomcast.experiments.findings import Finding, Verdict
 from atomcast.experiments.options import Options
 from atomcast.experiments.record import Record, Table
 
 EVIL = "<script>alert('\"&amp;')</script>"
+COUNT = atom_counts.Row(50, 0, 3, 10.0, 100)
 EMPTY = {"meta", "img", "br"}
 
 
@@ -267,8 +268,9 @@ def test_a_single_experiment_writes_the_page_too(tmp_path, monkeypatch):
 
 
 def test_a_formula_that_differs_ends_the_command_with_1(tmp_path, monkeypatch):
-    good = topologies.Row("star", "classic", 0, 5, 4, 3, 2, 2, 11, 10.0, 10)
-    monkeypatch.setattr(topologies, "topologies", lambda *args, **more: [good])
+    wrong = topologies.Row("star", "classic", 0, 5, 4, 3, 2, 2, 11, 10.0, 10)
+    monkeypatch.setattr(topologies, "topologies", lambda *args, **more: [wrong])
+    monkeypatch.setattr(atom_counts, "atom_counts", lambda *args, **more: [COUNT])
     outcome = CliRunner().invoke(app, ["topologies", "--out", str(tmp_path)])
     assert outcome.exit_code == 1
     assert "measured = formula in only 0 of 1 runs" in outcome.output
