@@ -135,6 +135,20 @@ def test_speech_like_largest_class_can_be_learned_but_not_by_chance():
     assert 0.8 < auc < 0.9999
 
 
+def test_speech_like_examples_cluster_where_there_is_little_noise():
+    def nearest(noise):
+        X = make_speech_like(2000, noise=noise).X
+        squares = np.sum((X[:, None, :20] - X[None, :, :20]) ** 2, axis=2, dtype=np.float64)
+        np.fill_diagonal(squares, np.inf)
+        return np.median(squares.min(axis=1)) / np.mean(squares[np.isfinite(squares)])
+
+    assert nearest(0.1) < 0.5 * nearest(1.0)
+    np.testing.assert_array_equal(make_speech_like(500, noise=1.0).X, make_speech_like(500).X)
+    for wrong in (-1.0, np.nan, np.inf, "much"):
+        with pytest.raises(ValueError, match="noise="):
+            make_speech_like(500, noise=wrong)
+
+
 def test_speech_like_labels_of_a_tiny_sample():
     for n in (15, 40):
         assert np.any(make_speech_like(n).y == 1)
