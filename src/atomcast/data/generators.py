@@ -121,6 +121,7 @@ def make_speech_like(
     d: int = 120,
     classes: int = 42,
     *,
+    rank: int = 16,
     noise: float = 1.0,
     random_state: Any = 0,
     out: str | os.PathLike[str] | None = None,
@@ -136,9 +137,11 @@ def make_speech_like(
         Number of examples.
     d, classes : int
         Numbers of features and of classes (2 or more).
+    rank : int
+        The dimension of the spread that clouds share; d, if d is less.
     noise : float
-        How far examples lie off the common low-dimensional spread, in every direction. At 1, no
-        two of them are close; with little noise, they cluster.
+        How far examples lie off that, in every direction. By default no two examples are close;
+        with low rank and little noise, examples cluster.
     random_state : int, None or numpy Generator
     out : path of a .npy file, optional
         Write `X` there, chunk by chunk, and return it as a read-only memory-map; then no more
@@ -158,7 +161,7 @@ def make_speech_like(
         raise ValueError(f"out={os.fspath(out)!r} is not accepted: its name must end in .npy")
     rng = np.random.default_rng(random_state)
     labels = _class_labels(n, classes, rng)
-    rank = min(16, d)
+    rank = min(_positive("rank", rank), d)
     centres = 0.3 * rng.standard_normal((classes, d), dtype=np.float32)
     spread = rng.standard_normal((rank, d), dtype=np.float32) / np.float32(np.sqrt(rank))
 
