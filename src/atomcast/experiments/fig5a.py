@@ -23,6 +23,7 @@ from atomcast.data.shards import Shards
 from atomcast.errors import ClusterError, StallError
 from atomcast.experiments import curves
 from atomcast.experiments.clocked_runs import (
+    BATCH,
     CLASSIC,
     CORRECTIVE,
     PAPERS_NETWORK,
@@ -246,7 +247,7 @@ def plot(rows: Sequence[Point], timings: Sequence[Timing], setting: Setting, not
         curves.draw(left, line, f"N = {N}", COLORS[k % len(COLORS)])
         line = curves.average(rows, f"N={N}", CORRECTIVE_CLOCK, "seconds", "objective")
         curves.draw(left, line, "", COLORS[k % len(COLORS)], "--")
-    curves.finish(left, "clock", "objective", f"{CLOCK} (dashed: corrective step)")
+    curves.finish(left, "clock", "objective", f"{CLOCK} (dashed: corrective step, {BATCH} a round)")
     left.legend(frameon=False, fontsize=8)
     _draw_times(right, means(timings))
     right.set(
