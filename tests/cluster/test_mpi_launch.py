@@ -87,10 +87,10 @@ def test_four_ranks_with_sparse_data(step):
     assert_same_result(result, fitted(X, y, simulated(4), **how).result_)
 
 
-@pytest.mark.parametrize("options", [["--bind-to", "none"], ["--bind-to=none"]])
-def test_how_ranks_are_bound_is_for_the_user_to_say(options):
-    X, y = regression(seed=2, d=20, n=12)  # mpirun takes the option once only
-    result = fitted(X, y, MPICluster.launch(2, options=options)).result_
+def test_how_ranks_are_bound_is_for_the_user_to_say():
+    X, y = regression(seed=2, d=20, n=12)
+    cluster = MPICluster.launch(2, options=["--bind-to", "none"])
+    result = fitted(X, y, cluster).result_
     assert_same_result(result, fitted(X, y, simulated(2)).result_)
 
 
