@@ -32,8 +32,8 @@ COLUMNS = 20
 def take_own_core(rank: int, ranks: int) -> None:
     """Stay on one of the cores that this job may use, so that no two ranks share one.
 
-    Left to itself, the system may put both of two ranks on one core, and keep them there for
-    seconds: to it, a rank that waits for the other looks like one that needs no core of its own.
+    The system may put two ranks on one core; mpirun would bind them to the first cores of the
+    machine, also where this job may use only others.
     """
     cores = sorted(os.sched_getaffinity(0))
     if len(cores) >= ranks:
