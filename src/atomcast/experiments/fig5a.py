@@ -55,7 +55,7 @@ class Setting:
 
     n: int = 500_000
     nodes: Sequence[int] = (1, 2, 5, 10, 25, 50)
-    ranks: Sequence[int] = (1, 2)
+    ranks: Sequence[int] = (1, 2, 4, 8)
     rounds: int = 100
     corrective_rounds: int = 8
     network: Network = PAPERS_NETWORK
