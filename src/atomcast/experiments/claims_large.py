@@ -35,10 +35,15 @@ NEGLIGIBLE, MODERATE = 0.01, 0.1
 A_BIT = 1.5
 
 
-def speedup(means: Sequence[Timing]) -> Finding:
-    """How much faster N nodes are, by one way of measuring: rows for 1 and more nodes."""
+def speedup(means: Sequence[Timing], ceiling: Sequence[Timing] = ()) -> Finding:
+    """How much faster N nodes are, by one way of measuring: rows for 1 and more nodes.
+
+    `ceiling` are the times of what could at best be gained on the machine, for the sentence only.
+    """
     several = [row for row in means if row.nodes > 1 and np.isfinite(row.speedup)]
     texts = ", ".join(f"{row.speedup:.2f} at N = {row.nodes}" for row in several)
+    most = ", ".join(f"{row.speedup:.2f} at N = {row.nodes}" for row in ceiling if row.nodes > 1)
+    texts += f" ({ceiling[0].how}: {most})" if texts and most else ""
     how = means[0].how if means else "no run"
     return Finding(
         f"near-linear speedup where data is balanced ({how})",

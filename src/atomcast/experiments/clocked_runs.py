@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from atomcast.callbacks import State
@@ -17,6 +17,12 @@ from atomcast.solver import Solver
 
 #: Gaps are of no interest here: runs end after their rounds.
 TOL = 1e-6
+CLASSIC = Solver("classic", tol=TOL)
+#: Batches that are small, as the objectives are that a hundred classic steps reach: those that suit
+#: a solution, of two thousand examples, would take longer for a single round. With this tolerance,
+#: kernel values are kept in single precision.
+BATCH = 32
+CORRECTIVE = Solver("corrective", tol=1e-3, atoms_per_round=BATCH)
 
 
 @dataclass(frozen=True)
@@ -54,10 +60,21 @@ def speech_problem(n: int, run: int) -> tuple[LabelledExamples, Problem]:
     return data, svm_problem(data.y, gamma, "classic", TOL)
 
 
+def corrective_problem(data: LabelledExamples) -> Problem:
+    """The same problem for the corrective step, which starts from as many examples as a batch."""
+    problem = svm_problem(data.y, mean_distance_gamma(data.X), CORRECTIVE.step, CORRECTIVE.tol)
+    return replace(problem, sample=BATCH)
+
+
 def clocked_run(
-    problem: Problem, shards: Shards, cluster: ClockedCluster, rounds: int, selection: Any = EXACT
+    problem: Problem,
+    shards: Shards,
+    cluster: ClockedCluster,
+    rounds: int,
+    selection: Any = EXACT,
+    solver: Solver = CLASSIC,
 ) -> tuple[Result, list[float], list[float]]:
-    """A run of the classic step on single-threaded nodes.
+    """A run, by default of the classic step, on single-threaded nodes.
 
     Returns
     -------
@@ -74,6 +91,6 @@ def clocked_run(
         seconds.append(cluster.clock.seconds)
         preparing.append(cluster.clock.preparing)
 
-    solver = Solver("classic", tol=TOL, max_rounds=rounds, selection=selection, callbacks=[look])
+    watched = replace(solver, max_rounds=rounds, selection=selection, callbacks=[look])
     with one_thread():
-        return solver.solve(problem, shards, cluster), seconds, preparing
+        return watched.solve(problem, shards, cluster), seconds, preparing
