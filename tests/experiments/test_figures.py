@@ -259,6 +259,32 @@ def test_everything_with_one_command(tmp_path, tiny):
     assert "was not run" not in page
 
 
+def test_what_cannot_work_is_said_before_the_work(tmp_path, monkeypatch):
+    def not_called(*args, **more):
+        raise AssertionError("the experiment was run")
+
+    for module in (fig3, topologies, fig5a, fig5b, lower_bound):
+        monkeypatch.setattr(module, module.__name__.rpartition(".")[2], not_called)
+    file = tmp_path / "file"
+    file.touch()
+    for name in ("fig3", "topologies", "fig5a", "fig5b", "lower-bound"):
+        outcome = CliRunner().invoke(commands.app, [name, "--quick", "--out", str(file)])
+        assert outcome.exit_code == 2, name
+        assert "file" in outcome.stderr
+    for density in ("0", "2", "-1", "nan"):
+        arguments = ["fig3", "--quick", "--atom-density", "0.1", "--atom-density", density]
+        outcome = CliRunner().invoke(commands.app, [*arguments, "--out", str(tmp_path / "out")])
+        assert outcome.exit_code == 2
+        assert "it must be in (0, 1]" in outcome.stderr
+
+
+def test_a_density_named_twice_is_run_once(tmp_path, tiny):
+    arguments = ["fig3", "--quick", "--runs", "1", "--out", str(tmp_path)]
+    arguments += ["--atom-density", "0.3", "--atom-density", "0.3"]
+    assert CliRunner().invoke(commands.app, arguments).exit_code == 0
+    assert len(read(tmp_path / "fig3-verdict.csv")) == 1
+
+
 def test_missing_data_is_never_replaced_silently(tmp_path, monkeypatch):
     monkeypatch.setenv("ATOMCAST_DATA", str(tmp_path))
     needed = {"fig2a": "a9a", "fig2b": "dorothea", "fig4": "dorothea", "fig5c": "a9a"}

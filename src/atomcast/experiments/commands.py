@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import shlex
+import tempfile
 import time
 from collections.abc import Callable, Mapping
 from functools import partial
@@ -189,6 +190,7 @@ def _shown(name: str, options: Options, failures: Mapping[str, str]) -> Record:
     from atomcast.experiments import page, store
 
     show: Show = import_module(f"atomcast.experiments.{EXPERIMENTS[name].module}").show
+    check_writable(options.out)
     start = time.perf_counter()
     record = show(options)
     made = store.circumstances(time.perf_counter() - start)
@@ -197,6 +199,13 @@ def _shown(name: str, options: Options, failures: Mapping[str, str]) -> Record:
     files = sorted(path for path in options.out.glob(f"{name}*") if path.is_file())
     typer.echo(f"written: {', '.join(map(str, [*files, index]))}")
     return record
+
+
+def check_writable(folder: Path) -> None:
+    """Fail before hours of work, not after them, where nothing can be written."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryFile(dir=folder):
+        pass
 
 
 def command_line(name: str, options: Options) -> str:

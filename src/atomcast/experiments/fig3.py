@@ -61,6 +61,11 @@ class Setting:
     admm_rounds: int = 60
     tol: float = 1e-3
 
+    def __post_init__(self) -> None:
+        for density in (*self.atom_densities, *self.solution_densities):
+            if not 0 < density <= 1:
+                raise ValueError(f"density {density!r} is not accepted: it must be in (0, 1]")
+
 
 QUICK = Setting(d=1000, n=10_000, admm_rounds=40)
 
