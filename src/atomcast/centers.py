@@ -21,8 +21,8 @@ Rows = NDArray[np.int64]
 
 #: Atoms are compared in parts of about this many numbers, which stay in cache.
 PIECE = 1 << 17
-#: At least so many atoms are compared at a time, and with at most so many centers.
-FEWEST, MOST_CENTERS = 64, 256
+#: At least and at most so many atoms are compared at a time, and with at most so many centers.
+FEWEST, MOST, MOST_CENTERS = 64, 4096, 256
 
 
 class Space(Protocol):
@@ -60,13 +60,13 @@ class GreedyCenters:
     def __init__(self, atoms: Any, rows: Rows) -> None:
         self.members = rows
         self._space: Space = atoms.space()
-        self._size = max(PIECE // max(self._space.width, 1), FEWEST)
+        self._size = min(max(PIECE // max(self._space.width, 1), FEWEST), MOST)
         self._centers: list[int] = []
         # How far each member is, at most, from its nearest center, and how many centers it has
         # been compared with. Centers themselves are out of question: below zero.
         self._bound: Floats = np.full(len(rows), np.inf)
         self._seen: Rows = np.zeros(len(rows), dtype=np.int64)
-        self._pool = _Pool(np.zeros(0, dtype=np.int64), self._space.take(rows[:0]), self._bound)
+        self._pool = _Pool(rows[:0], self._space.take(rows[:0]), self._bound)
 
     @property
     def centers(self) -> list[int]:
@@ -79,38 +79,33 @@ class GreedyCenters:
         """The largest distance from an atom to its nearest center; inf before there is one."""
         if len(self._centers) == len(self.members):
             return 0.0
-        return float(self._bound[self._farthest()]) if self._centers else np.inf
+        return self._farthest()[1] if self._centers else np.inf
 
     def grow(self, count: int) -> None:
         """Add centers until there are `count`; the first is the first atom."""
         if count >= len(self.members):  # every atom is one: nothing to compare
             self._centers += np.setdiff1d(np.arange(len(self.members)), self._centers).tolist()
         while len(self._centers) < count < len(self.members):
-            self._add(self._farthest() if self._centers else 0)
+            member = self._farthest()[0] if self._centers else 0
+            self._centers.append(member)
+            self._bound[member] = -1.0
+            self._pool.see(member, self._taken([member]))
 
-    def _add(self, member: int) -> None:
-        """Make a member a center; those in the pool are compared with it at once."""
-        self._centers.append(member)
-        self._bound[member] = -1.0
-        pool = self._pool.rows
-        if len(pool):
-            away = self._pool.space.nearest(self._taken([member]))
-            self._bound[pool] = np.minimum(self._bound[pool], away)
-            self._seen[pool] = len(self._centers)
-
-    def _farthest(self) -> int:
-        """The member farthest from its nearest center; there must be both."""
-        best, size = self._pool.best(self._bound), self._size
+    def _farthest(self) -> tuple[int, float]:
+        """The member farthest from its nearest center, and how far it is; there must be one."""
+        best, size = self._pool.best(), self._size
         while best is None:
             self._fill(size)
-            best = self._pool.best(self._bound)
+            best = self._pool.best()
             if best is None and size >= len(self.members):  # near ties; but now all are known
-                best = int(np.argmax(self._bound >= self._bound.max() * (1 - TIE)))
+                best = farthest(self._bound)
             size *= 2  # others may be farther yet: more of them at a time
         return best
 
     def _fill(self, size: int) -> None:
         """Compare those with the largest bounds with all centers, and pool the best of them."""
+        self._bound[self._pool.rows] = self._pool.bound
+        self._seen[self._pool.rows] = len(self._centers)
         chosen = first_of(self._bound, np.arange(len(self._bound)), size)
         self._catch_up(chosen[self._seen[chosen] < len(self._centers)])
         rows = first_of(self._bound[chosen], chosen, self._size)
@@ -136,24 +131,35 @@ class _Pool:
     """Members that have been compared with all centers, and what is known of the others."""
 
     def __init__(self, rows: Rows, space: Any, bound: Floats) -> None:
-        self.rows, self.space = rows, space
+        self.rows, self.space, self.bound = rows, space, bound[rows]
         others = bound.copy()
         others[rows] = -np.inf
         self._limit = float(np.max(others, initial=-np.inf))  # no other is farther than that
         tied = np.flatnonzero(others >= self._limit * (1 - 2 * TIE))
         self._first = int(tied[0]) if len(tied) else len(bound)
 
-    def best(self, bound: Floats) -> int | None:
-        """The farthest member of all; None where it may be one of the others."""
-        mine = bound[self.rows]
-        top = float(np.max(mine, initial=-np.inf))
-        if top < 0:
+    def see(self, member: int, center: Any) -> None:
+        """Take notice of a new center, which is one of the members."""
+        if len(self.rows):
+            np.minimum(self.bound, self.space.nearest(center), out=self.bound)
+            self.bound[self.rows == member] = -1.0
+
+    def best(self) -> tuple[int, float] | None:
+        """The farthest member of all, and how far it is; None where it may be another."""
+        if not len(self.rows):
             return None
-        best = int(self.rows[np.argmax(mine >= top * (1 - TIE))])
-        certain = top * (1 - TIE) > self._limit
+        at, top = farthest(self.bound)
+        best = int(self.rows[at])
+        certain = top >= 0 and top * (1 - TIE) > self._limit
         # Among equals the first one wins, also over those who might turn out to be equal.
-        equal = top >= self._limit * (1 - TIE) and best < self._first
-        return best if certain or equal else None
+        equal = top >= 0 and top >= self._limit * (1 - TIE) and best < self._first
+        return (best, top) if certain or equal else None
+
+
+def farthest(bound: Floats) -> tuple[int, float]:
+    """Which is the largest, the first one among equals, and how large it is."""
+    top = float(bound.max())
+    return int(np.argmax(bound >= top * (1 - TIE))), top
 
 
 def first_of(bound: Floats, members: Rows, size: int) -> Rows:

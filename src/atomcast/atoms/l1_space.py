@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -48,13 +48,13 @@ class DenseSpace:
 
             distances: Floats = cdist(self.rows, others.rows, "cityblock")
             return distances.min(axis=1)
-        from atomcast._nearest import sums
+        from atomcast._nearest import sum_extremes
 
         n = len(self.rows)
         least, most = np.full(n, np.inf), np.zeros(n)
         parts = thread_count() if n * others.rows.size >= MANY else 1
         run_all([
-            partial(sums, self.rows[part], others.rows, least[part], most[part])
+            partial(sum_extremes, self.rows[part], others.rows, least[part], most[part])
             for part in ranges(n, parts)
         ])  # fmt: skip
         return least
@@ -98,7 +98,7 @@ class SparseSpace:
             np.minimum(least, np.where(away > ROUNDING * total, away, 0.0), out=least)
         return least
 
-    @property
+    @cached_property
     def _parts(self) -> tuple[Rows, Rows, Floats, Floats]:
         matrix = self.matrix
         lengths = np.asarray(abs(matrix).sum(axis=0), dtype=np.float64).ravel()

@@ -7,7 +7,7 @@ they fall: of many examples of a class, only the nearest and the farthest point 
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import partial
+from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -18,12 +18,11 @@ from atomcast.kernels.functions import RBF, Kernel, Laplacian
 from atomcast.kernels.labels import Codes, LabelCode
 from atomcast.kernels.points import Points, dense_rows
 from atomcast.kernels.sums import fill_bit_block
-from atomcast.kernels.threads import ranges, run_all, thread_count
 
 Floats = NDArray[np.float64]
 
-#: So many differences in all are worth several threads.
-MANY = 1 << 22
+#: Rounding to single precision, of half a unit in the last place.
+SINGLE = 6e-8
 
 
 @dataclass(frozen=True)
@@ -74,56 +73,74 @@ class KernelSpace:
 
     def nearest(self, others: KernelSpace) -> Floats:
         """How far each example is from the nearest of some others, shape (n,)."""
-        square = np.full(len(self.codes), np.inf)
-        for one_class in np.unique(others.codes).tolist():
-            of_class = others
-            if np.any(others.codes != one_class):
+        square, classes = np.full(len(self.codes), np.inf), np.unique(others.codes)
+        for one_class in classes.tolist():
+            of_class, mine = others, self
+            if len(classes) > 1:
                 of_class = others.take(np.flatnonzero(others.codes == one_class))
-            np.minimum(square, self._squares(of_class, one_class), out=square)
+            rows = np.flatnonzero(self._may_be_nearest(one_class, classes))
+            if len(rows) < len(square):
+                mine = self.take(rows)
+            square[rows] = np.minimum(square[rows], mine._squares(of_class, one_class))
         return np.sqrt(np.maximum(square, 0.0))
+
+    def _may_be_nearest(self, one_class: int, classes: Codes) -> NDArray[np.bool_]:
+        """Whether examples of a class may be the nearest, given which classes there are."""
+        # With k in [0, 1], those of one's own class are at most at D - 2, others at least at D + 2.
+        if not isinstance(self.kernel, RBF | Laplacian) or np.ptp(1.0 / self.code.costs) > 2.0:
+            return np.ones(len(self.codes), dtype=bool)
+        return (self.codes == one_class) | ~np.isin(self.codes, classes)
 
     def _squares(self, others: KernelSpace, one_class: int) -> Floats:
         """Squared distances from the nearest of some others, all of one class."""
         label = self.code.table[self.codes, one_class]
         if isinstance(self.kernel, RBF | Laplacian):  # all are equally long
-            least, most = self._extremes(others)
-            alike = np.exp(-self.kernel.gamma * np.where(label > 0, least, most))
+            alike = np.exp(-self.kernel.gamma * self._extremes(others, label < 0))
             return self.lengths + others.lengths[0] - 2.0 * label * (alike + 1.0)
         block = self.kernel.block(self.points, others.points)
         block = others.lengths - 2.0 * label[:, None] * (block + 1.0)
         return self.lengths + block.min(axis=1)
 
-    def _extremes(self, others: KernelSpace) -> tuple[Floats, Floats]:
-        """The smallest and largest distance of points, squared or l1 as the kernel has it."""
+    def _extremes(self, others: KernelSpace, far: NDArray[np.bool_]) -> Floats:
+        """The distance of the nearest or farthest point, squared or l1 as the kernel has it."""
         if self.bits is not None and others.bits is not None:
             differing = np.empty((len(self.bits), len(others.bits)), dtype=np.float32)
             steps = np.arange(64 * self.bits.shape[1] + 1)
             fill_bit_block(self.bits, others.bits, steps[None], differing)
-        elif self.compiled and not sparse.issparse(self.points):
-            return self._compiled_extremes(others.points)
         elif sparse.issparse(self.points) and isinstance(self.kernel, RBF):
             differing = square_distances(self.points, others.points)
+        elif self.compiled and isinstance(self.kernel, RBF):
+            return self._compiled_extremes(others, far)
         else:
             from scipy.spatial.distance import cdist
 
             metric = "sqeuclidean" if isinstance(self.kernel, RBF) else "cityblock"
             differing = cdist(dense_rows(self.points), dense_rows(others.points), metric)
         if differing.shape[1] == 1:
-            return differing[:, 0], differing[:, 0]
-        return differing.min(axis=1), differing.max(axis=1)
+            return differing[:, 0]
+        return np.where(far, differing.max(axis=1), differing.min(axis=1))
 
-    def _compiled_extremes(self, others: Any) -> tuple[Floats, Floats]:
-        from atomcast._nearest import squares, sums
+    def _compiled_extremes(self, others: KernelSpace, far: NDArray[np.bool_]) -> Floats:
+        from atomcast._nearest import square_extremes
 
-        compare = squares if isinstance(self.kernel, RBF) else sums
-        n = len(self.points)
-        least, most = np.full(n, np.inf), np.zeros(n)
-        parts = thread_count() if n * others.size >= MANY else 1
-        run_all([
-            partial(compare, self.points[part], others, least[part], most[part])
-            for part in ranges(n, parts)
-        ])  # fmt: skip
-        return least, most
+        extreme = np.where(far, 0.0, np.inf)
+        x, x_norms = self._short
+        z, z_norms = others._short
+        # A sum of d products in single precision, of factors that have been rounded to it.
+        error = SINGLE * (self.points.shape[1] + 8)
+        square_extremes(
+            x @ z.T, self.points, others.points, x_norms, z_norms, error, far, extreme
+        )
+        return extreme
+
+    @cached_property
+    def _short(self) -> tuple[NDArray[np.float32], Floats]:
+        """The points in single precision, around a common centre, and their squared lengths."""
+        centre = getattr(self.kernel, "centre", None)
+        rows = dense_rows(self.points) - (0.0 if centre is None else centre)
+        norms = np.einsum("ij,ij->i", rows, rows)
+        with np.errstate(over="ignore"):  # what is no number is looked at closely
+            return rows.astype(np.float32), norms
 
 
 def square_distances(X: Any, Z: Any) -> Floats:
