@@ -29,6 +29,15 @@ def square_distance(x: Any, z: Any) -> Any:  # pragma: no cover - compiled
     return total
 
 
+@njit(cache=True, nogil=True, fastmath=REORDER)
+def square_distances(X: Any, z: Any) -> Any:  # pragma: no cover - compiled
+    """The squared distance of each row from a vector, shape (n,)."""
+    out = np.empty(len(X))
+    for i in range(uint64(len(X))):
+        out[i] = square_distance(X[i], z)
+    return out
+
+
 @njit(cache=True, nogil=True)
 def square_extremes(
     products: Any, X: Any, Z: Any, x_norms: Any, z_norms: Any, error: Any, far: Any, extreme: Any
@@ -96,14 +105,14 @@ def sum_extremes(X: Any, Z: Any, least: Any, most: Any) -> None:  # pragma: no c
 
 
 @njit(cache=True, nogil=True)
-def sparse_sums(left: Any, right: Any, d: Any, nearest: Any) -> None:  # pragma: no cover - compiled
+def sparse_sums(left: Any, right: Any, other: Any, nearest: Any) -> None:  # pragma: no cover - compiled
     """The smallest l1 distance of each column of one sparse matrix from those of another.
 
-    Both are (indptr, indices, data, l1 length of each column), in compressed columns.
+    Both are (indptr, indices, data, l1 length of each column), in compressed columns; `other` is
+    zeros, one for each row.
     """
     starts, places, values, lengths = left
     right_starts, right_places, right_values, right_lengths = right
-    other = np.zeros(d)
     for j in range(len(right_lengths)):
         for e in range(right_starts[j], right_starts[j + 1]):
             other[right_places[e]] = right_values[e]

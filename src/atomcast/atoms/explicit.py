@@ -102,7 +102,7 @@ class SparseAtoms:
 
     def space(self) -> SparseSpace:
         """The columns at l1 distance from each other."""
-        return SparseSpace(self.matrix, self.matrix.nnz >= COMPILE_FROM)
+        return SparseSpace.of(self.matrix)
 
     def atom(self, j: int, id: int) -> Atom:
         """The nonzeros of the j-th column."""

@@ -95,9 +95,10 @@ class KernelAtoms:
         assert active is not None
         kernel, code, sums = active.kernel, active.code, self._kernel_sums(active)
         lengths = kernel.diagonal(self.points) + 1.0 + code.ridge(self._codes)
-        bits = sums.bits if isinstance(sums, BinarySums) else None
-        compiled = self.n * self.d >= COMPILE_FROM
-        return KernelSpace(self.points, self._codes, kernel, code, lengths, compiled, bits)
+        points, how = self.points, "compiled" if self.n * self.d >= COMPILE_FROM else "plain"
+        if isinstance(sums, BinarySums):
+            points, how = sums.bits, "bits"
+        return KernelSpace(points, self._codes, kernel, code, lengths, how)
 
     def follow(self, active: KernelActiveSet) -> None:
         """Belong to this active set, which knows the kernel, from now on."""

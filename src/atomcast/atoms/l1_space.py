@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property, partial
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -65,41 +65,52 @@ class SparseSpace:
 
     Parameters
     ----------
-    matrix : CSC matrix of shape (d, n)
+    parts : arrays indptr, indices and data of the matrix, and the l1 length of each column
+    d : int
+        Its number of rows.
     compiled : bool
         Whether there are so many values that compiling pays.
     """
 
-    def __init__(self, matrix: sparse.csc_array, compiled: bool) -> None:
-        self.matrix, self.compiled = matrix, compiled
-        self.width = -(-matrix.nnz // max(matrix.shape[1], 1))
+    def __init__(self, parts: tuple[Any, Any, Any, Floats], d: int, compiled: bool) -> None:
+        self.parts, self.d, self.compiled = parts, d, compiled
+        self.width = -(-len(parts[2]) // max(len(parts[3]), 1))
+
+    @classmethod
+    def of(cls, matrix: sparse.csc_array) -> SparseSpace:
+        """The space of all columns of a matrix."""
+        lengths = np.asarray(abs(matrix).sum(axis=0), dtype=np.float64).ravel()
+        parts = matrix.indptr, matrix.indices, matrix.data, lengths
+        return cls(parts, matrix.shape[0], matrix.nnz >= COMPILE_FROM)
 
     def take(self, rows: Rows) -> SparseSpace:
         """Some of the columns."""
-        return SparseSpace(self.matrix[:, rows], self.compiled)
+        indptr, indices, data, lengths = self.parts
+        counts = indptr[rows + 1] - indptr[rows]
+        starts = np.concatenate(([0], np.cumsum(counts)))
+        places = np.arange(starts[-1]) + np.repeat(indptr[rows] - starts[:-1], counts)
+        values = data[places].astype(np.float64)
+        return SparseSpace((starts, indices[places], values, lengths[rows]), self.d, self.compiled)
 
     def nearest(self, others: SparseSpace) -> Floats:
         """How far each column is from the nearest of some others, shape (n,)."""
-        least = np.full(self.matrix.shape[1], np.inf)
+        starts, places, values, lengths = self.parts
+        least, other = np.full(len(lengths), np.inf), np.zeros(self.d)
         if self.compiled:
             from atomcast._nearest import sparse_sums
 
-            sparse_sums(self._parts, others._parts, self.matrix.shape[0], least)
+            sparse_sums(self.parts, others.parts, other, least)
             return least
-        starts, places, values, lengths = self._parts
         column = np.repeat(np.arange(len(lengths)), np.diff(starts))
-        for j in range(others.matrix.shape[1]):
-            centre = others.matrix[:, [j]].toarray().ravel()
-            there = centre[places]
+        for j, length in enumerate(others.parts[3].tolist()):
+            part = slice(others.parts[0][j], others.parts[0][j + 1])
+            other[others.parts[1][part]] = others.parts[2][part]
+            both = np.flatnonzero(there := other[places])
             # Where both have something, the distance is less than the sum of their lengths.
-            gain = np.abs(values - there) - np.abs(values) - np.abs(there)
-            total = lengths + np.abs(centre).sum()
-            away = total + np.bincount(column, gain, minlength=len(lengths))
+            mine, his = values[both], there[both]
+            gain = np.abs(mine - his) - np.abs(mine) - np.abs(his)
+            total = lengths + length
+            away = total + np.bincount(column[both], gain, minlength=len(lengths))
             np.minimum(least, np.where(away > ROUNDING * total, away, 0.0), out=least)
+            other[others.parts[1][part]] = 0.0
         return least
-
-    @cached_property
-    def _parts(self) -> tuple[Rows, Rows, Floats, Floats]:
-        matrix = self.matrix
-        lengths = np.asarray(abs(matrix).sum(axis=0), dtype=np.float64).ravel()
-        return matrix.indptr, matrix.indices, matrix.data.astype(np.float64), lengths

@@ -6,7 +6,7 @@ they fall: of many examples of a class, only the nearest and the farthest point 
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
 
@@ -20,6 +20,7 @@ from atomcast.kernels.points import Points, dense_rows
 from atomcast.kernels.sums import fill_bit_block
 
 Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
 
 #: Rounding to single precision, of half a unit in the last place.
 SINGLE = 6e-8
@@ -31,17 +32,16 @@ class KernelSpace:
 
     Parameters
     ----------
-    points : array or CSR matrix of shape (n, d)
+    points : array or CSR matrix of shape (n, d), or bits of shape (n, words)
     codes : int array of shape (n,)
         Their classes.
     kernel : Kernel
     code : LabelCode
     lengths : array of shape (n,)
         Their squared lengths in that space.
-    compiled : bool
-        Whether there are so many that compiling pays.
-    bits : array of shape (n, words), optional
-        Points of zeros and ones, packed.
+    how : str
+        "bits" if the points are zeros and ones, packed; "compiled" if there are so many that
+        compiling pays; else "plain".
     """
 
     points: Points
@@ -49,47 +49,40 @@ class KernelSpace:
     kernel: Kernel
     code: LabelCode
     lengths: Floats
-    compiled: bool = False
-    bits: NDArray[np.uint64] | None = None
+    how: str = "plain"
 
     @property
     def width(self) -> int:
         """About how many numbers a point is."""
-        if self.bits is not None:
-            return self.bits.shape[1]
         if sparse.issparse(self.points):
             return -(-self.points.nnz // max(self.points.shape[0], 1))
         return int(self.points.shape[1])
 
-    def take(self, rows: NDArray[np.int64]) -> KernelSpace:
+    def take(self, rows: Rows) -> KernelSpace:
         """Some of the examples."""
-        return replace(
-            self,
-            points=self.points[rows],
-            codes=self.codes[rows],
-            lengths=self.lengths[rows],
-            bits=None if self.bits is None else self.bits[rows],
-        )
+        points, codes, lengths = self.points[rows], self.codes[rows], self.lengths[rows]
+        return KernelSpace(points, codes, self.kernel, self.code, lengths, self.how)
 
     def nearest(self, others: KernelSpace) -> Floats:
         """How far each example is from the nearest of some others, shape (n,)."""
-        square, classes = np.full(len(self.codes), np.inf), np.unique(others.codes)
-        for one_class in classes.tolist():
-            of_class, mine = others, self
-            if len(classes) > 1:
+        classes = np.unique(others.codes)
+        if len(classes) == 1:
+            square = self._squares(others, int(classes[0]))
+        else:
+            square = np.full(len(self.codes), np.inf)
+            for one_class in classes.tolist():
                 of_class = others.take(np.flatnonzero(others.codes == one_class))
-            rows = np.flatnonzero(self._may_be_nearest(one_class, classes))
-            if len(rows) < len(square):
-                mine = self.take(rows)
-            square[rows] = np.minimum(square[rows], mine._squares(of_class, one_class))
+                rows = self._rows_near(one_class, classes)
+                away = self.take(rows)._squares(of_class, one_class)
+                square[rows] = np.minimum(square[rows], away)
         return np.sqrt(np.maximum(square, 0.0))
 
-    def _may_be_nearest(self, one_class: int, classes: Codes) -> NDArray[np.bool_]:
-        """Whether examples of a class may be the nearest, given which classes there are."""
+    def _rows_near(self, one_class: int, classes: Codes) -> Rows:
+        """The examples that may be nearest to some of a class, given which classes there are."""
         # With k in [0, 1], those of one's own class are at most at D - 2, others at least at D + 2.
         if not isinstance(self.kernel, RBF | Laplacian) or np.ptp(1.0 / self.code.costs) > 2.0:
-            return np.ones(len(self.codes), dtype=bool)
-        return (self.codes == one_class) | ~np.isin(self.codes, classes)
+            return np.arange(len(self.codes))
+        return np.flatnonzero((self.codes == one_class) | ~np.isin(self.codes, classes))
 
     def _squares(self, others: KernelSpace, one_class: int) -> Floats:
         """Squared distances from the nearest of some others, all of one class."""
@@ -103,13 +96,13 @@ class KernelSpace:
 
     def _extremes(self, others: KernelSpace, far: NDArray[np.bool_]) -> Floats:
         """The distance of the nearest or farthest point, squared or l1 as the kernel has it."""
-        if self.bits is not None and others.bits is not None:
-            differing = np.empty((len(self.bits), len(others.bits)), dtype=np.float32)
-            steps = np.arange(64 * self.bits.shape[1] + 1)
-            fill_bit_block(self.bits, others.bits, steps[None], differing)
+        if self.how == "bits":
+            differing = np.empty((len(self.points), len(others.points)), dtype=np.float32)
+            steps = np.arange(64 * self.points.shape[1] + 1)
+            fill_bit_block(self.points, others.points, steps[None], differing)
         elif sparse.issparse(self.points) and isinstance(self.kernel, RBF):
-            differing = square_distances(self.points, others.points)
-        elif self.compiled and isinstance(self.kernel, RBF):
+            differing = sparse_squares(self.points, others.points)
+        elif self.how == "compiled" and isinstance(self.kernel, RBF):
             return self._compiled_extremes(others, far)
         else:
             from scipy.spatial.distance import cdist
@@ -121,8 +114,10 @@ class KernelSpace:
         return np.where(far, differing.max(axis=1), differing.min(axis=1))
 
     def _compiled_extremes(self, others: KernelSpace, far: NDArray[np.bool_]) -> Floats:
-        from atomcast._nearest import square_extremes
+        from atomcast._nearest import square_distances, square_extremes
 
+        if len(others.points) == 1:
+            return square_distances(self.points, others.points[0])
         extreme = np.where(far, 0.0, np.inf)
         x, x_norms = self._short
         z, z_norms = others._short
@@ -143,7 +138,7 @@ class KernelSpace:
             return rows.astype(np.float32), norms
 
 
-def square_distances(X: Any, Z: Any) -> Floats:
+def sparse_squares(X: Any, Z: Any) -> Floats:
     """Between the rows of two sparse matrices, shape (n, m)."""
     products = np.asarray(X @ np.ascontiguousarray(dense_rows(Z).T))
     lengths = [np.asarray(each.multiply(each).sum(axis=1)).ravel() for each in (X, Z)]
