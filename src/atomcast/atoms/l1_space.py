@@ -79,7 +79,8 @@ class SparseSpace:
     @classmethod
     def of(cls, matrix: sparse.csc_array) -> SparseSpace:
         """The space of all columns of a matrix."""
-        lengths = np.asarray(abs(matrix).sum(axis=0), dtype=np.float64).ravel()
+        column = np.repeat(np.arange(matrix.shape[1]), np.diff(matrix.indptr))
+        lengths = np.bincount(column, np.abs(matrix.data), minlength=matrix.shape[1])
         parts = matrix.indptr, matrix.indices, matrix.data, lengths
         return cls(parts, matrix.shape[0], matrix.nnz >= COMPILE_FROM)
 

@@ -110,8 +110,8 @@ class KernelSpace:
             metric = "sqeuclidean" if isinstance(self.kernel, RBF) else "cityblock"
             differing = cdist(dense_rows(self.points), dense_rows(others.points), metric)
         if differing.shape[1] == 1:
-            return differing[:, 0]
-        return np.where(far, differing.max(axis=1), differing.min(axis=1))
+            return differing[:, 0].astype(np.float64)
+        return np.where(far, differing.max(axis=1), differing.min(axis=1)).astype(np.float64)
 
     def _compiled_extremes(self, others: KernelSpace, far: NDArray[np.bool_]) -> Floats:
         from atomcast._nearest import square_distances, square_extremes
