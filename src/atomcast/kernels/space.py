@@ -65,24 +65,33 @@ class KernelSpace:
 
     def nearest(self, others: KernelSpace) -> Floats:
         """How far each example is from the nearest of some others, shape (n,)."""
-        classes = np.unique(others.codes)
-        if len(classes) == 1:
-            square = self._squares(others, int(classes[0]))
-        else:
-            square = np.full(len(self.codes), np.inf)
-            for one_class in classes.tolist():
-                of_class = others.take(np.flatnonzero(others.codes == one_class))
-                rows = self._rows_near(one_class, classes)
-                away = self.take(rows)._squares(of_class, one_class)
-                square[rows] = np.minimum(square[rows], away)
-        return np.sqrt(np.maximum(square, 0.0))
+        if len(others.codes) == 1:
+            return _root(self._squares(others, int(others.codes[0])))
+        square = np.full(len(self.codes), np.inf)
+        for rows, mine in self._by_class.values():
+            code = int(mine.codes[0])
+            theirs = {code: others._by_class[code]} if code in others._by_class else {}
+            if not (theirs and self._own_class_first):
+                theirs = others._by_class
+            parts = [mine._squares(part, one_class) for one_class, (_, part) in theirs.items()]
+            square[rows] = np.min(parts, axis=0)
+        return _root(square)
 
-    def _rows_near(self, one_class: int, classes: Codes) -> Rows:
-        """The examples that may be nearest to some of a class, given which classes there are."""
-        # With k in [0, 1], those of one's own class are at most at D - 2, others at least at D + 2.
-        if not isinstance(self.kernel, RBF | Laplacian) or np.ptp(1.0 / self.code.costs) > 2.0:
-            return np.arange(len(self.codes))
-        return np.flatnonzero((self.codes == one_class) | ~np.isin(self.codes, classes))
+    @cached_property
+    def _by_class(self) -> dict[int, tuple[Rows, KernelSpace]]:
+        """The examples of each class: which they are, and themselves."""
+        split = {}
+        for code in np.unique(self.codes).tolist():
+            rows = np.flatnonzero(self.codes == code)
+            split[code] = rows, self if len(rows) == len(self.codes) else self.take(rows)
+        return split
+
+    @property
+    def _own_class_first(self) -> bool:
+        """Whether any example of one's own class is nearer than all others, as k is in [0, 1]."""
+        # At a squared distance of D - 2 or less, D being the squared lengths; others at D or more.
+        alike = np.ptp(1.0 / self.code.costs) <= 2.0
+        return isinstance(self.kernel, RBF | Laplacian) and bool(alike)
 
     def _squares(self, others: KernelSpace, one_class: int) -> Floats:
         """Squared distances from the nearest of some others, all of one class."""
@@ -136,6 +145,10 @@ class KernelSpace:
         norms = np.einsum("ij,ij->i", rows, rows)
         with np.errstate(over="ignore"):  # what is no number is looked at closely
             return rows.astype(np.float32), norms
+
+
+def _root(square: Floats) -> Floats:
+    return np.sqrt(np.maximum(square, 0.0))
 
 
 def sparse_squares(X: Any, Z: Any) -> Floats:
