@@ -37,7 +37,7 @@ from pictures import check_pictures, read
 from problems import optimum
 
 TINY_2A = fig2a.Setting(nodes=5, rounds=60, per_node=(1, 3), examples=200)
-TINY_2B = fig2b.Setting(beta=4.0, nodes=5, rounds=60, per_node=(1, 3), tol=1e-6)
+TINY_2B = fig2b.Setting(betas=(4.0,), nodes=5, rounds=60, per_node=(1, 3), tol=1e-6)
 TINY_3 = fig3.Setting(
     d=60, n=120, atom_densities=(0.1, 0.5), solution_densities=(0.05,), nodes=4, rounds=60,
     admm_rounds=30, tol=1e-6,

@@ -18,7 +18,7 @@ from atomcast.baselines.subsets import (
 from atomcast.cluster.local import LocalCluster
 from atomcast.data.shards import Shards
 from atomcast.experiments import curves, dfw
-from atomcast.experiments.curves import CLASSIC, CORRECTIVE, Counter, Point
+from atomcast.experiments.curves import CLASSIC, CORRECTIVE, Point
 from atomcast.experiments.options import shown
 from atomcast.experiments.output import write_figure, write_rows
 from atomcast.problem import Problem
@@ -69,9 +69,9 @@ class Sizes:
 
 
 def run_all(
-    panel: str, run: int, X: Any, make: MakeProblem, sizes: Sizes, d: int | None, tell: Counter
+    panel: str, run: int, X: Any, make: MakeProblem, sizes: Sizes, d: int | None = None
 ) -> list[Point]:
-    """Every method on one random partition; tells four times."""
+    """Every method on one random partition."""
     shards = Shards.split(X, sizes.nodes, random_state=run)
     cluster, most = LocalCluster(sizes.nodes), max(sizes.per_node)
     rows: list[Point] = []
@@ -82,13 +82,11 @@ def run_all(
     classic, spent = dfw.run(make("classic"), shards, cluster, "classic", sizes.tol, sizes.rounds)
     keep(CLASSIC, classic.trace, spent)
     keep(BATCH, batch_solved(make("corrective"), shards, classic, sizes.tol))
-    tell(f"run {run}: {CLASSIC}")
     result, spent = dfw.run(
         make("corrective"), shards, cluster, "corrective", sizes.tol, sizes.rounds,
         budget=classic.ledger.values, batch=sizes.batch,
     )  # fmt: skip
     keep(CORRECTIVE, result.trace, spent)
-    tell(f"run {run}: {CORRECTIVE}")
     local = make(sizes.local_step)
     choices = {
         LOCAL: local_frank_wolfe(local, shards, most, step=sizes.local_step, tol=sizes.tol),
@@ -99,7 +97,6 @@ def run_all(
         trace, _ = solve_on_subsets(problem, shards, chosen, per_node, cluster, tol=sizes.tol)
         keep(method, trace)
         keep(star, _to_coordinator(trace, sizes.nodes))
-        tell(f"run {run}: {method}")
     return rows
 
 
@@ -130,25 +127,34 @@ def batch_solved(
     return trace
 
 
-def write(name: str, panel: str, rows: Sequence[Point], out: Path, note: str) -> None:
+Lines = dict[str, list[curves.Average]]
+
+
+def write(name: str, rows: Sequence[Point], out: Path, note: str) -> None:
     """Write NAME.csv, NAME-mean.csv, NAME.png and NAME.svg into a folder."""
     out.mkdir(parents=True, exist_ok=True)
     write_rows(rows, out / f"{name}.csv")
-    lines = {m: curves.average(rows, panel, m, "values", "objective") for m in METHODS}
-    write_rows([line for group in lines.values() for line in group], out / f"{name}-mean.csv")
-    write_figure(plot(lines, note), out / name)
+    panels: dict[str, Lines] = {
+        panel: {m: curves.average(rows, panel, m, "values", "objective") for m in METHODS}
+        for panel in dict.fromkeys(row.panel for row in rows)
+    }
+    averages = [line for lines in panels.values() for group in lines.values() for line in group]
+    write_rows(averages, out / f"{name}-mean.csv")
+    write_figure(plot(panels, note), out / name)
 
 
-def plot(lines: dict[str, list[curves.Average]], note: str) -> Figure:
-    """The objective against the values sent."""
+def plot(panels: dict[str, Lines], note: str) -> Figure:
+    """The objective against the values sent, on each problem."""
     from atomcast.report.plots import COLORS, new_figure
 
-    figure = new_figure(7.0, 4.8)
-    ax = figure.subplots()
-    for (method, line), (color, dash) in zip(lines.items(), STYLES, strict=True):
-        curves.draw(ax, line, method, COLORS[color], dash)
-    curves.finish(ax, "values", "objective", note)
-    ax.legend(frameon=False, fontsize=8)
+    figure = new_figure(1.0 + 5.0 * len(panels), 4.8)
+    axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    for ax, (panel, lines) in zip(axes, panels.items(), strict=True):
+        for (method, line), (color, dash) in zip(lines.items(), STYLES, strict=True):
+            curves.draw(ax, line, method, COLORS[color], dash)
+        curves.finish(ax, "values", "objective", panel)
+    axes[0].legend(frameon=False, fontsize=8)
+    figure.suptitle(note, fontsize=9)
     return figure
 
 
@@ -167,4 +173,4 @@ def print_objectives(
         for method in METHODS
     ]
     header = ["method", *(f"{budget:,.0f}" for budget in budgets)]
-    print_table(f"Objective after so many values sent ({note})", header, table)
+    print_table(f"{panel}: objective after so many values sent ({note})", header, table)

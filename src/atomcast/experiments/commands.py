@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from importlib import import_module
+from inspect import Parameter, Signature
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from atomcast.commands.errors import Debug, clear_errors
+from atomcast.commands.errors import clear_errors
 
 if TYPE_CHECKING:
     from atomcast.experiments.options import Show
@@ -23,38 +26,95 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
 )
 
-#: The modules of this package, each with a function `show`, by the names of their experiments; in
-#: the order in which `all` runs them.
-EXPERIMENTS = {
-    "lower-bound": "lower_bound",
-    "topologies": "topologies",
-    "clustering-bound": "clustering_bound",
-    "fig2a": "fig2a",
-    "fig2b": "fig2b",
-    "fig4": "fig4",
-    "fig3": "fig3",
-    "fig5a": "fig5a",
-    "fig5b": "fig5b",
-    "fig5c": "fig5c",
+
+class Option(NamedTuple):
+    """What can be told to several experiments; `--name` on the command line."""
+
+    kind: Any
+    help: str
+    default: Any = False
+    least: float | None = None
+
+
+OPTIONS = {
+    "quick": Option(bool, "Smaller instances: seconds or minutes."),
+    "runs": Option(int | None, "Runs to average; default 5, --quick: 2.", None, least=1),
+    "out": Option(Path, "Folder for the CSV files and the pictures.", Path("out")),
+    "n": Option(int | None, "Examples of the stand-in for speech data.", None, least=1000),
+    "atom_density": Option(
+        list[float] | None, "Only these s_A; may be repeated. Default: all.", None
+    ),
+    "synthetic": Option(bool, "Use a generated stand-in instead of real data."),
+    "download": Option(bool, "Download real data if it is missing."),
+    "jobs": Option(int, "Processes side by side, where no time is measured.", 1, least=1),
+    "resume": Option(bool, "Go on where a call with this --out was stopped."),
+    "debug": Option(bool, "Show the whole traceback of an error."),
 }
 
-Quick = Annotated[bool, typer.Option("--quick", help="Smaller instances: seconds or minutes.")]
-Out = Annotated[Path, typer.Option("--out", help="Folder for the CSV files and the pictures.")]
-Runs = Annotated[
-    int | None, typer.Option("--runs", min=1, help="Runs to average; default 5, --quick: 2.")
-]
-AtomDensity = Annotated[
-    list[float] | None,
-    typer.Option("--atom-density", help="Only these s_A; may be repeated. Default: all three."),
-]
-Synthetic = Annotated[
-    bool, typer.Option("--synthetic", help="Use a generated stand-in instead of real data.")
-]
-Examples = Annotated[
-    int | None, typer.Option("--n", min=1000, help="Examples of the stand-in for speech data.")
-]
-Download = Annotated[bool, typer.Option("--download", help="Download real data if it is missing.")]
-OUT = Path("out")
+
+class Experiment(NamedTuple):
+    """A command: the module of this package with its function `show`, and what it can be told.
+
+    All of them know --quick, --out and --debug.
+    """
+
+    module: str
+    help: str
+    options: str = ""
+
+
+#: In the order in which `all` runs them.
+EXPERIMENTS = {
+    "lower-bound": Experiment(
+        "lower_bound",
+        "The communication lower bound of section 4.2, next to what dFW really sends.",
+    ),
+    "topologies": Experiment(
+        "topologies",
+        "Communication against N on star, tree and graph, measured and by formula (section 4.1).",
+        "runs",
+    ),
+    "clustering-bound": Experiment(
+        "clustering_bound",
+        "The footnote of section 6.3 on clustering in kernel space: which pairs break its bound.",
+        "runs synthetic download",
+    ),
+    "fig2a": Experiment(
+        "fig2a",
+        "Figure 2(a): kernel SVM on Adult, dFW beside local FW and random subsets.",
+        "runs synthetic download jobs resume",
+    ),
+    "fig2b": Experiment(
+        "fig2b",
+        "Figure 2(b): Lasso on Dorothea, dFW beside local FW and random subsets.",
+        "runs synthetic download jobs resume",
+    ),
+    "fig4": Experiment(
+        "fig4",
+        "Figure 4: dFW beside ADMM on Dorothea, by communication, iterations and local time.",
+        "runs synthetic download resume",
+    ),
+    "fig3": Experiment(
+        "fig3",
+        "Figure 3: dFW beside ADMM on synthetic data of nine densities (full size takes hours).",
+        "runs atom_density jobs resume",
+    ),
+    "fig5a": Experiment(
+        "fig5a",
+        "Figure 5(a): runtime against N, on MPI ranks and by the simulator's clock.",
+        "runs n",
+    ),
+    "fig5b": Experiment(
+        "fig5b",
+        "Figure 5(b): unbalanced data, exact dFW beside m-centers and random subsets.",
+        "runs n",
+    ),
+    "fig5c": Experiment(
+        "fig5c",
+        "Figure 5(c): kernel SVM on Adult where messages are lost, with and without a log.",
+        "runs synthetic download jobs resume",
+    ),
+}
 
 
 @app.callback()
@@ -62,146 +122,51 @@ def _group() -> None:
     """Reproduce a figure or a claim of the paper."""
 
 
-@app.command("lower-bound")
-def lower_bound(quick: Quick = False, out: Out = OUT, debug: Debug = False) -> None:
-    """The communication lower bound of section 4.2, next to what dFW really sends."""
-    _run("lower-bound", debug, quick=quick, out=out)
+def _add_command(name: str, help: str, options: str, run: Callable[..., None]) -> None:
+    """Add a command whose options are those of the table with these names."""
+
+    def command(**chosen: Any) -> None:
+        run(**chosen)
+
+    # typer reads options from the signature and from the annotations of a function.
+    parameters = [_parameter(option) for option in ("quick", *options.split(), "out", "debug")]
+    command.__signature__ = Signature(parameters)  # type: ignore[attr-defined]
+    command.__annotations__ = {one.name: one.annotation for one in parameters}
+    app.command(name, help=help)(command)
 
 
-@app.command("topologies")
-def topologies(
-    quick: Quick = False, runs: Runs = None, out: Out = OUT, debug: Debug = False
-) -> None:
-    """Communication against N on star, tree and graph, measured and by formula (section 4.1)."""
-    _run("topologies", debug, quick=quick, runs=runs, out=out)
+def _parameter(name: str) -> Parameter:
+    option, flag = OPTIONS[name], f"--{name.replace('_', '-')}"
+    described = typer.Option(flag, help=option.help, min=option.least)
+    kind = Annotated[option.kind, described]  # type: ignore[name-defined]
+    return Parameter(name, Parameter.KEYWORD_ONLY, default=option.default, annotation=kind)
 
 
-@app.command("clustering-bound")
-def clustering_bound(
-    quick: Quick = False,
-    runs: Runs = None,
-    out: Out = OUT,
-    synthetic: Synthetic = False,
-    download: Download = False,
-    debug: Debug = False,
-) -> None:
-    """The footnote of section 6.3 on clustering in kernel space: which pairs break its bound."""
-    chosen = {"quick": quick, "runs": runs, "out": out}
-    _run("clustering-bound", debug, **chosen, synthetic=synthetic, download=download)
-
-
-@app.command("fig2a")
-def fig2a(
-    quick: Quick = False,
-    runs: Runs = None,
-    out: Out = OUT,
-    synthetic: Synthetic = False,
-    download: Download = False,
-    debug: Debug = False,
-) -> None:
-    """Figure 2(a): kernel SVM on Adult, dFW beside local FW and random subsets."""
-    _run("fig2a", debug, quick=quick, runs=runs, out=out, synthetic=synthetic, download=download)
-
-
-@app.command("fig2b")
-def fig2b(
-    quick: Quick = False,
-    runs: Runs = None,
-    out: Out = OUT,
-    synthetic: Synthetic = False,
-    download: Download = False,
-    debug: Debug = False,
-) -> None:
-    """Figure 2(b): Lasso on Dorothea, dFW beside local FW and random subsets."""
-    _run("fig2b", debug, quick=quick, runs=runs, out=out, synthetic=synthetic, download=download)
-
-
-@app.command("fig3")
-def fig3(
-    quick: Quick = False,
-    runs: Runs = None,
-    out: Out = OUT,
-    atom_density: AtomDensity = None,
-    debug: Debug = False,
-) -> None:
-    """Figure 3: dFW beside ADMM on synthetic data of nine densities (full size takes hours)."""
-    _run("fig3", debug, quick=quick, runs=runs, out=out, atom_density=tuple(atom_density or ()))
-
-
-@app.command("fig4")
-def fig4(
-    quick: Quick = False,
-    runs: Runs = None,
-    out: Out = OUT,
-    synthetic: Synthetic = False,
-    download: Download = False,
-    debug: Debug = False,
-) -> None:
-    """Figure 4: dFW beside ADMM on Dorothea, by communication, iterations and local time."""
-    _run("fig4", debug, quick=quick, runs=runs, out=out, synthetic=synthetic, download=download)
-
-
-@app.command("fig5a")
-def fig5a(
-    quick: Quick = False,
-    runs: Runs = None,
-    out: Out = OUT,
-    n: Examples = None,
-    debug: Debug = False,
-) -> None:
-    """Figure 5(a): runtime against N, on MPI ranks and by the simulator's clock."""
-    _run("fig5a", debug, quick=quick, runs=runs, out=out, n=n)
-
-
-@app.command("fig5b")
-def fig5b(
-    quick: Quick = False,
-    runs: Runs = None,
-    out: Out = OUT,
-    n: Examples = None,
-    debug: Debug = False,
-) -> None:
-    """Figure 5(b): unbalanced data, exact dFW beside m-centers and random subsets."""
-    _run("fig5b", debug, quick=quick, runs=runs, out=out, n=n)
-
-
-@app.command("fig5c")
-def fig5c(
-    quick: Quick = False,
-    runs: Runs = None,
-    out: Out = OUT,
-    synthetic: Synthetic = False,
-    download: Download = False,
-    debug: Debug = False,
-) -> None:
-    """Figure 5(c): kernel SVM on Adult where messages are lost, with and without a log."""
-    _run("fig5c", debug, quick=quick, runs=runs, out=out, synthetic=synthetic, download=download)
-
-
-@app.command("all")
-def everything(
-    quick: Quick = False,
-    runs: Runs = None,
-    out: Out = OUT,
-    synthetic: Synthetic = False,
-    download: Download = False,
-    debug: Debug = False,
-) -> None:
-    """Everything above, one after the other."""
-    chosen = {"quick": quick, "runs": runs, "out": out}
+def everything(debug: bool, **chosen: Any) -> None:
+    """Run all experiments, one after the other."""
     for name in EXPERIMENTS:
-        _run(name, debug, **chosen, synthetic=synthetic, download=download)
+        _run(name, debug, **chosen)
 
 
-def _run(name: str, debug: bool, **chosen: object) -> None:
+def _run(name: str, debug: bool, **chosen: Any) -> None:
     """Run one experiment; exit with 1 if what must hold does not."""
     from atomcast.experiments.options import Options
 
-    options = Options(**chosen)  # type: ignore[arg-type]
-    show: Show = import_module(f"atomcast.experiments.{EXPERIMENTS[name]}").show
+    options = Options(**chosen)
+    show: Show = import_module(f"atomcast.experiments.{EXPERIMENTS[name].module}").show
     with clear_errors(debug):
         holds = show(options)
         files = sorted(path for path in options.out.glob(f"{name}*") if path.is_file())
         typer.echo(f"written: {', '.join(map(str, files))}")
     if not holds:
         raise typer.Exit(1)
+
+
+for _name, _experiment in EXPERIMENTS.items():
+    _add_command(_name, _experiment.help, _experiment.options, partial(_run, _name))
+_add_command(
+    "all",
+    "Everything above, one after the other.",
+    "runs synthetic download jobs resume",
+    everything,
+)

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
+from typing import Any
+
+from numpy.typing import NDArray
 
 from atomcast.data.datasets import DataSet
 from atomcast.experiments import baseline_runs, real_data
 from atomcast.experiments.baseline_runs import Sizes
-from atomcast.experiments.curves import Counter, Point
+from atomcast.experiments.curves import Point
 from atomcast.experiments.kernel_runs import C, mean_distance_gamma, svm_problem
 from atomcast.experiments.options import Options
+from atomcast.experiments.parts import ONE_BY_ONE, Done, Part, Plan, checksum, run_parts
 from atomcast.problem import Problem
 
 PANEL = "Adult"
@@ -39,8 +44,24 @@ class Setting(Sizes):
 QUICK = Setting(rounds=1500, per_node=(1, 2, 5, 10), examples=8000)
 
 
+def one_run(X: Any, y: NDArray[Any], gamma: float, setting: Setting, run: int) -> Done:
+    """All methods on one random partition."""
+
+    def make(step: str) -> Problem:
+        problem = svm_problem(y, gamma, step, setting.tol, setting.cost)
+        # One example to start from, for all methods alike; gamma needs no sample.
+        return replace(problem, sample=1)
+
+    return Done(baseline_runs.run_all(PANEL, run, X, make, setting))
+
+
 def fig2a(
-    data: DataSet, setting: Setting, runs: int = 5, out: Path | None = None, note: str = ""
+    data: DataSet,
+    setting: Setting,
+    runs: int = 5,
+    out: Path | None = None,
+    note: str = "",
+    plan: Plan = ONE_BY_ONE,
 ) -> list[Point]:
     """Run all methods on as many random partitions as there are runs.
 
@@ -54,21 +75,19 @@ def fig2a(
         Write fig2a.csv, fig2a-mean.csv, fig2a.png and fig2a.svg there.
     note : str
         What the figure should say of the data and sizes.
+    plan : Plan
+        How the runs are run.
     """
-    tell = Counter("fig2a", 4 * runs)
     X, y = data.X[: setting.examples], data.y[: setting.examples]
     gamma = mean_distance_gamma(X)
-
-    def make(step: str) -> Problem:
-        problem = svm_problem(y, gamma, step, setting.tol, setting.cost)
-        # One example to start from, for all methods alike; gamma needs no sample.
-        return replace(problem, sample=1)
-
-    rows: list[Point] = []
-    for run in range(runs):
-        rows += baseline_runs.run_all(PANEL, run, X, make, setting, None, tell)
+    given = f"{setting} {checksum(X, y)}"
+    parts = [
+        Part(f"run {run}", given, partial(one_run, X, y, gamma, setting, run))
+        for run in range(runs)
+    ]
+    rows = [row for done in run_parts("fig2a", parts, out, plan) for row in done.rows]
     if out is not None:
-        baseline_runs.write("fig2a", PANEL, rows, out, note)
+        baseline_runs.write("fig2a", rows, out, note)
     return rows
 
 
@@ -79,7 +98,7 @@ def show(options: Options) -> bool:
     n = min(setting.examples or len(data.y), len(data.y))
     note = f"{real_data.name('Adult', options.synthetic)}, n = {n:,}, C = {setting.cost:g}, "
     note += f"N = {setting.nodes}, {options.times}, {setting.rounds:,} rounds of the classic step"
-    rows = fig2a(data, setting, options.run_count, options.out, note)
+    rows = fig2a(data, setting, options.run_count, options.out, note, options.plan)
     budgets = (1e5, 3e5, 1e6, 3e6)
     baseline_runs.print_objectives(rows, PANEL, budgets, note, ".2e")
     return True

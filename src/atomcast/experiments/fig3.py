@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -15,9 +16,10 @@ from atomcast.data.generators import make_sparse_regression
 from atomcast.data.shards import Shards
 from atomcast.domains import L1Ball
 from atomcast.experiments import admm_runs, curves, dfw
-from atomcast.experiments.curves import CLASSIC, CORRECTIVE, Counter, Point
+from atomcast.experiments.curves import CLASSIC, CORRECTIVE, Point
 from atomcast.experiments.options import Options, shown
 from atomcast.experiments.output import write_figure, write_rows
+from atomcast.experiments.parts import ONE_BY_ONE, Done, Part, Plan, run_parts
 from atomcast.objectives import SquaredError
 from atomcast.problem import explicit_problem
 from atomcast.report.tables import print_table
@@ -68,7 +70,7 @@ class Truth(NamedTuple):
 
     start: float
     optimum: float
-    support: int
+    support: float
 
 
 def panel_name(s_A: float, s_alpha: float) -> str:
@@ -76,7 +78,7 @@ def panel_name(s_A: float, s_alpha: float) -> str:
     return f"s_A={s_A:g} s_alpha={s_alpha:g}"
 
 
-def one_run(s_A: float, s_alpha: float, setting: Setting, run: int) -> tuple[list[Point], Truth]:
+def one_run(s_A: float, s_alpha: float, setting: Setting, run: int) -> Done:
     """All methods on one problem; the seed is the number of the run."""
     made = make_sparse_regression(setting.d, setting.n, s_A, s_alpha, random_state=run)
     shards = Shards.split(made.X, setting.nodes, random_state=run)
@@ -94,11 +96,15 @@ def one_run(s_A: float, s_alpha: float, setting: Setting, run: int) -> tuple[lis
         result, spent = dfw.run(problem, shards, cluster, step, setting.tol, setting.rounds)
         rows += curves.points(panel, method, run, result.trace, setting.d, spent)
     rows += admm_runs.run_all(panel, run, made.y, features, lam, beta, setting.admm_rounds)
-    return rows, truth
+    return Done(rows, truth)
 
 
 def fig3(
-    setting: Setting, runs: int = 5, out: Path | None = None, note: str = ""
+    setting: Setting,
+    runs: int = 5,
+    out: Path | None = None,
+    note: str = "",
+    plan: Plan = ONE_BY_ONE,
 ) -> tuple[list[Point], list[Verdict]]:
     """Run all problems.
 
@@ -111,19 +117,18 @@ def fig3(
         Write fig3.csv, fig3-mean.csv, fig3-verdict.csv, fig3.png and fig3.svg there.
     note : str
         What the figure should say of its sizes.
+    plan : Plan
+        How the runs are run.
     """
     pairs = [(a, s) for a in setting.atom_densities for s in setting.solution_densities]
-    tell = Counter("fig3", len(pairs) * runs)
-    rows: list[Point] = []
-    verdicts = []
-    for s_A, s_alpha in pairs:
-        truths = []
-        for run in range(runs):
-            new, truth = one_run(s_A, s_alpha, setting, run)
-            rows += new
-            truths.append(truth)
-            tell(f"{panel_name(s_A, s_alpha)}, run {run}")
-        verdicts.append(judge(rows, s_A, s_alpha, setting, truths))
+    parts = [part(a, s, setting, run) for a, s in pairs for run in range(runs)]
+    done = run_parts("fig3", parts, out, plan)
+    rows = [row for one in done for row in one.rows]
+    truths = [Truth(*one.facts) for one in done]
+    verdicts = [
+        judge(rows, a, s, setting, truths[k * runs : (k + 1) * runs])
+        for k, (a, s) in enumerate(pairs)
+    ]
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         write_rows(rows, out / "fig3.csv")
@@ -142,6 +147,13 @@ def fig3(
         write_rows([line for group in lines.values() for line in group], out / "fig3-mean.csv")
         write_figure(plot(verdicts, lines, setting, note), out / "fig3")
     return rows, verdicts
+
+
+def part(s_A: float, s_alpha: float, setting: Setting, run: int) -> Part:
+    """One problem of one seed; which others there are does not matter to it."""
+    alone = replace(setting, atom_densities=(s_A,), solution_densities=(s_alpha,))
+    name = f"{panel_name(s_A, s_alpha)} run {run}"
+    return Part(name, str(alone), partial(one_run, s_A, s_alpha, alone, run))
 
 
 def judge(
@@ -209,7 +221,7 @@ def show(options: Options) -> bool:
     if options.atom_density:
         setting = replace(setting, atom_densities=tuple(options.atom_density))
     note = f"d = {setting.d:,}, n = {setting.n:,}, N = {setting.nodes}, {options.times}"
-    _, verdicts = fig3(setting, options.run_count, options.out, note)
+    _, verdicts = fig3(setting, options.run_count, options.out, note, options.plan)
     header = ["s_A s_alpha n", "s_A", "s_alpha", "nonzeros", "classic", "corrective", "ADMM"]
     table = [
         [

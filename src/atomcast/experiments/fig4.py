@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -15,9 +16,10 @@ from atomcast.data.datasets import DataSet
 from atomcast.data.shards import Shards
 from atomcast.domains import L1Ball
 from atomcast.experiments import admm_runs, curves, dfw, real_data
-from atomcast.experiments.curves import CLASSIC, CORRECTIVE, Counter, Point
+from atomcast.experiments.curves import CLASSIC, CORRECTIVE, Point
 from atomcast.experiments.options import Options, print_rows
 from atomcast.experiments.output import write_figure, write_rows
+from atomcast.experiments.parts import ONE_BY_ONE, Done, Part, Plan, checksum, run_parts
 from atomcast.objectives import SquaredError
 from atomcast.problem import explicit_problem
 from atomcast.solver import Solver
@@ -58,8 +60,32 @@ def panel_name(beta: float) -> str:
     return f"beta={beta:g}"
 
 
+def one_run(data: DataSet, beta: float, setting: Setting, run: int) -> Done:
+    """All methods on one random partition; the fact is the optimum."""
+    panel, d = panel_name(beta), len(data.y)
+    problem = explicit_problem(SquaredError(data.y), L1Ball(beta))
+    exact = Solver(tol=1e-7).solve(problem, Shards.split(data.X, 1))
+    assert exact.image is not None
+    # The penalty whose solution has this l1 norm: the largest correlation at the optimum.
+    lam = float(np.abs(data.X.T @ (data.y - exact.image)).max())
+    shards = Shards.split(data.X, setting.nodes, random_state=run)
+    rows: list[Point] = []
+    for method, step in ((CLASSIC, "classic"), (CORRECTIVE, "corrective")):
+        cluster = LocalCluster(setting.nodes)
+        result, spent = dfw.run(problem, shards, cluster, step, setting.tol, setting.rounds)
+        rows += curves.points(panel, method, run, result.trace, d, spent)
+    features = Features.of(shards)
+    rows += admm_runs.run_all(panel, run, data.y, features, lam, beta, setting.admm_rounds)
+    return Done(rows, (exact.objective,))
+
+
 def fig4(
-    data: DataSet, setting: Setting, runs: int = 5, out: Path | None = None, note: str = ""
+    data: DataSet,
+    setting: Setting,
+    runs: int = 5,
+    out: Path | None = None,
+    note: str = "",
+    plan: Plan = ONE_BY_ONE,
 ) -> tuple[list[Point], list[Cost]]:
     """Run both methods for every beta on as many random partitions as there are runs.
 
@@ -73,28 +99,23 @@ def fig4(
         Write fig4.csv, fig4-mean.csv, fig4-cost.csv, fig4.png and fig4.svg there.
     note : str
         What the figure should say of the data and sizes.
+    plan : Plan
+        How the runs are run. Seconds are measured, so that one job is best.
     """
-    tell = Counter("fig4", 3 * len(setting.betas) * runs)
-    rows: list[Point] = []
-    costs: list[Cost] = []
-    for beta in setting.betas:
-        panel = panel_name(beta)
-        problem = explicit_problem(SquaredError(data.y), L1Ball(beta))
-        exact = Solver(tol=1e-7).solve(problem, Shards.split(data.X, 1))
-        assert exact.image is not None
-        # The penalty whose solution has this l1 norm: the largest correlation at the optimum.
-        lam = float(np.abs(data.X.T @ (data.y - exact.image)).max())
-        for run in range(runs):
-            shards = Shards.split(data.X, setting.nodes, random_state=run)
-            for method, step in ((CLASSIC, "classic"), (CORRECTIVE, "corrective")):
-                cluster = LocalCluster(setting.nodes)
-                result, spent = dfw.run(problem, shards, cluster, step, setting.tol, setting.rounds)
-                rows += curves.points(panel, method, run, result.trace, len(data.y), spent)
-                tell(f"{panel}, run {run}: {method}")
-            features = Features.of(shards)
-            rows += admm_runs.run_all(panel, run, data.y, features, lam, beta, setting.admm_rounds)
-            tell(f"{panel}, run {run}: ADMM, {len(admm_runs.NAMES)} choices of parameters")
-        costs += judge(rows, beta, exact.objective)
+    given = f"{setting} {checksum(data.X, data.y)}"
+    parts = [
+        Part(f"{panel_name(beta)} run {run}", given, partial(one_run, data, beta, setting, run))
+        for beta in setting.betas
+        for run in range(runs)
+    ]
+    done = run_parts("fig4", parts, out, plan)
+    rows = [row for one in done for row in one.rows]
+    optima = [one.facts[0] for one in done[::runs]]  # the same for all runs of a beta
+    costs = [
+        cost
+        for beta, optimum in zip(setting.betas, optima, strict=True)
+        for cost in judge(rows, beta, optimum)
+    ]
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         write_rows(rows, out / "fig4.csv")
@@ -170,7 +191,7 @@ def show(options: Options) -> bool:
     note += (
         f" up to {setting.rounds:,} rounds of the classic step and {setting.admm_rounds} of ADMM"
     )
-    _, costs = fig4(data, setting, options.run_count, options.out, note)
+    _, costs = fig4(data, setting, options.run_count, options.out, note, options.timed_plan)
     title = f"What it takes for an objective so much above the optimum ({note})"
     print_rows(title, costs, Cost._fields, (0, 1, 2), beta="g", above=".0%", seconds=".3f")
     return True

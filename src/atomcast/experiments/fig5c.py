@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,12 +14,12 @@ from atomcast.cluster.local import LocalCluster
 from atomcast.data.datasets import DataSet
 from atomcast.data.shards import Shards
 from atomcast.experiments import curves, real_data
-from atomcast.experiments.curves import Average, Counter, Point
+from atomcast.experiments.curves import Average, Point
 from atomcast.experiments.kernel_runs import C, mean_distance_gamma, svm_problem
 from atomcast.experiments.options import Options, print_rows
 from atomcast.experiments.output import write_figure, write_rows
+from atomcast.experiments.parts import ONE_BY_ONE, Done, Part, Plan, checksum, run_parts
 from atomcast.network.faults import Faults
-from atomcast.result import Result
 from atomcast.solver import Solver
 
 if TYPE_CHECKING:
@@ -86,8 +87,24 @@ class Outcome(NamedTuple):
     repair: float
 
 
+class Ending(NamedTuple):
+    """How one run ended; `last` is the mean objective of the nodes in its last round."""
+
+    last: float
+    certified: float
+    gap: float
+    rounds: float
+    values: float
+    repair: float
+
+
 def fig5c(
-    data: DataSet, setting: Setting, runs: int = 5, out: Path | None = None, note: str = ""
+    data: DataSet,
+    setting: Setting,
+    runs: int = 5,
+    out: Path | None = None,
+    note: str = "",
+    plan: Plan = ONE_BY_ONE,
 ) -> tuple[list[Point], list[Outcome]]:
     """Run both protocols at every loss, on as many random partitions as there are runs.
 
@@ -101,22 +118,27 @@ def fig5c(
         Write fig5c.csv, fig5c-mean.csv, fig5c-outcome.csv, fig5c.png and fig5c.svg there.
     note : str
         What the figure should say of the data and sizes.
+    plan : Plan
+        How the runs are run.
     """
-    tell = Counter("fig5c", runs * len(PROTOCOLS) * len(setting.losses))
     X, y = data.X[: setting.examples], data.y[: setting.examples]
-    gamma = mean_distance_gamma(X)
-    rows: list[Point] = []
-    results: dict[tuple[str, float], list[Result]] = {}
-    for run in range(runs):
-        shards = Shards.split(X, setting.nodes, random_state=run)
-        for protocol in PROTOCOLS:
-            for loss in setting.losses:
-                result = _run(setting, protocol, loss, run, shards, y, gamma)
-                points = curves.points(protocol, _label(loss), run, result.trace, d=1)
-                rows += [point for point in points if np.isfinite(point.objective)]
-                results.setdefault((protocol, loss), []).append(result)
-                tell(f"run {run}: {protocol}, p = {loss:g}")
-    outcomes = _outcomes(results)
+    gamma, given = mean_distance_gamma(X), f"{setting} {checksum(X, y)}"
+    cases = [(protocol, loss) for protocol in PROTOCOLS for loss in setting.losses]
+    parts = [
+        Part(
+            f"{'-'.join(PROTOCOLS[protocol])} {_label(loss)} run {run}",
+            given,
+            partial(one_run, X, y, gamma, setting, protocol, loss, run),
+        )
+        for run in range(runs)
+        for protocol, loss in cases
+    ]
+    done = run_parts("fig5c", parts, out, plan)
+    rows = [row for one in done for row in one.rows]
+    endings: dict[tuple[str, float], list[Ending]] = {}
+    for case, one in zip(cases * runs, done, strict=True):
+        endings.setdefault(case, []).append(Ending(*one.facts))
+    outcomes = _outcomes(endings)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         means = average(rows)
@@ -131,34 +153,40 @@ def _label(loss: float) -> str:
     return f"p = {loss:g}"
 
 
-def _run(
-    setting: Setting, protocol: str, loss: float, run: int, shards: Shards, y: Any, gamma: float
-) -> Result:
+def one_run(
+    X: Any, y: Any, gamma: float, setting: Setting, protocol: str, loss: float, run: int
+) -> Done:
+    """One protocol at one loss, on one random partition."""
     recovery, step = PROTOCOLS[protocol]
     faults = Faults(loss=loss, per="receiver", seed=run)
     cluster = LocalCluster(setting.nodes, faults=faults, recovery=recovery)
     rounds = setting.corrective_rounds if step == "corrective" else setting.rounds
     problem = replace(svm_problem(y, gamma, step, setting.tol, setting.cost), sample=1)
-    return Solver(step, tol=setting.tol, max_rounds=rounds).solve(problem, shards, cluster)
+    shards = Shards.split(X, setting.nodes, random_state=run)
+    result = Solver(step, tol=setting.tol, max_rounds=rounds).solve(problem, shards, cluster)
+    points = curves.points(protocol, _label(loss), run, result.trace, d=1)
+    ledger = result.ledger
+    ending = Ending(
+        float(result.trace.objective[-1]),
+        float(result.objective),
+        float(result.relative_gap),
+        result.rounds,
+        ledger.values,
+        ledger.by_kind()["repair"].values / ledger.values,
+    )
+    return Done([point for point in points if np.isfinite(point.objective)], ending)
 
 
-def _outcomes(results: dict[tuple[str, float], list[Result]]) -> list[Outcome]:
+def _outcomes(endings: dict[tuple[str, float], list[Ending]]) -> list[Outcome]:
     """Mean and spread of how the runs ended."""
-    without = float(np.mean([r.trace.objective[-1] for r in results[PAPER, 0.0]]))
+    without = float(np.mean([ending.last for ending in endings[PAPER, 0.0]]))
     outcomes = []
-    for (protocol, loss), group in results.items():
-        last = [float(r.trace.objective[-1]) for r in group]
-        numbers: dict[str, list[float]] = {
-            "certified": [r.objective for r in group],
-            "gap": [r.relative_gap for r in group],
-            "rounds": [r.rounds for r in group],
-            "values": [r.ledger.values for r in group],
-            "repair": [r.ledger.by_kind()["repair"].values / r.ledger.values for r in group],
-        }
-        means = {name: float(np.mean(column)) for name, column in numbers.items()}
-        mean = float(np.mean(last))
-        spread = {"low": min(last), "high": max(last), "ratio": mean / without}
-        outcomes.append(Outcome(protocol, loss, mean, **spread, **means))
+    for (protocol, loss), group in endings.items():
+        last = [ending.last for ending in group]
+        mean, *others = map(float, np.mean(group, axis=0))
+        outcomes.append(
+            Outcome(protocol, loss, mean, min(last), max(last), mean / without, *others)
+        )
     return outcomes
 
 
@@ -209,7 +237,7 @@ def show(options: Options) -> bool:
     n = min(setting.examples or len(data.y), len(data.y))
     note = f"{real_data.name('Adult', options.synthetic)}, n = {n:,}, C = {setting.cost:g}, "
     note += f"N = {setting.nodes}, {options.times}, {setting.rounds:,} rounds of the classic step"
-    _, outcomes = fig5c(data, setting, options.run_count, options.out, note)
+    _, outcomes = fig5c(data, setting, options.run_count, options.out, note, options.plan)
     columns = (*Outcome._fields[:3], *Outcome._fields[5:])
     print_rows(
         f"At the end ({note})", outcomes, columns, loss="g", objective=".3e", ratio=".3f",

@@ -7,6 +7,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
 
+from atomcast.experiments.parts import Plan
 from atomcast.report.tables import print_table
 
 
@@ -25,8 +26,12 @@ class Options:
         Where real data is missing: generate a stand-in, or download it.
     n : int, optional
         Number of generated examples.
-    atom_density : sequence of float
-        Only these s_A; none: all.
+    atom_density : sequence of float, optional
+        Only these s_A; all, if it is left out.
+    jobs : int
+        Processes that run side by side, where no time is measured.
+    resume : bool
+        Take finished runs from `out`.
     """
 
     quick: bool = False
@@ -35,7 +40,9 @@ class Options:
     synthetic: bool = False
     download: bool = False
     n: int | None = None
-    atom_density: Sequence[float] = ()
+    atom_density: Sequence[float] | None = None
+    jobs: int = 1
+    resume: bool = False
 
     @property
     def run_count(self) -> int:
@@ -45,6 +52,16 @@ class Options:
     def by_default(self, runs_if_quick: int) -> Self:
         """The same options for an experiment whose runs take long even if it is to be quick."""
         return replace(self, runs=runs_if_quick) if self.quick and self.runs is None else self
+
+    @property
+    def plan(self) -> Plan:
+        """How runs are run in which no time is measured."""
+        return Plan(self.jobs, self.resume)
+
+    @property
+    def timed_plan(self) -> Plan:
+        """How runs are run in which time is measured: one after the other."""
+        return Plan(1, self.resume)
 
     @property
     def times(self) -> str:
