@@ -163,9 +163,10 @@ def main() -> None:
                 same_radius = np.isclose(greedy.radius, radius, rtol=1e-5)
                 fast.append(time.thread_time() - start)
         common = len(set(greedy.centers) & set(expected))
+        same = "all" if common == m else f"{common:,}"
         print(
             f"{title:38s}{m:8,d}{min(slow):9.2f} s{min(fast):8.2f} s{min(slow) / min(fast):7.1f}"
-            f"  {'all' if common == m else f'{common:,}'}, radius {'too' if same_radius else 'not'}",
+            f"  {same}, radius {'too' if same_radius else 'not'}",
             flush=True,
         )
 

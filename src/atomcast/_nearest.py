@@ -105,7 +105,9 @@ def sum_extremes(X: Any, Z: Any, least: Any, most: Any) -> None:  # pragma: no c
 
 
 @njit(cache=True, nogil=True)
-def sparse_sums(left: Any, right: Any, other: Any, nearest: Any) -> None:  # pragma: no cover - compiled
+def sparse_sums(
+    left: Any, right: Any, other: Any, nearest: Any
+) -> None:  # pragma: no cover - compiled
     """The smallest l1 distance of each column of one sparse matrix from those of another.
 
     Both are (indptr, indices, data, l1 length of each column), in compressed columns; `other` is

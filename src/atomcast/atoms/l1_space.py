@@ -80,7 +80,8 @@ class SparseSpace:
     def of(cls, matrix: sparse.csc_array) -> SparseSpace:
         """The space of all columns of a matrix."""
         column = np.repeat(np.arange(matrix.shape[1]), np.diff(matrix.indptr))
-        lengths = np.bincount(column, np.abs(matrix.data), minlength=matrix.shape[1])
+        sums = np.bincount(column, np.abs(matrix.data), minlength=matrix.shape[1])
+        lengths = sums.astype(np.float64)  # an empty matrix has whole numbers
         parts = matrix.indptr, matrix.indices, matrix.data, lengths
         return cls(parts, matrix.shape[0], matrix.nnz >= COMPILE_FROM)
 

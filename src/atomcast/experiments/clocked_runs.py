@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Any
 
+import numpy as np
+
 from atomcast.callbacks import State
 from atomcast.cluster.clocked import ClockedCluster
 from atomcast.data.generators import LabelledExamples, make_speech_like
@@ -48,16 +50,27 @@ PAPERS_NETWORK = Network()
 
 
 def speech_problem(n: int, run: int) -> tuple[LabelledExamples, Problem]:
-    """The stand-in for the speech data, and the paper's problem on it for the classic step."""
+    """The stand-in for the speech data, and the paper's problem on it, from one example on."""
     data = make_speech_like(n, random_state=run)
     gamma = mean_distance_gamma(data.X)
     return data, svm_problem(data.y, gamma, "classic", TOL)
 
 
 def clocked_run(
-    problem: Problem, shards: Shards, cluster: ClockedCluster, rounds: int, selection: Any = EXACT
+    problem: Problem,
+    shards: Shards,
+    cluster: ClockedCluster,
+    rounds: int,
+    selection: Any = EXACT,
+    *,
+    step: str = "classic",
+    batch: Any = "auto",
+    limit: float = np.inf,
 ) -> tuple[Result, list[float], list[float]]:
-    """A run of the classic step on single-threaded nodes.
+    """A run on single-threaded nodes.
+
+    It ends after so many rounds, or once the clock has come to `limit` seconds; up to `batch` atoms
+    join in a round of the corrective step.
 
     Returns
     -------
@@ -70,10 +83,14 @@ def clocked_run(
     seconds: list[float] = []
     preparing: list[float] = []
 
-    def look(state: State) -> None:
+    def look(state: State) -> bool:
         seconds.append(cluster.clock.seconds)
         preparing.append(cluster.clock.preparing)
+        return seconds[-1] < limit
 
-    solver = Solver("classic", tol=TOL, max_rounds=rounds, selection=selection, callbacks=[look])
+    solver = Solver(
+        step, tol=TOL, max_rounds=rounds, selection=selection, callbacks=[look],
+        atoms_per_round=batch,
+    )  # fmt: skip
     with one_thread():
         return solver.solve(problem, shards, cluster), seconds, preparing

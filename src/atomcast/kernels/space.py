@@ -105,6 +105,7 @@ class KernelSpace:
 
     def _extremes(self, others: KernelSpace, far: NDArray[np.bool_]) -> Floats:
         """The distance of the nearest or farthest point, squared or l1 as the kernel has it."""
+        differing: NDArray[Any]
         if self.how == "bits":
             differing = np.empty((len(self.points), len(others.points)), dtype=np.float32)
             steps = np.arange(64 * self.points.shape[1] + 1)
@@ -132,9 +133,7 @@ class KernelSpace:
         z, z_norms = others._short
         # A sum of d products in single precision, of factors that have been rounded to it.
         error = SINGLE * (self.points.shape[1] + 8)
-        square_extremes(
-            x @ z.T, self.points, others.points, x_norms, z_norms, error, far, extreme
-        )
+        square_extremes(x @ z.T, self.points, others.points, x_norms, z_norms, error, far, extreme)
         return extreme
 
     @cached_property
