@@ -96,7 +96,8 @@ class KernelSpace:
     def _squares(self, others: KernelSpace, one_class: int) -> Floats:
         """Squared distances from the nearest of some others, all of one class."""
         label = self.code.table[self.codes, one_class]
-        if isinstance(self.kernel, RBF | Laplacian):  # all are equally long
+        if isinstance(self.kernel, RBF | Laplacian) and not sparse.issparse(self.points):
+            # All are equally long, and k falls with the distance of the points.
             alike = np.exp(-self.kernel.gamma * self._extremes(others, label < 0))
             return self.lengths + others.lengths[0] - 2.0 * label * (alike + 1.0)
         block = self.kernel.block(self.points, others.points)
@@ -106,14 +107,12 @@ class KernelSpace:
     def _extremes(self, others: KernelSpace, far: NDArray[np.bool_]) -> Floats:
         """The distance of the nearest or farthest point, squared or l1 as the kernel has it."""
         differing: NDArray[Any]
+        if self.how == "compiled":
+            return self._compiled_extremes(others, far)
         if self.how == "bits":
             differing = np.empty((len(self.points), len(others.points)), dtype=np.float32)
             steps = np.arange(64 * self.points.shape[1] + 1)
             fill_bit_block(self.points, others.points, steps[None], differing)
-        elif sparse.issparse(self.points) and isinstance(self.kernel, RBF):
-            differing = sparse_squares(self.points, others.points)
-        elif self.how == "compiled" and isinstance(self.kernel, RBF):
-            return self._compiled_extremes(others, far)
         else:
             from scipy.spatial.distance import cdist
 
@@ -124,16 +123,19 @@ class KernelSpace:
         return np.where(far, differing.max(axis=1), differing.min(axis=1)).astype(np.float64)
 
     def _compiled_extremes(self, others: KernelSpace, far: NDArray[np.bool_]) -> Floats:
-        from atomcast._nearest import square_distances, square_extremes
+        from atomcast._nearest import square_distances, square_extremes, sum_extremes
 
-        if len(others.points) == 1:
-            return square_distances(self.points, others.points[0])
-        extreme = np.where(far, 0.0, np.inf)
-        x, x_norms = self._short
-        z, z_norms = others._short
+        points, theirs, extreme = self.points, others.points, np.where(far, 0.0, np.inf)
+        if isinstance(self.kernel, Laplacian):
+            least, most = np.full(len(points), np.inf), np.zeros(len(points))
+            sum_extremes(points, theirs, least, most)
+            return np.where(far, most, least)
+        if len(theirs) == 1:
+            return np.asarray(square_distances(points, theirs[0]))
+        (x, x_norms), (z, z_norms) = self._short, others._short
         # A sum of d products in single precision, of factors that have been rounded to it.
-        error = SINGLE * (self.points.shape[1] + 8)
-        square_extremes(x @ z.T, self.points, others.points, x_norms, z_norms, error, far, extreme)
+        error = SINGLE * (points.shape[1] + 8)
+        square_extremes(x @ z.T, points, theirs, x_norms, z_norms, error, far, extreme)
         return extreme
 
     @cached_property
@@ -148,12 +150,3 @@ class KernelSpace:
 
 def _root(square: Floats) -> Floats:
     return np.sqrt(np.maximum(square, 0.0))
-
-
-def sparse_squares(X: Any, Z: Any) -> Floats:
-    """Between the rows of two sparse matrices, shape (n, m)."""
-    products = np.asarray(X @ np.ascontiguousarray(dense_rows(Z).T))
-    lengths = [np.asarray(each.multiply(each).sum(axis=1)).ravel() for each in (X, Z)]
-    products *= -2.0
-    products += lengths[0][:, None] + lengths[1]
-    return np.maximum(products, 0.0, out=products)
