@@ -95,7 +95,7 @@ def test_fig5b(tmp_path):
     assert counted.seconds > free.seconds
     for method in (fig5b.CORRECTIVE, fig5b.CORRECTIVE_RANDOM):
         assert 0 < by_method[method][-1].round <= setting.rounds
-        assert np.all(np.diff(objective[method]) < 0)
+        assert np.all(np.diff(objective[method]) <= 1e-12)
 
 
 def test_clocked_runs_of_other_steps_end_when_their_time_is_over():
