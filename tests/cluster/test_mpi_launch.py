@@ -18,6 +18,7 @@ import pytest
 
 from atomcast import Lasso, MPICluster, Shards, lasso_path
 from atomcast.cluster.mpi_errors import RankError
+from atomcast.cluster.mpi_processes import rank_command
 from cluster import contract, resume_cases
 from cluster.contract import assert_same_result, fitted, parts_of, simulated
 from problems import regression, sparse_regression
@@ -84,6 +85,21 @@ def test_four_ranks_with_sparse_data(step):
     how = {"step": step, "tol": 1e-5, "max_rounds": 15}
     result = fitted(X, y, MPICluster.launch(nodes=4), **how).result_
     assert_same_result(result, fitted(X, y, simulated(4), **how).result_)
+
+
+def test_how_ranks_are_bound_is_for_the_user_to_say():
+    X, y = regression(seed=2, d=20, n=12)
+    cluster = MPICluster.launch(2, options=["--bind-to", "none"])
+    result = fitted(X, y, cluster).result_
+    assert_same_result(result, fitted(X, y, simulated(2)).result_)
+
+
+def test_ranks_are_not_bound_unless_the_user_says_so():
+    free = rank_command(2, [], "module", "file")
+    assert free[1:5] == ["-n", "2", "--bind-to", "none"]
+    assert free[-3:] == ["-m", "module", "file"]
+    bound = rank_command(2, ["--map-by", "slot", "--bind-to", "core"], "module")
+    assert bound[1:7] == ["-n", "2", "--map-by", "slot", "--bind-to", "core"]
 
 
 def test_a_path_in_one_start_of_the_ranks():

@@ -3,6 +3,7 @@
 import numpy as np
 import pytest
 from numpy.testing import assert_allclose, assert_array_equal
+from sklearn.neighbors import NearestNeighbors
 
 from atomcast.data import (
     Shards,
@@ -133,6 +134,21 @@ def test_speech_like_largest_class_can_be_learned_but_not_by_chance():
     positive, negative = score[y[test] == 1], score[y[test] == -1]
     auc = np.mean(positive[:, None] > negative[None, :])
     assert 0.8 < auc < 0.9999
+
+
+def test_speech_like_examples_cluster_at_low_rank_with_little_noise():
+    def nearest(**more):
+        X = make_speech_like(2000, **more).X
+        found = NearestNeighbors(n_neighbors=2, algorithm="brute").fit(X).kneighbors(X)[0][:, 1]
+        return np.median(found**2) / (2 * X.var(axis=0).sum())
+
+    assert nearest(rank=4, noise=0.1) < 0.2 < nearest()
+    np.testing.assert_array_equal(make_speech_like(500, rank=16).X, make_speech_like(500).X)
+    for wrong in (-1.0, np.nan, np.inf, "much"):
+        with pytest.raises(ValueError, match="noise="):
+            make_speech_like(500, noise=wrong)
+    with pytest.raises(ValueError, match="rank"):
+        make_speech_like(500, rank=0)
 
 
 def test_speech_like_labels_of_a_tiny_sample():

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import partial
 
 import numpy as np
@@ -30,7 +31,7 @@ from atomcast.experiments import (
     real_data,
     topologies,
 )
-from atomcast.experiments.curves import CLASSIC, CORRECTIVE
+from atomcast.experiments.curves import CLASSIC, CORRECTIVE, ONCE, Point
 from atomcast.objectives import SquaredError
 from atomcast.problem import explicit_problem
 from pictures import check_pictures, read
@@ -98,7 +99,7 @@ def test_fig3_solves_the_problem_of_the_paper(tmp_path):
     panel = fig3.panel_name(0.5, 0.05)
     ends = {r.method: r.mse for r in rows if r.panel == panel and r.run == 0}
     assert ends[CORRECTIVE] == pytest.approx(expected, rel=1e-4)
-    assert set(ends) == {CLASSIC, CORRECTIVE, *admm_runs.NAMES}
+    assert set(ends) == {CLASSIC, ONCE, CORRECTIVE, *admm_runs.NAMES}
     assert all(v.parameters in admm_runs.NAMES for v in verdicts)
     assert all(v.corrective < np.inf for v in verdicts)
 
@@ -113,10 +114,62 @@ def test_fig4_compares_at_equal_beta(tmp_path):
         assert min(row.objective for row in mine) == pytest.approx(best, rel=1e-4)
         ends = {row.method: row.objective for row in mine}
         assert ends["ADMM (rho=10, alpha=1.5)"] < 1.2 * best
-    assert len(costs) == 2 * 3 * 3
+    assert len(costs) == 2 * 3 * 4
     corrective = [cost for cost in costs if cost.method == CORRECTIVE]
     assert all(np.isfinite([cost.values, cost.round, cost.seconds]).all() for cost in corrective)
     assert len(read(tmp_path / "fig4-cost.csv")) == len(costs)
+
+
+def test_admm_solves_the_same_problem_in_fig3_and_fig4():
+    """Given enough rounds, its objective at equal beta is that of dFW."""
+    long = replace(TINY_3, atom_densities=(0.5,), admm_rounds=500, tol=1e-9)
+    rows = fig3.one_run(0.5, 0.05, long, 0).rows
+    last = {row.method: row.objective for row in rows}
+    for name in (admm_runs.name(1.0, 1.5), admm_runs.name(10.0, 1.0), admm_runs.name(10.0, 1.5)):
+        assert last[name] == pytest.approx(last[CORRECTIVE], rel=2e-3)
+    done = fig4.one_run(stand_in(), 4.0, replace(TINY_4, admm_rounds=500, tol=1e-9), 0)
+    last = {row.method: row.objective for row in done.rows}
+    assert last[admm_runs.name(10.0, 1.5)] == pytest.approx(done.facts[0], rel=2e-3)
+    assert last[CORRECTIVE] == pytest.approx(done.facts[0], rel=1e-6)
+
+
+def made_up(panel, method, run, *points):
+    """Iterates with given (values, objective)."""
+    return [
+        Point(panel, method, run, k, 0.5 * k, objective, objective / 10, 0.0, k, values, values)
+        for k, (values, objective) in enumerate(points)
+    ]
+
+
+def test_what_methods_needed_is_read_off_their_curves():
+    panel, admm = fig3.panel_name(0.1, 0.1), admm_runs.name(1.0, 1.0)
+    truths = [fig3.Truth(100.0, 0.0, 3), fig3.Truth(120.0, 20.0, 5)]  # arrived at 5 and at 25
+    assert [fig3.target(truth) for truth in truths] == pytest.approx([5.0, 25.0])
+    rows = [
+        *made_up(panel, CLASSIC, 0, (0, 100.0), (30, 6.0), (50, 5.0), (70, 1.0)),
+        *made_up(panel, CLASSIC, 1, (0, 120.0), (30, 24.0)),
+        *made_up(panel, ONCE, 0, (0, 100.0), (10, 4.0)),
+        *made_up(panel, ONCE, 1, (0, 120.0), (10, 26.0)),
+        *made_up(panel, CORRECTIVE, 0, (0, 100.0), (8, 3.0)),
+        *made_up(panel, CORRECTIVE, 1, (0, 120.0), (12, 21.0)),
+    ]
+    for k, name in enumerate(admm_runs.NAMES):
+        for run in (0, 1):
+            start = 100.0 + 20 * run
+            later = 21.0 + k if name != admm else 4.0 + 20 * run
+            rows += made_up(panel, name, run, (0, start), (100, 80.0), (200, later))
+    verdict = fig3.judge(rows, 0.1, 0.1, TINY_3, truths)
+    assert verdict.parameters == admm
+    assert (verdict.classic, verdict.corrective, verdict.admm) == (40.0, 10.0, 200.0)
+    assert verdict.once == np.inf  # one of its runs did not arrive
+    assert verdict.support == 4.0
+    panel = fig4.panel_name(8.0)
+    rows = [row._replace(panel=panel) for row in rows]
+    costs = {(cost.above, cost.method): cost for cost in fig4.judge(rows, 8.0, 20.0)}
+    assert costs[0.5, CLASSIC][3:] == (30.0, 1.0, 0.5)
+    assert costs[0.02, CORRECTIVE][3:] == (np.inf, np.inf, np.inf)
+    assert costs[0.1, CORRECTIVE][3:] == (10.0, 1.0, 0.5)
+    assert costs[0.5, admm][3:] == (200.0, 2.0, 1.0)
 
 
 def test_topologies_follow_their_formulas(tmp_path):

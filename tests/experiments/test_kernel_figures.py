@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -101,34 +103,56 @@ def test_fig5b(tmp_path):
 def test_clocked_runs_of_other_steps_end_when_their_time_is_over():
     data, problem = clocked_runs.speech_problem(300, 0)
     shards, cluster = Shards.split(data.X, 3), clocked_runs.PAPERS_NETWORK.cluster(3)
-    how = {"step": "corrective", "batch": 5}
-    plain = Solver("corrective", tol=clocked_runs.TOL, max_rounds=8, atoms_per_round=5)
-    result, seconds, _ = clocked_runs.clocked_run(problem, shards, cluster, 8, **how)
-    expected = plain.solve(problem, shards, LocalCluster(3))
+    solver = Solver("corrective", tol=clocked_runs.TOL, atoms_per_round=5)
+    result, seconds, _ = clocked_runs.clocked_run(problem, shards, cluster, 8, solver=solver)
+    expected = replace(solver, max_rounds=8).solve(problem, shards, LocalCluster(3))
     assert result.objective == pytest.approx(expected.objective, rel=1e-9)
     assert len(seconds) == 9
-    clocked_run = clocked_runs.clocked_run
-    ended, seconds, _ = clocked_run(problem, shards, cluster, 8, limit=1e-9, **how)
+    ended, seconds, _ = clocked_runs.clocked_run(
+        problem, shards, cluster, 8, solver=solver, limit=1e-9
+    )
     assert len(seconds) == 1
     assert ended.rounds == 0
 
 
 def test_fig5a_without_mpi(tmp_path):
-    setting = fig5a.Setting(n=300, nodes=(1, 3), ranks=(), rounds=12)
+    setting = fig5a.Setting(n=300, nodes=(1, 3), ranks=(), rounds=12, corrective_rounds=3)
     rows, timings = fig5a.fig5a(setting, runs=2, out=tmp_path)
     check_pictures(tmp_path, "fig5a")
     assert len(read(tmp_path / "fig5a.csv")) == len(rows)
+    hows = (fig5a.CLOCK, fig5a.CORRECTIVE_CLOCK)
     assert [(t.how, t.nodes, t.run) for t in timings] == [
-        (fig5a.CLOCK, N, run) for run in (0, 1) for N in (1, 3)
+        (how, N, run) for run in (0, 1) for how in hows for N in (1, 3)
     ]
     for timing in timings:
         parts = timing.work + timing.step + timing.network
         assert timing.seconds == pytest.approx(parts)
         assert (timing.network > 0) == (timing.nodes > 1)
-    assert [t.speedup for t in timings if t.nodes == 1] == [1.0, 1.0]
+    assert [t.speedup for t in timings if t.nodes == 1] == [1.0] * 4
     assert timings[1].speedup == pytest.approx(timings[0].seconds / timings[1].seconds)
-    one, three = ([r.objective for r in rows if r.panel == f"N={N}"][1:13] for N in (1, 3))
-    assert one == pytest.approx(three, rel=1e-9)
+    for how, count in zip(hows, (13, 4), strict=True):
+        mine = [r for r in rows if (r.method, r.run) == (how, 0)]
+        one, three = ([r.objective for r in mine if r.panel == f"N={N}"] for N in (1, 3))
+        assert len(one) == len(three) == count
+        assert one[1:] == pytest.approx(three[1:], rel=1e-9)
+
+
+def test_fig5a_tells_when_the_corrective_step_is_as_good_as_the_classic_one_in_the_end():
+    setting = fig5a.Setting(n=300, nodes=(2,), ranks=(), rounds=12, corrective_rounds=3)
+    rows, (classic, corrective) = fig5a.fig5a(setting, runs=1)
+    by_step = {
+        how: [row for row in rows if row.method == how]
+        for how in (fig5a.CLOCK, fig5a.CORRECTIVE_CLOCK)
+    }
+    ends = {how: mine[-1] for how, mine in by_step.items()}
+    assert (classic.reached, classic.objective) == ends[fig5a.CLOCK][4:6]
+    assert corrective.objective == ends[fig5a.CORRECTIVE_CLOCK].objective < classic.objective
+    passed = [r for r in by_step[fig5a.CORRECTIVE_CLOCK] if r.objective <= classic.objective]
+    assert corrective.reached == passed[0].seconds <= corrective.seconds
+    data, _ = fig5a.speech_problem(300, 0)
+    problem = fig5a.corrective_problem(data)
+    never = fig5a._corrective(problem, data, 2, setting, run=0, target=corrective.objective / 2)[1]
+    assert never.reached == np.inf
 
 
 def test_the_median_round_does_not_depend_on_the_first_and_on_hiccups():
@@ -143,7 +167,7 @@ def test_fig5a_says_where_mpi_is_missing(tmp_path, monkeypatch):
     setting = fig5a.Setting(n=300, nodes=(1,), ranks=(1,), rounds=4)
     with pytest.warns(UserWarning, match="MPI ranks are not measured: the ranks did not start"):
         _, timings = fig5a.fig5a(setting, runs=1, out=tmp_path)
-    assert [timing.how for timing in timings] == [fig5a.CLOCK]
+    assert [timing.how for timing in timings] == [fig5a.CLOCK, fig5a.CORRECTIVE_CLOCK]
     assert "MPI ranks could not be started here" in (tmp_path / "fig5a.svg").read_text()
 
 

@@ -47,7 +47,8 @@ class LaunchedCluster:
         How many threads each of them uses for linear algebra; so does this program meanwhile, so
         that all round in the same way.
     options : sequence of str, default=()
-        Further options for mpirun, e.g. ["--map-by", ":OVERSUBSCRIBE"] for more ranks than cores.
+        Further options for mpirun, e.g. ["--map-by", ":OVERSUBSCRIBE"] for more ranks than cores,
+        or ["--bind-to", "core"] to keep each rank on a core of a machine that does nothing else.
     folder : path, optional
         Where the data is put for the ranks, by default in the folder for temporary files.
     deadline : float or None, default=600.0

@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import sys
 import sysconfig
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,11 @@ STOP, GO_ON, TELL_FINGERPRINT = range(3)
 PATIENCE = 10.0
 #: How much longer than the ranks themselves the program waits for a rank that stalls.
 GRACE = 15.0
+#: Settings of Open MPI with which a rank that waits leaves its core to others.
+GIVE_WAY = {
+    "OMPI_MCA_mpi_yield_when_idle": "1",
+    "OMPI_MCA_threads_pthreads_yield_strategy": "nanosleep",
+}
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
@@ -51,11 +57,10 @@ class Ranks:
         self._channel: Channel | None = None
         listener = Listener()
         try:
-            command = [
-                *(find_mpirun(), "-n", str(nodes), "--bind-to", "none", *options),
-                *(sys.executable, "-P", "-m", "atomcast.cluster.mpi_worker"),
-                *(str(folder), str(listener.path)),
-            ]
+            arguments = (str(folder), str(listener.path))
+            command = rank_command(nodes, options, "atomcast.cluster.mpi_worker", *arguments)
+            # Waiting ranks must not keep the cores busy: this program takes its steps meanwhile.
+            environment = {**GIVE_WAY, **rank_environment(threads)}
             with self._log.open("wb") as log:
                 # In a session of their own, so that Ctrl-C reaches this program alone.
                 self._process = subprocess.Popen(
@@ -63,7 +68,7 @@ class Ranks:
                     stdin=subprocess.DEVNULL,
                     stdout=log,
                     stderr=subprocess.STDOUT,
-                    env=_environment(threads),
+                    env=environment,
                     start_new_session=True,
                 )
             try:
@@ -157,15 +162,24 @@ def find_mpirun() -> str:
     return found
 
 
-def _environment(threads: int) -> dict[str, str]:
-    """What the ranks find around them: this atomcast, and so many threads."""
+def rank_command(nodes: int, options: Sequence[str], module: str, *arguments: str) -> list[str]:
+    """The command that runs a module of this package on so many ranks.
+
+    The system may move ranks between cores, unless the options say otherwise: mpirun would bind
+    those of every job to the same first cores, also where others are free or it may use no others.
+    """
+    # mpirun takes the option once only.
+    free = () if "--bind-to" in options else ("--bind-to", "none")
+    start = (find_mpirun(), "-n", str(nodes), *free, *options)
+    return [*start, sys.executable, "-P", "-m", module, *arguments]
+
+
+def rank_environment(threads: int) -> dict[str, str]:
+    """What ranks find around them: this atomcast, and so many threads."""
     environment = dict(os.environ)
     for name in _THREADS:
         environment[name] = str(threads)
     home = str(Path(atomcast.__file__).parents[1])
     paths = [home, environment.get("PYTHONPATH", "")]
     environment["PYTHONPATH"] = os.pathsep.join(path for path in paths if path)
-    # Waiting ranks must not keep the cores busy: this program takes its own steps meanwhile.
-    environment.setdefault("OMPI_MCA_mpi_yield_when_idle", "1")
-    environment.setdefault("OMPI_MCA_threads_pthreads_yield_strategy", "nanosleep")
     return environment

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from numbers import Real
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -120,6 +121,8 @@ def make_speech_like(
     d: int = 120,
     classes: int = 42,
     *,
+    rank: int = 16,
+    noise: float = 1.0,
     random_state: Any = 0,
     out: str | os.PathLike[str] | None = None,
 ) -> LabelledExamples:
@@ -134,6 +137,11 @@ def make_speech_like(
         Number of examples.
     d, classes : int
         Numbers of features and of classes (2 or more).
+    rank : int
+        The dimension of the spread that clouds share; d, if d is less.
+    noise : float
+        How far examples lie off that, in every direction. By default no two examples are close;
+        with low rank and little noise, examples cluster.
     random_state : int, None or numpy Generator
     out : path of a .npy file, optional
         Write `X` there, chunk by chunk, and return it as a read-only memory-map; then no more
@@ -147,11 +155,13 @@ def make_speech_like(
     n, d = _positive("n", n), _positive("d", d)
     if classes < 2:
         raise ValueError(f"classes={classes!r} is not accepted: 2 or more are needed")
+    if not (isinstance(noise, Real) and 0 <= noise < np.inf):
+        raise ValueError(f"noise={noise!r} is not accepted: a number from 0 on is needed")
     if out is not None and Path(out).suffix != ".npy":
         raise ValueError(f"out={os.fspath(out)!r} is not accepted: its name must end in .npy")
     rng = np.random.default_rng(random_state)
     labels = _class_labels(n, classes, rng)
-    rank = min(16, d)
+    rank = min(_positive("rank", rank), d)
     centres = 0.3 * rng.standard_normal((classes, d), dtype=np.float32)
     spread = rng.standard_normal((rank, d), dtype=np.float32) / np.float32(np.sqrt(rank))
 
@@ -162,9 +172,11 @@ def make_speech_like(
         X = np.lib.format.open_memmap(out, mode="w+", dtype=np.float32, shape=(n, d))
     for start in range(0, n, _CHUNK_ROWS):
         rows = X[start : start + _CHUNK_ROWS]
-        rng.standard_normal(out=(noise := np.empty(rows.shape, np.float32)), dtype=np.float32)
+        rng.standard_normal(out=(apart := np.empty(rows.shape, np.float32)), dtype=np.float32)
         shared = rng.standard_normal((len(rows), rank), dtype=np.float32) @ spread
-        rows[...] = centres[labels[start : start + _CHUNK_ROWS]] + shared + noise
+        if noise != 1:
+            apart *= np.float32(noise)
+        rows[...] = centres[labels[start : start + _CHUNK_ROWS]] + shared + apart
     if isinstance(X, np.memmap):
         X.flush()
         X = np.load(out, mmap_mode="r")  # type: ignore[arg-type]

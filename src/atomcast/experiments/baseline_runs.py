@@ -18,12 +18,12 @@ from atomcast.baselines.subsets import (
 from atomcast.cluster.local import LocalCluster
 from atomcast.data.shards import Shards
 from atomcast.experiments import curves, dfw
-from atomcast.experiments.curves import CLASSIC, CORRECTIVE, Point
+from atomcast.experiments.curves import CLASSIC, CORRECTIVE, ONCE, Point
 from atomcast.experiments.options import shown
 from atomcast.experiments.output import write_figure, write_rows
+from atomcast.network.ledger import Disclosure
 from atomcast.problem import Problem
 from atomcast.report.tables import print_table
-from atomcast.result import Result
 from atomcast.trace import Row, Trace
 
 if TYPE_CHECKING:
@@ -32,10 +32,10 @@ if TYPE_CHECKING:
 BATCH = "dFW, classic step, then batch solve"
 LOCAL, RANDOM = "local FW", "random subset"
 LOCAL_STAR, RANDOM_STAR = "local FW, to the coordinator only", "random, to the coordinator only"
-METHODS = (CLASSIC, BATCH, CORRECTIVE, LOCAL, RANDOM, LOCAL_STAR, RANDOM_STAR)
+METHODS = (CLASSIC, ONCE, BATCH, CORRECTIVE, LOCAL, RANDOM, LOCAL_STAR, RANDOM_STAR)
 #: How methods are drawn: a colour by number and a dash. What ends at the coordinator has the
 #: colour of what ends everywhere, and so has what is made of the same atoms.
-STYLES = ((0, "-"), (0, "--"), (1, "-"), (2, "-"), (3, "-"), (2, ":"), (3, ":"))
+STYLES = ((0, "-"), (0, "-."), (0, "--"), (1, "-"), (2, "-"), (3, "-"), (2, ":"), (3, ":"))
 
 #: A problem for a run with this step; where nodes start may depend on it.
 MakeProblem = Callable[[str], Problem]
@@ -58,6 +58,8 @@ class Sizes:
         The step of the local runs.
     batch : int or "auto"
         Atoms that may join in a round of the corrective step.
+    budgets : sequence of float
+        Values sent, at which the methods are compared.
     """
 
     nodes: int = 100
@@ -66,6 +68,7 @@ class Sizes:
     tol: float = 1e-4
     local_step: str = "line-search"
     batch: Any = "auto"
+    budgets: Sequence[float] = (1e5, 3e5, 1e6, 3e6)
 
 
 def run_all(
@@ -79,24 +82,30 @@ def run_all(
     def keep(method: str, trace: Trace, spent: Sequence[float] | None = None) -> None:
         rows.extend(curves.points(panel, method, run, trace, d, spent))
 
-    classic, spent = dfw.run(make("classic"), shards, cluster, "classic", sizes.tol, sizes.rounds)
-    keep(CLASSIC, classic.trace, spent)
-    keep(BATCH, batch_solved(make("corrective"), shards, classic, sizes.tol))
-    result, spent = dfw.run(
-        make("corrective"), shards, cluster, "corrective", sizes.tol, sizes.rounds,
-        budget=classic.ledger.values, batch=sizes.batch,
-    )  # fmt: skip
-    keep(CORRECTIVE, result.trace, spent)
-    local = make(sizes.local_step)
+    local, per_node = make(sizes.local_step), sizes.per_node
     choices = {
         LOCAL: local_frank_wolfe(local, shards, most, step=sizes.local_step, tol=sizes.tol),
         RANDOM: random_subsets(local, shards, most, random_state=run),
     }
+    places = list(sizes.budgets)
     for method, star in ((LOCAL, LOCAL_STAR), (RANDOM, RANDOM_STAR)):
-        problem, chosen, per_node = make("corrective"), choices[method], sizes.per_node
+        problem, chosen = make("corrective"), choices[method]
         trace, _ = solve_on_subsets(problem, shards, chosen, per_node, cluster, tol=sizes.tol)
         keep(method, trace)
         keep(star, _to_coordinator(trace, sizes.nodes))
+        places += trace["values"].tolist()
+    classic = dfw.run(make("classic"), shards, "classic", sizes.tol, sizes.rounds)
+    once = classic.once
+    keep(CLASSIC, classic.trace, classic.spent)
+    keep(ONCE, once, classic.spent)
+    sent = classic.result.ledger.disclosures
+    keep(BATCH, batch_solved(make("corrective"), shards, once, sent, sizes.tol, places))
+    budget = dfw.sent_as_much(once["values"][-1])
+    corrective = dfw.run(
+        make("corrective"), shards, "corrective", sizes.tol, sizes.rounds, batch=sizes.batch,
+        enough=budget,
+    )  # fmt: skip
+    keep(CORRECTIVE, corrective.trace, corrective.spent)
     return rows
 
 
@@ -109,18 +118,29 @@ def _to_coordinator(trace: Trace, nodes: int) -> Trace:
 
 
 def batch_solved(
-    problem: Problem, shards: Shards, result: Result, tol: float, places: int = 16
+    problem: Problem,
+    shards: Shards,
+    once: Trace,
+    sent: Sequence[Disclosure],
+    tol: float,
+    places: Sequence[float],
+    more: int = 10,
 ) -> Trace:
-    """The best weights on the atoms that a run had broadcast by some of its rounds."""
-    rows, trace = list(result.trace), Trace()
+    """The best weights on the atoms that a run had sent after some of its rounds.
+
+    These rounds are the last ones that had sent no more values than each of `places`, so that the
+    atoms are compared with those of others at equal cost, and some more.
+    """
+    rows, trace = list(once), Trace()
     owner = shards.assignment(problem.axis)
-    for k in np.unique(np.geomspace(2, max(len(rows) - 1, 2), places).astype(int)).tolist():
-        row = rows[min(k, len(rows) - 1)]
-        ids = np.array([sent.atom for sent in result.ledger.disclosures if sent.round < row.round])
+    chosen = np.searchsorted(once["values"], places, side="right") - 1
+    chosen = np.append(chosen, np.geomspace(2, max(len(rows) - 1, 2), more).astype(int))
+    for row in (rows[k] for k in np.unique(chosen).tolist() if 0 <= k < len(rows)):
+        ids = np.unique([one.atom for one in sent if one.round < row.round])
         if not len(ids):
             continue
-        chosen = [np.sort(ids[owner[ids] == i]) for i in range(shards.nodes)]
-        best = solve_on_union(problem, shards, chosen, tol)
+        atoms = [ids[owner[ids] == i] for i in range(shards.nodes)]
+        best = solve_on_union(problem, shards, atoms, tol)
         trace.append(
             Row(row.round, row.seconds, best.objective, best.gap, len(ids), row.values, row.bytes)
         )

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -19,6 +19,12 @@ from atomcast.solver import Solver
 
 #: Gaps are of no interest here: runs end after their rounds.
 TOL = 1e-6
+CLASSIC = Solver("classic", tol=TOL)
+#: Batches that are small, as the objectives are that a hundred classic steps reach: those that suit
+#: a solution, of two thousand examples, would take longer for a single round. With this tolerance,
+#: kernel values are kept in single precision.
+BATCH = 32
+CORRECTIVE = Solver("corrective", tol=1e-3, atoms_per_round=BATCH)
 
 
 @dataclass(frozen=True)
@@ -56,21 +62,25 @@ def speech_problem(n: int, run: int) -> tuple[LabelledExamples, Problem]:
     return data, svm_problem(data.y, gamma, "classic", TOL)
 
 
+def corrective_problem(data: LabelledExamples) -> Problem:
+    """The same problem for the corrective step, which starts from as many examples as a batch."""
+    problem = svm_problem(data.y, mean_distance_gamma(data.X), CORRECTIVE.step, CORRECTIVE.tol)
+    return replace(problem, sample=BATCH)
+
+
 def clocked_run(
     problem: Problem,
     shards: Shards,
     cluster: ClockedCluster,
     rounds: int,
     selection: Any = EXACT,
+    solver: Solver = CLASSIC,
     *,
-    step: str = "classic",
-    batch: Any = "auto",
     limit: float = np.inf,
 ) -> tuple[Result, list[float], list[float]]:
-    """A run on single-threaded nodes.
+    """A run, by default of the classic step, on single-threaded nodes.
 
-    It ends after so many rounds, or once the clock has come to `limit` seconds; up to `batch` atoms
-    join in a round of the corrective step.
+    It ends after so many rounds, or once the clock has come to `limit` seconds.
 
     Returns
     -------
@@ -88,9 +98,6 @@ def clocked_run(
         preparing.append(cluster.clock.preparing)
         return seconds[-1] < limit
 
-    solver = Solver(
-        step, tol=TOL, max_rounds=rounds, selection=selection, callbacks=[look],
-        atoms_per_round=batch,
-    )  # fmt: skip
+    watched = replace(solver, max_rounds=rounds, selection=selection, callbacks=[look])
     with one_thread():
-        return solver.solve(problem, shards, cluster), seconds, preparing
+        return watched.solve(problem, shards, cluster), seconds, preparing

@@ -19,6 +19,8 @@ Floats = NDArray[np.float64]
 
 #: Methods that several figures show.
 CLASSIC, CORRECTIVE = "dFW, classic step (the paper)", "dFW, corrective step"
+#: Algorithm 3 sends an atom each time it wins; nodes could as well keep it.
+ONCE = "dFW, classic step, atoms sent once"
 #: A run of thousands of rounds is written with so many of them, evenly spread on a log scale.
 KEPT_ROUNDS = 400
 

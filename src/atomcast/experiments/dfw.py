@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,6 +18,7 @@ from atomcast.data.shards import Shard, Shards
 from atomcast.problem import Problem
 from atomcast.result import Result
 from atomcast.solver import Solver
+from atomcast.trace import Trace
 
 if TYPE_CHECKING:
     from atomcast.replica import Replica
@@ -41,25 +43,59 @@ class TimedAtoms:
         return self.atoms.atom(j, id)
 
 
+class Run(NamedTuple):
+    """A run of dFW.
+
+    `spent` has the seconds of local computation up to each round: for the steps of Algorithm 3
+    those that all nodes together spend on local gradients. The corrective step computes more than
+    that, so that there the whole run counts, the simulated network included.
+    """
+
+    result: Result
+    spent: list[float]
+
+    @property
+    def trace(self) -> Trace:
+        """The rounds, with all that was sent."""
+        return self.result.trace
+
+    @property
+    def once(self) -> Trace:
+        """The same rounds, if no atom were sent again to nodes that know it.
+
+        Algorithm 3 sends an atom each time it wins. A round in which an old atom wins would then
+        cost what the last round costs, in which nodes agree and nothing is sent.
+        """
+        known: set[int] = set()
+        by_round = self.result.ledger.by_round()
+        agreement, again = by_round[-1], np.zeros((len(by_round), 2), dtype=np.int64)
+        for sent in self.result.ledger.disclosures:
+            if sent.atom in known:
+                count = by_round[sent.round]
+                again[sent.round] = count.values - agreement.values, count.bytes - agreement.bytes
+            known.add(sent.atom)
+        before = np.concatenate((np.zeros((1, 2), dtype=np.int64), np.cumsum(again, axis=0)))
+        cheaper = Trace()
+        for row in self.trace:
+            values, size = before[row.round].tolist()
+            cheaper.append(row._replace(values=row.values - values, bytes=row.bytes - size))
+        return cheaper
+
+
 def run(
     problem: Problem,
     shards: Shards,
-    cluster: LocalCluster,
     step: str,
     tol: float,
     rounds: int,
     *,
-    budget: float = np.inf,
     batch: Any = "auto",
-) -> tuple[Result, list[float]]:
-    """A run of dFW, and the seconds of local computation up to each round.
+    enough: Callable[[State], bool] | None = None,
+) -> Run:
+    """A run of dFW on a star, which ends after so many rounds, or once there is `enough`.
 
-    It ends after so many rounds, or once so many values (`budget`) were sent; up to `batch` atoms
-    join in a round of the corrective step.
-
-    For the steps of Algorithm 3 these are the seconds that all nodes together spend on local
-    gradients. The corrective step computes more than that, so that there the whole run counts,
-    the simulated network included.
+    The classic step sends an atom each time it wins, as in Algorithm 3. Up to `batch` atoms join
+    in a round of the corrective step.
     """
     made: list[TimedAtoms] = []
 
@@ -72,8 +108,14 @@ def run(
     def watch(state: State) -> bool:
         local = sum(atoms.seconds for atoms in made)
         spent.append(state.seconds if step == "corrective" else local)
-        return state.ledger.values < budget
+        return enough is None or not enough(state)
 
+    cluster = LocalCluster(shards.nodes, resend=step == "classic")
     solver = Solver(step=step, tol=tol, max_rounds=rounds, atoms_per_round=batch, callbacks=[watch])
     timed = dataclasses.replace(problem, make_atoms=make_atoms)
-    return solver.solve(timed, shards, cluster), spent
+    return Run(solver.solve(timed, shards, cluster), spent)
+
+
+def sent_as_much(values: float) -> Callable[[State], bool]:
+    """Enough is what so many values may cost."""
+    return lambda state: state.ledger.values >= values

@@ -99,6 +99,5 @@ def show(options: Options) -> bool:
     note = f"{real_data.name('Adult', options.synthetic)}, n = {n:,}, C = {setting.cost:g}, "
     note += f"N = {setting.nodes}, {options.times}, {setting.rounds:,} rounds of the classic step"
     rows = fig2a(data, setting, options.run_count, options.out, note, options.plan)
-    budgets = (1e5, 3e5, 1e6, 3e6)
-    baseline_runs.print_objectives(rows, PANEL, budgets, note, ".2e")
+    baseline_runs.print_objectives(rows, PANEL, setting.budgets, note, ".2e")
     return True

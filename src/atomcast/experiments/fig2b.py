@@ -90,6 +90,5 @@ def show(options: Options) -> bool:
     note += f"N = {setting.nodes}, {options.times}, {setting.rounds:,} rounds of the classic step"
     rows = fig2b(data, setting, options.run_count, options.out, note, options.plan)
     for beta in setting.betas:
-        budgets = (1e5, 3e5, 1e6, 3e6)
-        baseline_runs.print_objectives(rows, panel_name(beta), budgets, note, ",.0f")
+        baseline_runs.print_objectives(rows, panel_name(beta), setting.budgets, note, ",.0f")
     return True

@@ -11,12 +11,11 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 
 from atomcast.baselines.admm import Features
-from atomcast.cluster.local import LocalCluster
 from atomcast.data.datasets import DataSet
 from atomcast.data.shards import Shards
 from atomcast.domains import L1Ball
 from atomcast.experiments import admm_runs, curves, dfw, real_data
-from atomcast.experiments.curves import CLASSIC, CORRECTIVE, Point
+from atomcast.experiments.curves import CLASSIC, CORRECTIVE, ONCE, Point
 from atomcast.experiments.options import Options, print_rows
 from atomcast.experiments.output import write_figure, write_rows
 from atomcast.experiments.parts import ONE_BY_ONE, Done, Part, Plan, checksum, run_parts
@@ -70,10 +69,10 @@ def one_run(data: DataSet, beta: float, setting: Setting, run: int) -> Done:
     lam = float(np.abs(data.X.T @ (data.y - exact.image)).max())
     shards = Shards.split(data.X, setting.nodes, random_state=run)
     rows: list[Point] = []
-    for method, step in ((CLASSIC, "classic"), (CORRECTIVE, "corrective")):
-        cluster = LocalCluster(setting.nodes)
-        result, spent = dfw.run(problem, shards, cluster, step, setting.tol, setting.rounds)
-        rows += curves.points(panel, method, run, result.trace, d, spent)
+    for step, methods in (("classic", (CLASSIC, ONCE)), ("corrective", (CORRECTIVE,))):
+        done = dfw.run(problem, shards, step, setting.tol, setting.rounds)
+        for method, trace in zip(methods, (done.trace, done.once), strict=False):
+            rows += curves.points(panel, method, run, trace, d, done.spent)
     features = Features.of(shards)
     rows += admm_runs.run_all(panel, run, data.y, features, lam, beta, setting.admm_rounds)
     return Done(rows, (exact.objective,))
@@ -140,7 +139,7 @@ def judge(rows: Sequence[Point], beta: float, optimum: float) -> list[Cost]:
             ),
         )
         for above in (0.5, 0.1, 0.02)
-        for method in (CLASSIC, CORRECTIVE, admm_runs.best(rows, panel))
+        for method in (CLASSIC, ONCE, CORRECTIVE, admm_runs.best(rows, panel))
     ]
 
 
@@ -152,7 +151,7 @@ def averages(rows: Sequence[Point], setting: Setting) -> dict[Key, list[curves.A
     lines: dict[Key, list[curves.Average]] = {}
     for beta in setting.betas:
         panel = panel_name(beta)
-        for method in (CLASSIC, CORRECTIVE, admm_runs.best(rows, panel)):
+        for method in (CLASSIC, ONCE, CORRECTIVE, admm_runs.best(rows, panel)):
             for x in AXES:
                 lines[beta, method, x] = curves.average(rows, panel, method, x, "mse")
     return lines
@@ -166,7 +165,7 @@ def plot(lines: dict[Key, list[curves.Average]], note: str) -> Figure:
     panels: dict[str, Any] = dict(zip(AXES, figure.subplots(1, 3, sharey=True), strict=True))
     betas = list(dict.fromkeys(beta for beta, _, _ in lines))
     for (beta, method, x), line in lines.items():
-        style = {CLASSIC: "-", CORRECTIVE: "--"}.get(method, ":")
+        style = {CLASSIC: "-", ONCE: "-.", CORRECTIVE: "--"}.get(method, ":")
         label = f"beta = {beta:g}: {method}"
         curves.draw(panels[x], line, label, COLORS[betas.index(beta) % len(COLORS)], style)
     for x, ax in panels.items():

@@ -2,7 +2,8 @@
 
 Twice: on as many MPI ranks as there are cores, with a stopwatch; and on up to 50 simulated nodes,
 by the simulator's clock. The iterates do not depend on N, so that a number of rounds stands for an
-objective.
+objective. Beside that, how long the corrective step takes until it has the same objective; and how
+long the ranks take for the kernel columns alone, which is all that they could gain on this machine.
 """
 
 from __future__ import annotations
@@ -16,18 +17,23 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from atomcast.callbacks import State
+from atomcast.cluster.clocked import Clock
+from atomcast.data.generators import LabelledExamples
 from atomcast.data.shards import Shards
 from atomcast.errors import ClusterError, StallError
 from atomcast.experiments import curves
 from atomcast.experiments.clocked_runs import (
+    BATCH,
+    CLASSIC,
+    CORRECTIVE,
     PAPERS_NETWORK,
-    TOL,
     Network,
     clocked_run,
+    corrective_problem,
     speech_problem,
 )
 from atomcast.experiments.curves import Counter, Point
+from atomcast.experiments.mpi_runs import mpi_run
 from atomcast.experiments.options import Options, print_rows
 from atomcast.experiments.output import write_figure, write_rows
 from atomcast.problem import Problem
@@ -35,9 +41,12 @@ from atomcast.result import Result
 from atomcast.solver import Solver
 
 if TYPE_CHECKING:
+    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MPI, CLOCK = "MPI ranks, measured", "simulator's clock"
+CORRECTIVE_CLOCK = "simulator's clock, corrective step"
+ALONE = "MPI ranks, kernel columns alone"
 
 
 @dataclass(frozen=True)
@@ -46,8 +55,9 @@ class Setting:
 
     n: int = 500_000
     nodes: Sequence[int] = (1, 2, 5, 10, 25, 50)
-    ranks: Sequence[int] = (1, 2)
+    ranks: Sequence[int] = (1, 2, 4, 8)
     rounds: int = 100
+    corrective_rounds: int = 8
     network: Network = PAPERS_NETWORK
 
 
@@ -58,7 +68,9 @@ class Timing(NamedTuple):
     """How long one run took: its rounds times the median of a round, in seconds.
 
     `work` is the part that is a node's own computation, `step` what every node does alike, and
-    `network` the messages; of MPI ranks only the whole is known.
+    `network` the messages; of MPI ranks only the whole is known. Rounds of the corrective step
+    differ: theirs are added up. `reached` is the time until the objective that the classic step has
+    after all its rounds, with the first ones, and `objective` the one at the end.
     """
 
     how: str
@@ -69,6 +81,8 @@ class Timing(NamedTuple):
     work: float
     step: float
     network: float
+    reached: float = np.nan
+    objective: float = np.nan
 
 
 def fig5a(
@@ -90,24 +104,29 @@ def fig5a(
     ranks = ranks_that_start(setting)
     if setting.ranks and not ranks:
         note += "\nMPI ranks could not be started here"
-    tell = Counter("fig5a", runs * (len(ranks) + len(setting.nodes)))
+    tell = Counter("fig5a", runs * (len(ranks) + 2 * len(setting.nodes)))
     rows: list[Point] = []
     timings: list[Timing] = []
     _warm_up(setting)
     for run in range(runs):
         data, problem = speech_problem(setting.n, run)
+        target = np.inf
         for N in setting.nodes:
-            shards = Shards.split(data.X, N, by="contiguous")
-            result, seconds, timing = _by_clock(problem, shards, setting, run)
-            rows += curves.points(f"N={N}", CLOCK, run, result.trace, seconds=seconds)
+            points, timing = _by_clock(problem, data, N, setting, run)
+            target = min(target, timing.objective)
+            rows += points
             timings.append(timing)
             tell(f"run {run}: {N} simulated nodes")
+        better = corrective_problem(data)
+        for N in setting.nodes:
+            points, timing = _corrective(better, data, N, setting, run, target)
+            rows += points
+            timings.append(timing)
+            tell(f"run {run}: {N} simulated nodes, corrective step")
         for N in ranks:
-            shards = Shards.split(data.X, N, by="contiguous")
-            result, seconds = mpi_run(problem, shards, setting.rounds)
-            rows += curves.points(f"N={N}", MPI, run, result.trace, seconds=seconds)
-            whole = setting.rounds * median_round(seconds)
-            timings.append(Timing(MPI, N, run, whole, np.nan, np.nan, np.nan, np.nan))
+            points, both = _on_ranks(problem, data, N, setting, run)
+            rows += points
+            timings += both
             tell(f"run {run}: {N} MPI ranks")
     timings = with_speedups(timings)
     if out is not None:
@@ -121,8 +140,8 @@ def fig5a(
 def _warm_up(setting: Setting) -> None:
     """Compile what the nodes will use, which must not stand on the clock."""
     data, problem = speech_problem(min(setting.n, 20_000), 0)
-    shards = Shards.split(data.X, 2, by="contiguous")
-    clocked_run(problem, shards, setting.network.cluster(2), 3)
+    for solver, its in ((CLASSIC, problem), (CORRECTIVE, corrective_problem(data))):
+        _clocked(its, data, 2, setting, 3, solver)
 
 
 def ranks_that_start(setting: Setting) -> list[int]:
@@ -140,28 +159,57 @@ def ranks_that_start(setting: Setting) -> list[int]:
 
 
 def _by_clock(
-    problem: Problem, shards: Shards, setting: Setting, run: int
-) -> tuple[Result, list[float], Timing]:
-    """A run on simulated nodes."""
-    cluster = setting.network.cluster(shards.nodes)
-    result, seconds, _ = clocked_run(problem, shards, cluster, setting.rounds)
-    clock, whole = cluster.clock, setting.rounds * median_round(seconds)
+    problem: Problem, data: LabelledExamples, N: int, setting: Setting, run: int
+) -> tuple[list[Point], Timing]:
+    """A run of the classic step on simulated nodes."""
+    result, seconds, clock = _clocked(problem, data, N, setting, setting.rounds, CLASSIC)
+    whole = setting.rounds * median_round(seconds)
     share = [part / clock.seconds for part in (clock.slowest, clock.steps, clock.network)]
     parts = [whole * part for part in share]
-    return result, seconds, Timing(CLOCK, shards.nodes, run, whole, np.nan, *parts)
+    end = float(result.trace.objective[-1])
+    points = curves.points(f"N={N}", CLOCK, run, result.trace, seconds=seconds)
+    timing = Timing(CLOCK, N, run, whole, np.nan, *parts)
+    return points, timing._replace(reached=seconds[-1], objective=end)
 
 
-def mpi_run(problem: Problem, shards: Shards, rounds: int) -> tuple[Result, list[float]]:
-    """A run of the classic step on MPI ranks of this machine, and the seconds up to each round."""
-    from atomcast.cluster.mpi import MPICluster
+def _corrective(
+    problem: Problem, data: LabelledExamples, N: int, setting: Setting, run: int, target: float
+) -> tuple[list[Point], Timing]:
+    """A run of the corrective step on simulated nodes, and when it reached the target."""
+    rounds = setting.corrective_rounds
+    result, seconds, clock = _clocked(problem, data, N, setting, rounds, CORRECTIVE)
+    parts = clock.slowest, clock.steps, clock.network
+    objective = result.trace.objective
+    # Iterates of different N agree up to rounding.
+    there = np.flatnonzero(objective <= target * (1 + 1e-9))
+    reached = seconds[there[0]] if len(there) else np.inf
+    points = curves.points(f"N={N}", CORRECTIVE_CLOCK, run, result.trace, seconds=seconds)
+    end = float(objective[-1])
+    return points, Timing(CORRECTIVE_CLOCK, N, run, clock.seconds, np.nan, *parts, reached, end)
 
-    seconds: list[float] = []
 
-    def look(state: State) -> None:
-        seconds.append(state.seconds)
+def _clocked(
+    problem: Problem, data: LabelledExamples, N: int, setting: Setting, rounds: int, solver: Solver
+) -> tuple[Result, list[float], Clock]:
+    shards, cluster = Shards.split(data.X, N, by="contiguous"), setting.network.cluster(N)
+    result, seconds, _ = clocked_run(problem, shards, cluster, rounds, solver=solver)
+    return result, seconds, cluster.clock
 
-    solver = Solver("classic", tol=TOL, max_rounds=rounds, callbacks=[look])
-    return solver.solve(problem, shards, MPICluster.launch(shards.nodes)), seconds
+
+def _on_ranks(
+    problem: Problem, data: LabelledExamples, N: int, setting: Setting, run: int
+) -> tuple[list[Point], list[Timing]]:
+    """A run on MPI ranks, and as many kernel columns as it has rounds on the same ranks."""
+    shards = Shards.split(data.X, N, by="contiguous")
+    trace, alone = mpi_run(problem, shards, setting.rounds)
+    seconds, nothing = trace.seconds.tolist(), (np.nan,) * 4
+    whole = setting.rounds * median_round(seconds)
+    end = float(trace.objective[-1])
+    columns = setting.rounds * float(np.median(alone))
+    return curves.points(f"N={N}", MPI, run, trace), [
+        Timing(MPI, N, run, whole, *nothing, seconds[-1], end),
+        Timing(ALONE, N, run, columns, *nothing),
+    ]
 
 
 def median_round(seconds: Sequence[float]) -> float:
@@ -197,15 +245,11 @@ def plot(rows: Sequence[Point], timings: Sequence[Timing], setting: Setting, not
     for k, N in enumerate(setting.nodes):
         line = curves.average(rows, f"N={N}", CLOCK, "seconds", "objective")
         curves.draw(left, line, f"N = {N}", COLORS[k % len(COLORS)])
-    curves.finish(left, "clock", "objective", f"{CLOCK}")
+        line = curves.average(rows, f"N={N}", CORRECTIVE_CLOCK, "seconds", "objective")
+        curves.draw(left, line, "", COLORS[k % len(COLORS)], "--")
+    curves.finish(left, "clock", "objective", f"{CLOCK} (dashed: corrective step, {BATCH} a round)")
     left.legend(frameon=False, fontsize=8)
-    for color, how, mark in ((COLORS[0], CLOCK, "o-"), (COLORS[1], MPI, "s-")):
-        mine = [row for row in means(timings) if row.how == how]
-        if mine:
-            across = [row.nodes for row in mine]
-            right.plot(across, [row.seconds for row in mine], mark, color=color, label=how)
-            ideal = [mine[0].seconds * mine[0].nodes / N for N in across]
-            right.plot(across, ideal, ":", color=color, linewidth=1.0)
+    _draw_times(right, means(timings))
     right.set(
         xscale="log", yscale="log", xlabel="nodes N", ylabel=f"seconds, {setting.rounds} rounds"
     )
@@ -215,6 +259,27 @@ def plot(rows: Sequence[Point], timings: Sequence[Timing], setting: Setting, not
     right.legend(frameon=False, fontsize=8)
     figure.suptitle(note, fontsize=9)
     return figure
+
+
+def _draw_times(ax: Axes, timings: Sequence[Timing]) -> None:
+    """Runtime against N, and dotted what it would be if N nodes were N times as fast as one."""
+    from atomcast.report.plots import COLORS
+
+    same = f"{CORRECTIVE_CLOCK},\nuntil the same objective"
+    for color, how, mark, label in (
+        (COLORS[0], CLOCK, "o-", CLOCK),
+        (COLORS[2], CORRECTIVE_CLOCK, "^--", same),
+        (COLORS[1], MPI, "s-", MPI),
+        (COLORS[1], ALONE, "x--", ALONE),
+    ):
+        mine = [row for row in timings if row.how == how]
+        if mine:
+            across = [row.nodes for row in mine]
+            seconds = [row.reached if how == CORRECTIVE_CLOCK else row.seconds for row in mine]
+            ax.plot(across, seconds, mark, color=color, label=label)
+            if how in (CLOCK, MPI):
+                ideal = [seconds[0] * across[0] / N for N in across]
+                ax.plot(across, ideal, ":", color=color, linewidth=1.0)
 
 
 def show(options: Options) -> bool:
@@ -229,7 +294,8 @@ def show(options: Options) -> bool:
     _, timings = fig5a(setting, options.run_count, options.out, note)
     title = f"Seconds for {setting.rounds} rounds ({' '.join(note.split())})"
     print_rows(
-        title, means(timings), ("how", "nodes", "seconds", "speedup", "work", "step", "network"),
-        seconds=".3f", speedup=".2f", work=".3f", step=".3f", network=".4f",
+        title, means(timings), [name for name in Timing._fields if name != "run"],
+        seconds=".3f", speedup=".2f", work=".3f", step=".3f", network=".4f", reached=".3f",
+        objective=".3e",
     )  # fmt: skip
     return True

@@ -133,7 +133,7 @@ class RBF:
         out = np.empty((X.shape[0], Z.shape[0]), dtype=dtype)
         small = np.dtype(dtype) == np.float32 and z_norms.max(initial=0.0) <= BENIGN
         z_short = z.astype(np.float32) if small else None
-        for rows in pieces(*out.shape):
+        for rows in pieces(len(out), max(z.shape)):  # also the scaled points stay in cache
             x = self._scaled(X[rows])
             x_norms = _square_lengths(x)
             if z_short is not None and x_norms.max(initial=0.0) <= BENIGN:
