@@ -17,7 +17,6 @@ import numpy as np
 
 from atomcast.data.shards import Shards
 from atomcast.experiments import curves
-from atomcast.experiments.clocked_runs import CORRECTIVE as BETTER
 from atomcast.experiments.clocked_runs import (
     CLASSIC,
     PAPERS_NETWORK,
@@ -26,6 +25,7 @@ from atomcast.experiments.clocked_runs import (
     corrective_problem,
     speech_problem,
 )
+from atomcast.experiments.clocked_runs import CORRECTIVE as BETTER
 from atomcast.experiments.curves import Counter, Point
 from atomcast.experiments.options import Options, print_rows
 from atomcast.experiments.output import write_figure, write_rows
