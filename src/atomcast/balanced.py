@@ -7,7 +7,8 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.selection import Floats, GreedyCenters, Rows, amounts
+from atomcast.centers import GreedyCenters
+from atomcast.selection import Floats, Rows, amounts
 
 
 class BalancedSubset:

@@ -18,6 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast._checks import check_choice, check_count, check_positive
+from atomcast.centers import GreedyCenters
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -211,7 +212,7 @@ def as_selection(selection: Any) -> Any:
 
 def check_distances(atoms: Any) -> None:
     """Refuse atoms that are not at a distance from each other."""
-    if not hasattr(atoms, "distances"):
+    if not hasattr(atoms, "space"):
         raise ValueError(
             f'selection="m-centers" needs distances between atoms, which {type(atoms).__name__}'
             ' does not have; use selection="random-subset" or "exact"'
@@ -306,37 +307,3 @@ class _CenterChooser(_Chooser):
             centers.grow(int(counts[node]))
             self.radius[node] = centers.radius
         return [np.array(centers.centers, dtype=np.int64) for centers in self._nodes.values()]
-
-
-class GreedyCenters:
-    """Algorithm 4: centers among some atoms, each the one farthest from those before it.
-
-    Parameters
-    ----------
-    atoms : Atoms with a method `distances`
-    rows : array of shape (n_i,)
-        The atoms of one node.
-    """
-
-    def __init__(self, atoms: Any, rows: Rows) -> None:
-        self.atoms = atoms
-        self.members = rows
-        self.centers: list[int] = []
-        self._distance: Floats = np.full(len(rows), np.inf)
-
-    @property
-    def radius(self) -> float:
-        """The largest distance from an atom to its nearest center."""
-        return float(np.max(self._distance, initial=0.0))
-
-    def grow(self, count: int) -> None:
-        """Add centers until there are `count`; the first is the first atom."""
-        if count >= len(self.members):  # every atom is one: nothing to compare
-            self.centers += np.setdiff1d(self.members, self.centers).tolist()
-            self._distance[:] = 0.0
-        while len(self.centers) < min(count, len(self.members)):
-            farthest = int(np.argmax(self._distance))
-            self.centers.append(int(self.members[farthest]))
-            away = self.atoms.distances(self.centers[-1], self.members)
-            self._distance = np.minimum(self._distance, away)
-            self._distance[farthest] = 0.0

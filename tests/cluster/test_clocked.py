@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from atomcast.atoms.explicit import DenseAtoms
+from atomcast.atoms.l1_space import DenseSpace
 from atomcast.cluster import clocked, fleet
 from atomcast.cluster.clocked import ClockedCluster
 from atomcast.cluster.local import LocalCluster
@@ -31,12 +32,20 @@ class Ticking(DenseAtoms):
         Ticking.time += self.n
         return super().scores(replica)
 
-    def distances(self, j, rows):
-        Ticking.time += len(rows)
-        return super().distances(j, rows)
+    def space(self):
+        return TickingSpace(self.matrix.T, compiled=False)
 
     def take(self, rows):
         return Ticking(self.matrix[:, rows])
+
+
+class TickingSpace(DenseSpace):
+    def take(self, rows):
+        return TickingSpace(self.rows[rows], compiled=False)
+
+    def nearest(self, others):
+        Ticking.time += len(self.rows) * len(others.rows)
+        return super().nearest(others)
 
 
 def setting(monkeypatch):
@@ -67,11 +76,12 @@ def test_choosing_is_counted_and_told_apart(monkeypatch):
     _, ticking, shards = setting(monkeypatch)
     cluster = ClockedCluster(4)
     Solver("classic", max_rounds=5, selection=MCenters()).solve(ticking, shards, cluster)
-    # Two centers of each node; where it holds no more than that, there is nothing to compare.
-    assert cluster.clock.choosing.tolist() == [32, 16, 8, 0]
-    assert cluster.clock.preparing == 32
+    # Two centers of each node, compared with all atoms but the first center; where it holds no
+    # more than that, there is nothing to compare.
+    assert cluster.clock.choosing.tolist() == [30, 14, 6, 0]
+    assert cluster.clock.preparing == 30
     # Six rounds of two examples each, and a last one that certifies the gap over all.
-    assert cluster.clock.slowest >= 32 + 6 * 2 + 16
+    assert cluster.clock.slowest >= 30 + 6 * 2 + 16
     assert cluster.clock.slowest < 6 * 16
     Solver("classic", max_rounds=5, selection=RandomSubset()).solve(ticking, shards, cluster)
     assert cluster.clock.preparing == 0.0  # a new run, a new clock

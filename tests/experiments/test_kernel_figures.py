@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,10 +12,11 @@ from sklearn.metrics import pairwise_distances
 from sklearn.metrics.pairwise import rbf_kernel
 
 import realdata
-from atomcast import KernelSVC, Solver
+from atomcast import KernelSVC, LocalCluster, Shards, Solver
 from atomcast.errors import ClusterError
 from atomcast.experiments import (
     baseline_runs,
+    clocked_runs,
     clustering_bound,
     fig2a,
     fig5a,
@@ -92,6 +95,24 @@ def test_fig5b(tmp_path):
     assert prepared[fig5b.CENTERS] > 0.0
     counted, free = by_method[fig5b.CENTERS][-1], by_method[fig5b.FREE][-1]
     assert counted.seconds > free.seconds
+    for method in (fig5b.CORRECTIVE, fig5b.CORRECTIVE_RANDOM):
+        assert 0 < by_method[method][-1].round <= setting.rounds
+        assert np.all(np.diff(objective[method]) <= 1e-12)
+
+
+def test_clocked_runs_of_other_steps_end_when_their_time_is_over():
+    data, problem = clocked_runs.speech_problem(300, 0)
+    shards, cluster = Shards.split(data.X, 3), clocked_runs.PAPERS_NETWORK.cluster(3)
+    solver = Solver("corrective", tol=clocked_runs.TOL, atoms_per_round=5)
+    result, seconds, _ = clocked_runs.clocked_run(problem, shards, cluster, 8, solver=solver)
+    expected = replace(solver, max_rounds=8).solve(problem, shards, LocalCluster(3))
+    assert result.objective == pytest.approx(expected.objective, rel=1e-9)
+    assert len(seconds) == 9
+    ended, seconds, _ = clocked_runs.clocked_run(
+        problem, shards, cluster, 8, solver=solver, limit=1e-9
+    )
+    assert len(seconds) == 1
+    assert ended.rounds == 0
 
 
 def test_fig5a_without_mpi(tmp_path):

@@ -11,6 +11,7 @@ from scipy import sparse
 from atomcast.active_set import ExplicitActiveSet
 from atomcast.atoms.atom import Atom
 from atomcast.atoms.base import Atoms
+from atomcast.atoms.l1_space import COMPILE_FROM, DenseSpace, SparseSpace
 from atomcast.data.shards import Shard
 
 if TYPE_CHECKING:
@@ -66,15 +67,9 @@ class DenseAtoms:
         names = None if self.names is None else tuple(self.names[j] for j in rows)
         return DenseAtoms(self.matrix[:, rows], names)
 
-    def distances(self, j: int, rows: NDArray[np.int64]) -> Floats:
-        """The l1 distance of some columns from the j-th."""
-        centre = self.matrix[:, j].astype(np.float64)
-        result = np.empty(len(rows))
-        width = max(PIECE // max(self.d, 1), 1)
-        for k in range(0, len(rows), width):
-            part = self.matrix[:, rows[k : k + width]] - centre[:, None]
-            result[k : k + width] = np.abs(part).sum(axis=0)
-        return result
+    def space(self) -> DenseSpace:
+        """The columns at l1 distance from each other."""
+        return DenseSpace(self.matrix.T, self.matrix.size >= COMPILE_FROM)
 
     def atom(self, j: int, id: int) -> Atom:
         """The j-th column."""
@@ -90,7 +85,6 @@ class SparseAtoms:
         self.names = names
         self.d, self.n = matrix.shape
         self._transposed = matrix.T
-        self._by_rows: tuple[sparse.csr_array, Floats] | None = None
 
     def scores(self, replica: Replica) -> Floats:
         """The inner product of each column with the gradient, shape (n,)."""
@@ -106,20 +100,9 @@ class SparseAtoms:
         names = None if self.names is None else tuple(self.names[j] for j in rows)
         return SparseAtoms(self.matrix[:, rows], names)
 
-    def distances(self, j: int, rows: NDArray[np.int64]) -> Floats:
-        """The l1 distance of some columns from the j-th, from the rows where that is not zero."""
-        part = slice(self.matrix.indptr[j], self.matrix.indptr[j + 1])
-        support, centre = self.matrix.indices[part], self.matrix.data[part].astype(np.float64)
-        if self._by_rows is None:
-            self._by_rows = self.matrix.tocsr(), np.asarray(abs(self.matrix).sum(axis=0)).ravel()
-        by_rows, lengths = self._by_rows
-        near = by_rows[support].tocsc()[:, rows]
-        # Where a column is zero, the distance is |centre|; elsewhere correct for what is there.
-        gain = np.abs(near.data - centre[near.indices]) - np.abs(near.data)
-        gain -= np.abs(centre[near.indices])
-        column = np.repeat(np.arange(len(rows)), np.diff(near.indptr))
-        result: Floats = lengths[rows] + np.abs(centre).sum()
-        return result + np.bincount(column, gain, minlength=len(rows))
+    def space(self) -> SparseSpace:
+        """The columns at l1 distance from each other."""
+        return SparseSpace.of(self.matrix)
 
     def atom(self, j: int, id: int) -> Atom:
         """The nonzeros of the j-th column."""

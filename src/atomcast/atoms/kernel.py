@@ -18,8 +18,16 @@ from atomcast.data.shards import Shard
 from atomcast.kernels.active_set import KernelActiveSet, rescaling
 from atomcast.kernels.labels import Codes
 from atomcast.kernels.points import Points
+from atomcast.kernels.space import KernelSpace
 from atomcast.kernels.storage import Storage
-from atomcast.kernels.sums import COLUMNS, FEW, KernelSums, kernel_sums
+from atomcast.kernels.sums import (
+    COLUMNS,
+    COMPILE_FROM,
+    FEW,
+    BinarySums,
+    KernelSums,
+    kernel_sums,
+)
 
 if TYPE_CHECKING:
     from atomcast.replica import Replica
@@ -66,7 +74,6 @@ class KernelAtoms:
         self._local: list[int] = []
         self._known: list[int] = []
         self._log = 0
-        self._diagonal: Floats | None = None
 
     def take(self, rows: NDArray[np.int64]) -> KernelAtoms:
         """Some of the examples, as atoms of their own."""
@@ -82,26 +89,16 @@ class KernelAtoms:
         nonzero = values != 0
         return Atom(id, self.d, values[nonzero], indices[nonzero], extras=extras)
 
-    def distances(self, j: int, rows: NDArray[np.int64]) -> Floats:
-        """The distance of some examples from the j-th in the augmented kernel space.
-
-        Known once gamma is, that is after the first broadcast.
-        """
-        assert self._active is not None
-        kernel, code = self._active.kernel, self._active.code
-        if self._diagonal is None:
-            self._diagonal = kernel.diagonal(self.points) + 1.0 + code.ridge(self._codes)
-        if len(rows) == self.n:  # all of them: as fast as scoring
-            column = np.zeros(self.n)
-            one, label = self.points[j : j + 1], self._codes[j : j + 1]
-            self._kernel_sums(self._active).add(column, 0.0, one, label, np.ones(1))
-            column = column[rows]
-        else:
-            column = kernel.block(self.points[rows], self.points[j : j + 1])[:, 0] + 1.0
-            column *= code.table[self._codes[rows], self._codes[j]]
-        square = self._diagonal[rows] + self._diagonal[j] - 2.0 * column
-        square[rows == j] = 0.0
-        return np.sqrt(np.maximum(square, 0.0))
+    def space(self) -> KernelSpace:
+        """The examples in the augmented kernel space; known once gamma is, after a broadcast."""
+        active = self._active
+        assert active is not None
+        kernel, code, sums = active.kernel, active.code, self._kernel_sums(active)
+        lengths = kernel.diagonal(self.points) + 1.0 + code.ridge(self._codes)
+        points, how = self.points, "compiled" if self.n * self.d >= COMPILE_FROM else "plain"
+        if isinstance(sums, BinarySums):
+            points, how = sums.bits, "bits"
+        return KernelSpace(points, self._codes, kernel, code, lengths, how)
 
     def follow(self, active: KernelActiveSet) -> None:
         """Belong to this active set, which knows the kernel, from now on."""

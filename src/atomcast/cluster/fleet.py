@@ -110,18 +110,18 @@ class Fleet:
 
     def _selected(self, replica: Replica) -> Fleet:
         """The same nodes with the atoms that they may propose, and those already broadcast."""
-        if not isinstance(self.atoms, DivisibleAtoms):
-            raise ValueError(
-                f"selection={replica.selection!r} leaves atoms out, but "
-                f'{type(self.atoms).__name__} cannot be divided: use selection="exact"'
-            )
         if self._chooser is None or self._chooser[0] is not replica.selection:
+            if not isinstance(self.atoms, DivisibleAtoms):
+                raise ValueError(
+                    f"selection={replica.selection!r} leaves atoms out, but "
+                    f'{type(self.atoms).__name__} cannot be divided: use selection="exact"'
+                )
             if isinstance(self.atoms, FollowingAtoms):
                 self.atoms.follow(replica.active)
             chooser = replica.selection.chooser(self.atoms, self.owner, self.sizes)
             self._chooser, self._part = (replica.selection, chooser), None
         chooser = self._chooser[1]
-        if isinstance(chooser, PacedChooser):
+        if replica.selection.balanced and isinstance(chooser, PacedChooser):
             chooser.speeds = self.speeds
         chosen = chooser.rows(replica.round)
         self._catch_up(replica)
@@ -130,8 +130,10 @@ class Fleet:
 
     def _with(self, chosen: NDArray[np.int64], known: list[int]) -> Fleet:
         """The same nodes with some of their atoms: those chosen, and those already broadcast."""
-        assert isinstance(self.atoms, DivisibleAtoms)
+        if len(chosen) == len(self.ids):  # as on small nodes in every round: it must be quick
+            return self
         if self._part is None or not self._part.has(chosen, known):
+            assert isinstance(self.atoms, DivisibleAtoms)
             rows = np.union1d(chosen, np.array(known, dtype=np.int64))
             if len(rows) == len(self.ids):
                 return self
@@ -143,8 +145,7 @@ class Fleet:
         self._catch_up(replica)
         scores = self.atoms.scores(replica)
         one = request.count == 1 and request.known_too and request.threshold == -np.inf
-        families = isinstance(self.atoms, AtomFamilies)
-        if len(scores) > 4 * CHUNK and len(self._holders) == 1 and not families:
+        if len(scores) > 4 * CHUNK and len(self._holders) == 1 and self._families is None:
             if request.random:
                 return self._draw_of_many(replica, request, scores)
             if one:

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, replace
 from typing import Any
 
+import numpy as np
+
 from atomcast.callbacks import State
 from atomcast.cluster.clocked import ClockedCluster
 from atomcast.data.generators import LabelledExamples, make_speech_like
@@ -54,7 +56,7 @@ PAPERS_NETWORK = Network()
 
 
 def speech_problem(n: int, run: int) -> tuple[LabelledExamples, Problem]:
-    """The stand-in for the speech data, and the paper's problem on it for the classic step."""
+    """The stand-in for the speech data, and the paper's problem on it, from one example on."""
     data = make_speech_like(n, random_state=run)
     gamma = mean_distance_gamma(data.X)
     return data, svm_problem(data.y, gamma, "classic", TOL)
@@ -73,8 +75,12 @@ def clocked_run(
     rounds: int,
     selection: Any = EXACT,
     solver: Solver = CLASSIC,
+    *,
+    limit: float = np.inf,
 ) -> tuple[Result, list[float], list[float]]:
     """A run, by default of the classic step, on single-threaded nodes.
+
+    It ends after so many rounds, or once the clock has come to `limit` seconds.
 
     Returns
     -------
@@ -87,9 +93,10 @@ def clocked_run(
     seconds: list[float] = []
     preparing: list[float] = []
 
-    def look(state: State) -> None:
+    def look(state: State) -> bool:
         seconds.append(cluster.clock.seconds)
         preparing.append(cluster.clock.preparing)
+        return seconds[-1] < limit
 
     watched = replace(solver, max_rounds=rounds, selection=selection, callbacks=[look])
     with one_thread():

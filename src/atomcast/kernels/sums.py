@@ -203,15 +203,15 @@ class BinarySums(KernelSums):
         self, points: Points, kernel: RBF | Laplacian, code: LabelCode, labels: Codes
     ) -> None:
         super().__init__(points, kernel, code, labels)
-        self._bits = packed(points)
+        self.bits = packed(points)
         self._table = np.exp(-kernel.gamma * np.arange(points.shape[1] + 1.0))
 
     def block(self, others: Points, dtype: Any = np.float64) -> NDArray[Any]:
         """The kernel between all points and others, shape (n, m)."""
         if not is_binary(others):
             return super().block(others, dtype)
-        out = np.empty((len(self._bits), others.shape[0]), dtype=dtype)
-        fill_bit_block(self._bits, packed(others), self._table[None], out)
+        out = np.empty((len(self.bits), others.shape[0]), dtype=dtype)
+        fill_bit_block(self.bits, packed(others), self._table[None], out)
         return out
 
     def add(
@@ -231,7 +231,7 @@ class BinarySums(KernelSums):
         for j in range(len(weights)):
             factors = np.outer(weights[j] * self.code.table[labels[j]], self._table + 1.0)
             keep = scale if j == 0 else 1.0
-            add_bit_column(self._bits, self.labels, bits[j], factors, keep, total)
+            add_bit_column(self.bits, self.labels, bits[j], factors, keep, total)
 
     def add_to(
         self, rows: Rows, total: Floats, others: Points, labels: Codes, weights: Floats
@@ -248,7 +248,7 @@ class BinarySums(KernelSums):
         table = signed_table(self._table, self.code.classes)
         run_all([
             partial(
-                add_bits, chosen[part], self._bits, self.labels, known, ends, weights[order],
+                add_bits, chosen[part], self.bits, self.labels, known, ends, weights[order],
                 table, total,
             )
             for part in ranges(len(rows), 16)
