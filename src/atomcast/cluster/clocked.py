@@ -67,6 +67,7 @@ class TimedFleet(Fleet):
     """A fleet that notes how long its last proposal took, and how much of it was choosing."""
 
     spent = chose = 0.0
+    _last_choice: NDArray[np.int64] | None = None
 
     def propose(self, replica: Replica, request: Request) -> Proposals:
         """The proposals of every node of the fleet."""
@@ -75,11 +76,12 @@ class TimedFleet(Fleet):
         self.spent = now() - start
         return proposals
 
-    def _selected(self, replica: Replica) -> Fleet:
+    def _choice(self, replica: Replica) -> NDArray[np.int64]:
         start = now()
-        part = super()._selected(replica)
-        self.chose = now() - start
-        return part
+        chosen = super()._choice(replica)
+        if chosen is not self._last_choice:  # to look up what was chosen before is no choosing
+            self._last_choice, self.chose = chosen, now() - start
+        return chosen
 
 
 class ClockedCluster(LocalCluster):

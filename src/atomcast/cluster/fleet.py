@@ -110,6 +110,12 @@ class Fleet:
 
     def _selected(self, replica: Replica) -> Fleet:
         """The same nodes with the atoms that they may propose, and those already broadcast."""
+        chosen = self._choice(replica)
+        self._catch_up(replica)
+        return self._with(chosen, self._local)
+
+    def _choice(self, replica: Replica) -> NDArray[np.int64]:
+        """The atoms that may be proposed."""
         if self._chooser is None or self._chooser[0] is not replica.selection:
             if not isinstance(self.atoms, DivisibleAtoms):
                 raise ValueError(
@@ -124,9 +130,8 @@ class Fleet:
         if replica.selection.balanced and isinstance(chooser, PacedChooser):
             chooser.speeds = self.speeds
         chosen = chooser.rows(replica.round)
-        self._catch_up(replica)
         replica.radius.update(chooser.radius)
-        return self._with(chosen, self._local)
+        return chosen
 
     def _with(self, chosen: NDArray[np.int64], known: list[int]) -> Fleet:
         """The same nodes with some of their atoms: those chosen, and those already broadcast."""

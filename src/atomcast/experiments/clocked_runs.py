@@ -55,9 +55,9 @@ class Network:
 PAPERS_NETWORK = Network()
 
 
-def speech_problem(n: int, run: int) -> tuple[LabelledExamples, Problem]:
+def speech_problem(n: int, run: int, **more: Any) -> tuple[LabelledExamples, Problem]:
     """The stand-in for the speech data, and the paper's problem on it, from one example on."""
-    data = make_speech_like(n, random_state=run)
+    data = make_speech_like(n, random_state=run, **more)
     gamma = mean_distance_gamma(data.X)
     return data, svm_problem(data.y, gamma, "classic", TOL)
 

@@ -111,7 +111,7 @@ EXPERIMENTS = {
     "fig5b": Experiment(
         "fig5b",
         "Figure 5(b): unbalanced data, exact dFW beside m-centers and random subsets.",
-        "runs n",
+        "runs n resume",
     ),
     "fig5c": Experiment(
         "fig5c",

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
+from functools import cache, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, NamedTuple
 
@@ -26,17 +27,21 @@ from atomcast.experiments.clocked_runs import (
     speech_problem,
 )
 from atomcast.experiments.clocked_runs import CORRECTIVE as BETTER
-from atomcast.experiments.curves import Counter, Point
+from atomcast.experiments.curves import Point
 from atomcast.experiments.findings import Finding
 from atomcast.experiments.options import Options, print_rows
 from atomcast.experiments.output import write_figure, write_rows
+from atomcast.experiments.parts import ONE_BY_ONE, Done, Part, Plan, run_parts
 from atomcast.experiments.record import Record
 from atomcast.selection import EXACT, MCenters, RandomSubset
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-PANEL = "unbalanced"
+#: Whether examples cluster, as the paper says of its own; in the usual stand-in no two are close.
+KINDS = (False, True)
+#: How the stand-in is made then.
+CLUSTERED = {"rank": 4, "noise": 0.1}
 BALANCED, EXACTLY = "exact, balanced data", "exact"
 CENTERS, FREE = "m-centers", "m-centers, clustering not counted"
 RANDOM = "random subset"
@@ -69,11 +74,17 @@ class Outcome(NamedTuple):
     at half of its rounds; inf if it never gets there.
     """
 
+    data: str
     method: str
     ms_a_round: float
     preparing: float
     objective: float
     catches_up: float
+
+
+def panel_name(clustered: bool) -> str:
+    """How data of one kind is called in the rows."""
+    return "examples that cluster" if clustered else "examples far apart"
 
 
 def sizes_of(setting: Setting) -> list[int]:
@@ -83,10 +94,48 @@ def sizes_of(setting: Setting) -> list[int]:
     return [large, *(len(part) for part in small)]
 
 
+def one_run(clustered: bool, setting: Setting, run: int) -> Done:
+    """Every selection on data of one seed; the facts are the seconds of preparation."""
+    panel, more = panel_name(clustered), CLUSTERED if clustered else {}
+    _warm_up(setting)
+    data, problem = speech_problem(setting.n, run, **more)
+    unbalanced = Shards.split(data.X, setting.nodes, by=sizes_of(setting))
+    balanced = Shards.split(data.X, setting.nodes, by="contiguous")
+    better, limit, random = corrective_problem(data), np.inf, RandomSubset(seed=run)
+    rows: list[Point] = []
+    prepared: dict[str, float] = {}
+    for method, shards, selection, solver in (
+        (BALANCED, balanced, EXACT, CLASSIC),
+        (EXACTLY, unbalanced, EXACT, CLASSIC),
+        (CENTERS, unbalanced, MCenters(), CLASSIC),
+        (RANDOM, unbalanced, random, CLASSIC),
+        (CORRECTIVE, unbalanced, EXACT, BETTER),
+        (CORRECTIVE_RANDOM, unbalanced, random, BETTER),
+    ):
+        cluster = setting.network.cluster(setting.nodes)
+        given, most = (problem, np.inf) if solver is CLASSIC else (better, limit)
+        result, seconds, preparing = clocked_run(
+            given, shards, cluster, setting.rounds, selection, solver, limit=most
+        )
+        rows += curves.points(panel, method, run, result.trace, seconds=seconds)
+        prepared[method] = preparing[-1]
+        if method == EXACTLY:
+            limit = seconds[-1]
+        if method == CENTERS:
+            free = (np.array(seconds) - preparing).tolist()
+            rows += curves.points(panel, FREE, run, result.trace, seconds=free)
+            prepared[FREE] = 0.0
+    return Done(rows, tuple(prepared[method] for method in METHODS))
+
+
 def fig5b(
-    setting: Setting, runs: int = 5, out: Path | None = None, note: str = ""
+    setting: Setting,
+    runs: int = 5,
+    out: Path | None = None,
+    note: str = "",
+    plan: Plan = ONE_BY_ONE,
 ) -> tuple[list[Point], list[Outcome]]:
-    """Run every selection on data of every seed.
+    """Run every selection on data of every seed, of both kinds.
 
     Parameters
     ----------
@@ -98,49 +147,36 @@ def fig5b(
         Write fig5b.csv, fig5b-mean.csv, fig5b-outcome.csv, fig5b.png and fig5b.svg there.
     note : str
         What the figure should say of the sizes.
+    plan : Plan
+        How the runs are run. Seconds are measured, so that one job is best.
     """
-    tell = Counter("fig5b", 6 * runs)
-    rows: list[Point] = []
-    prepared: dict[str, list[float]] = {method: [] for method in METHODS}
-    _warm_up(setting)
-    for run in range(runs):
-        data, problem = speech_problem(setting.n, run)
-        unbalanced = Shards.split(data.X, setting.nodes, by=sizes_of(setting))
-        balanced = Shards.split(data.X, setting.nodes, by="contiguous")
-        better, limit, random = corrective_problem(data), np.inf, RandomSubset(seed=run)
-        for method, shards, selection, solver in (
-            (BALANCED, balanced, EXACT, CLASSIC),
-            (EXACTLY, unbalanced, EXACT, CLASSIC),
-            (CENTERS, unbalanced, MCenters(), CLASSIC),
-            (RANDOM, unbalanced, random, CLASSIC),
-            (CORRECTIVE, unbalanced, EXACT, BETTER),
-            (CORRECTIVE_RANDOM, unbalanced, random, BETTER),
-        ):
-            cluster = setting.network.cluster(setting.nodes)
-            given, most = (problem, np.inf) if solver is CLASSIC else (better, limit)
-            result, seconds, preparing = clocked_run(
-                given, shards, cluster, setting.rounds, selection, solver, limit=most
-            )
-            rows += curves.points(PANEL, method, run, result.trace, seconds=seconds)
-            prepared[method].append(preparing[-1])
-            if method == EXACTLY:
-                limit = seconds[-1]
-            if method == CENTERS:
-                free = (np.array(seconds) - preparing).tolist()
-                rows += curves.points(PANEL, FREE, run, result.trace, seconds=free)
-                prepared[FREE].append(0.0)
-            tell(f"run {run}: {method}")
-    outcomes = judge(rows, prepared, setting)
+    parts = [
+        Part(f"{panel_name(kind)} run {run}", str(setting), partial(one_run, kind, setting, run))
+        for kind in KINDS
+        for run in range(runs)
+    ]
+    done = run_parts("fig5b", parts, out, plan)
+    rows = [row for one in done for row in one.rows]
+    outcomes = []
+    for k, kind in enumerate(KINDS):
+        facts = [one.facts for one in done[k * runs : (k + 1) * runs]]
+        prepared = dict(zip(METHODS, np.transpose(facts).tolist(), strict=True))
+        outcomes += judge(rows, panel_name(kind), prepared, setting)
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)
         write_rows(rows, out / "fig5b.csv")
         write_rows(outcomes, out / "fig5b-outcome.csv")
-        lines = {m: curves.average(rows, PANEL, m, "seconds", "objective") for m in METHODS}
-        write_rows([line for group in lines.values() for line in group], out / "fig5b-mean.csv")
+        lines = {
+            panel: {m: curves.average(rows, panel, m, "seconds", "objective") for m in METHODS}
+            for panel in map(panel_name, KINDS)
+        }
+        every = [line for by in lines.values() for group in by.values() for line in group]
+        write_rows(every, out / "fig5b-mean.csv")
         write_figure(plot(lines, note), out / "fig5b")
     return rows, outcomes
 
 
+@cache
 def _warm_up(setting: Setting) -> None:
     """Compile what the nodes will use, which must not stand on the clock."""
     data, problem = speech_problem(min(setting.n, 40_000), 0)
@@ -152,15 +188,15 @@ def _warm_up(setting: Setting) -> None:
 
 
 def judge(
-    rows: Sequence[Point], prepared: dict[str, list[float]], setting: Setting
+    rows: Sequence[Point], panel: str, prepared: dict[str, list[float]], setting: Setting
 ) -> list[Outcome]:
     """What every method reached, and when it had what exact dFW has at half of its rounds."""
     outcomes = []
     for method in METHODS:
-        runs = curves.runs_of(rows, PANEL, method)
-        exact = curves.runs_of(rows, PANEL, EXACTLY)
+        runs = curves.runs_of(rows, panel, method)
+        exact = curves.runs_of(rows, panel, EXACTLY)
         costs = [
-            curves.needed(mine, PANEL, method, "seconds", "objective", halfway(his, setting))
+            curves.needed(mine, panel, method, "seconds", "objective", halfway(his, setting))
             for mine, his in zip(runs, exact, strict=True)
         ]
         # The first rounds also choose, and build tables of norms.
@@ -168,6 +204,7 @@ def judge(
         ends = [(run[-1].seconds - run[0].seconds, run[-1].round - run[0].round) for run in late]
         outcomes.append(
             Outcome(
+                panel,
                 method,
                 1e3 * float(np.mean([seconds / max(rounds, 1) for seconds, rounds in ends])),
                 float(np.mean(prepared[method])),
@@ -183,23 +220,29 @@ def halfway(run: Sequence[Point], setting: Setting) -> float:
     return min(row.objective for row in run if 0 < row.round <= setting.rounds // 2)
 
 
-def plot(lines: dict[str, list[curves.Average]], note: str) -> Figure:
-    """The objective against the simulator's clock."""
+def plot(panels: dict[str, dict[str, list[curves.Average]]], note: str) -> Figure:
+    """The objective against the simulator's clock, on data of each kind."""
     from atomcast.report.plots import COLORS, new_figure
 
-    figure = new_figure(7.0, 5.0)
-    ax = figure.subplots()
-    for (method, line), (color, dash) in zip(lines.items(), STYLES, strict=True):
-        curves.draw(ax, line, method, COLORS[color], dash)
-    curves.finish(ax, "clock", "objective", note)
-    ax.legend(frameon=False, fontsize=8)
+    figure = new_figure(11.0, 5.0)
+    axes = figure.subplots(1, len(panels), squeeze=False)[0]
+    for ax, (panel, lines) in zip(axes, panels.items(), strict=True):
+        for (method, line), (color, dash) in zip(lines.items(), STYLES, strict=True):
+            curves.draw(ax, line, method, COLORS[color], dash)
+        curves.finish(ax, "clock", "objective", panel)
+    axes[0].legend(frameon=False, fontsize=8)
+    figure.suptitle(note, fontsize=9)
     return figure
 
 
 def findings(outcomes: Sequence[Outcome]) -> list[Finding]:
-    """What the paper says of this figure, beside what a run reached."""
-    by = {outcome.method: outcome for outcome in outcomes}
-    return claims_large.unbalanced(by[BALANCED], by[EXACTLY], by[CENTERS], by[FREE], by[RANDOM])
+    """What the paper says of this figure, beside what a run reached on data of each kind."""
+    found = []
+    for panel in map(panel_name, KINDS):
+        by = {outcome.method: outcome for outcome in outcomes if outcome.data == panel}
+        ours = claims_large.unbalanced(by[BALANCED], by[EXACTLY], by[CENTERS], by[FREE], by[RANDOM])
+        found += [one._replace(claim=f"{one.claim} ({panel})") for one in ours]
+    return found
 
 
 def show(options: Options) -> Record:
@@ -212,11 +255,11 @@ def show(options: Options) -> Record:
     note += f"{setting.share:.0%} on one of {setting.nodes} nodes,\n{options.times}, "
     note += f"{setting.rounds:,} rounds; measured computation of the slowest node, one core each,\n"
     note += f"plus the time of messages by a model ({setting.network})"
-    _, outcomes = fig5b(setting, options.run_count, options.out, note)
+    _, outcomes = fig5b(setting, options.run_count, options.out, note, options.timed_plan)
     title = f"Unbalanced data ({' '.join(note.split())})"
     table = print_rows(
-        title, outcomes, Outcome._fields, ms_a_round=".2f", preparing=".2f", objective=".3e",
-        catches_up=".2f",
+        title, outcomes, Outcome._fields, (0, 1), ms_a_round=".2f", preparing=".2f",
+        objective=".3e", catches_up=".2f",
     )  # fmt: skip
     heading = "Figure 5(b): unbalanced data, exact and approximate dFW"
     return Record(heading, " ".join(note.split()), [table], findings(outcomes)).printed()
