@@ -2,54 +2,45 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Iterable, Sequence
 
 import numpy as np
 
 from atomcast.experiments import curves
 from atomcast.experiments.curves import Point
 
-#: The smallest and the largest that a cost may be.
+#: The smallest and the largest that a cost, or a ratio of two, may be.
 Range = tuple[float, float]
+LEFT_OUT = ". Where neither arrives, or a run ended too early to tell, does not count"
 
 
-def cost_range(cost: float, rows: Sequence[Point], panel: str, method: str, axis: str) -> Range:
-    """What a method needs: known where it arrived, else at least what each of its runs spent."""
-    if cost < np.inf:
-        return cost, cost
-    runs = curves.runs_of(rows, panel, method)
-    spent = min((max(getattr(row, axis) for row in run) for run in runs), default=0.0)
-    return float(spent), np.inf
+def spent(runs: Iterable[Sequence[Point]], axis: str) -> list[float]:
+    """How far along an axis each run went."""
+    return [float(max(getattr(row, axis) for row in run)) for run in runs]
 
 
-def settled(
-    test: Callable[[float, float], bool], ours: Range, theirs: Range, scale: float = 1.0
-) -> bool | None:
-    """Whether two costs pass a test; None where that depends on what was not run.
+def cost_range(runs: Sequence[Sequence[Point]], axis: str, targets: Sequence[float]) -> Range:
+    """What runs need on average to reach an objective each.
 
-    Parameters
-    ----------
-    test : callable
-        Of both costs; it may change its mind where one is `scale` times the other, and where they
-        are equal.
-    ours, theirs : Range
-    scale : float
+    Known where all arrived; else at least the mean of what they needed, or spent in vain.
     """
-    steps = (1.0, scale, 1 / scale)
-    mine = _places(ours, [end * step for end in theirs for step in steps])
-    his = _places(theirs, [end * step for end in ours for step in steps])
-    # Two costs that are both unknown can be in any order.
-    if ours[1] == theirs[1] == np.inf:
-        return None
-    found = {bool(test(a, b)) for a in mine for b in his}
-    return found.pop() if len(found) == 1 else None
+    needed = [
+        curves.needed(run, run[0].panel, run[0].method, axis, "objective", target)
+        for run, target in zip(runs, targets, strict=True)
+    ]
+    return float(np.mean(np.minimum(needed, spent(runs, axis)))), float(np.mean(needed))
 
 
-def known(cases: Sequence[bool | None]) -> list[bool]:
+def ratio(ours: Range, theirs: Range) -> Range:
+    """How many times ours theirs may be; anything, if neither is known."""
+    return theirs[0] / ours[1], theirs[1] / ours[0] if ours[0] else np.inf
+
+
+def settled(low: float, high: float, times: float) -> bool | None:
+    """Whether a ratio is above a number; None where that depends on what was not run."""
+    return True if low > times else False if high <= times else None
+
+
+def known(cases: Iterable[bool | None]) -> list[bool]:
     """The cases that are settled."""
     return [case for case in cases if case is not None]
-
-
-def _places(within: Range, candidates: Sequence[float]) -> set[float]:
-    low, high = within
-    return {low, high, *(place for place in candidates if low <= place <= high)}

@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, NamedTuple
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 
-from atomcast.experiments import admm_runs, curves
-from atomcast.experiments.censored import Range, cost_range, known, settled
-from atomcast.experiments.curves import CLASSIC, CORRECTIVE, ONCE, Point
-from atomcast.experiments.findings import MUCH, Finding, Verdict, by_count, spread
+from atomcast.experiments.censored import LEFT_OUT, Range, known, ratio, settled
+from atomcast.experiments.findings import (
+    MUCH,
+    NO_CASE,
+    Finding,
+    Verdict,
+    by_count,
+    not_measured,
+    spread,
+)
 
 if TYPE_CHECKING:
     from atomcast.experiments.fig3 import Verdict as Problem
@@ -20,90 +26,85 @@ TIE, NEAR = 100.0, 3.0
 #: "Similarly": neither needs more than so many times what the other does.
 SIMILAR = 3.0
 WHERE = "section 6.2, figure 3"
-LEFT_OUT = ". Problems on which neither arrives, or a run ended too early to tell, do not count"
 
 
-class Case(NamedTuple):
-    """The values that each method needs on a problem."""
-
-    rule: float
-    classic: Range
-    once: Range
-    corrective: Range
-    admm: Range
-
-
-def synthetic(
-    problems: Sequence[Problem], rows: Sequence[Point], panel_of: Callable[[Problem], str]
-) -> list[Finding]:
-    """Who sends less, on problems of different density.
-
-    Parameters
-    ----------
-    problems : sequence of Verdict
-    rows : sequence of Point
-        What the methods have sent, also those that did not arrive.
-    panel_of : callable
-        The panel of a problem in the rows.
-    """
-
-    def case(problem: Problem) -> Case:
-        costs = {CLASSIC: problem.classic, ONCE: problem.once, CORRECTIVE: problem.corrective}
-        costs[problem.parameters] = problem.admm
-        panel = panel_of(problem)
-        ranges = [cost_range(cost, rows, panel, m, "values") for m, cost in costs.items()]
-        return Case(problem.rule, *ranges)
-
-    cases = [case(problem) for problem in problems]
-    return [_sparse(cases), _dense(cases), _alike(cases)]
+def synthetic(problems: Sequence[Problem]) -> list[Finding]:
+    """Who sends less, on problems of different density."""
+    dense = [problem for problem in problems if problem.rule > TIE * NEAR * (1 + 1e-9)]
+    return [
+        _sparse([problem for problem in problems if problem.rule * NEAR < TIE]),
+        not_measured(
+            "dFW has no parameter to tune",
+            f"introduction; {WHERE}",
+            "nothing to be measured: the classic step is given a rule when to stop, and no more",
+        ),
+        _dense(dense),
+        _tuning(dense),
+        _alike([problem for problem in problems if TIE / NEAR <= problem.rule <= TIE * NEAR]),
+    ]
 
 
-def _sparse(cases: Sequence[Case]) -> Finding:
+def _sparse(problems: Sequence[Problem]) -> Finding:
     """Less by all means, and much less on the whole."""
-    chosen = [case for case in cases if case.rule * NEAR < TIE]
-    ahead = [settled(_less, case.classic, case.admm) for case in chosen]
-    less = known(ahead)
+    ratios = [_ratio(problem, "classic", "admm") for problem in problems]
+    less = known(settled(*times, 1) for times in ratios)
     verdict = by_count(less)
     # Of what ADMM needs, where it did not arrive, only what it has spent counts.
-    factors = [c.admm[0] / c.classic[0] for c, yes in zip(chosen, ahead, strict=True) if yes]
+    factors = [low for low, _ in ratios if low > 1]
     if verdict is Verdict.HOLDS and np.exp(np.mean(np.log(factors))) < MUCH:
         verdict = Verdict.PARTLY
     return Finding(
         "dFW requires much less communication than ADMM when the data and/or the solution are "
         "sparse",
-        f"abstract; {WHERE}",
+        f"{WHERE}; introduction (ii) says less",
         "on problems with s_A s_alpha n < 33 the classic step sends fewer values than the best "
         "ADMM: on all, and half as many or less on the (geometric) average; on some; on none"
         + LEFT_OUT,
-        f"fewer on {sum(less)} of {len(less)} problems; ADMM to the classic step: "
-        f"{_ratios(chosen, 'admm', 'classic')}; to the same with atoms sent once: "
-        f"{_ratios(chosen, 'admm', 'once')}; to the corrective step: "
-        f"{_ratios(chosen, 'admm', 'corrective')}",
+        _sentence(less, problems, "admm", "classic once corrective"),
         verdict,
     )
 
 
-def _dense(cases: Sequence[Case]) -> Finding:
-    chosen = [case for case in cases if case.rule >= TIE * (1 - 1e-9)]
-    less = known([settled(_less, case.admm, case.classic) for case in chosen])
+def _dense(problems: Sequence[Problem]) -> Finding:
+    less = known(settled(*_ratio(problem, "admm", "classic"), 1) for problem in problems)
     return Finding(
         "ADMM has the edge in the dense case",
         WHERE,
-        "on problems with s_A s_alpha n >= 100 the best ADMM sends fewer values than the classic "
+        "on problems with s_A s_alpha n > 300 the best ADMM sends fewer values than the classic "
         "step: on all, on some, on none" + LEFT_OUT,
-        f"fewer on {sum(less)} of {len(less)} problems; the classic step to ADMM: "
-        f"{_ratios(chosen, 'classic', 'admm')}; with atoms sent once: "
-        f"{_ratios(chosen, 'once', 'admm')}; the corrective step to ADMM: "
-        f"{_ratios(chosen, 'corrective', 'admm')}",
+        _sentence(less, problems, "classic once corrective", "admm"),
         by_count(less),
     )
 
 
-def _alike(cases: Sequence[Case]) -> Finding:
+def _tuning(problems: Sequence[Problem]) -> Finding:
+    """Does the edge of ADMM go if its parameters are chosen badly?"""
+    edge = [p for p in problems if settled(*_ratio(p, "admm", "classic"), 1)]
+    lost = known(
+        True
+        if problem.classic < np.inf and problem.worst_admm == np.inf
+        else settled(*_ratio(problem, "classic", "worst_admm"), 1)
+        for problem in edge
+    )
+    return Finding(
+        "ADMM has that edge only if its parameters are properly tuned",
+        WHERE,
+        "on problems with s_A s_alpha n > 300 on which the best of the 6 choices of rho and alpha "
+        "sends fewer values than the classic step, the worst sends more, or does not arrive where "
+        "the classic step does: on all, on some, on none" + LEFT_OUT,
+        f"the worst choice loses on {_of(lost)}; the worst to the classic step: "
+        f"{_ratios(edge, 'worst_admm', 'classic')}; to the best: "
+        f"{_ratios(edge, 'worst_admm', 'admm')}"
+        if edge
+        else NO_CASE,
+        by_count(lost),
+    )
+
+
+def _alike(problems: Sequence[Problem]) -> Finding:
     """The rule of thumb."""
-    chosen = [case for case in cases if TIE / NEAR <= case.rule <= TIE * NEAR]
     classic, corrective = (
-        known([settled(_similar, getattr(case, step), case.admm, SIMILAR) for case in chosen])
+        known(_similar(*_ratio(problem, step, "admm")) for problem in problems)
         for step in ("classic", "corrective")
     )
     verdict = by_count(classic)
@@ -112,56 +113,56 @@ def _alike(cases: Sequence[Case]) -> Finding:
     return Finding(
         "both perform similarly when s_A s_alpha n = O(100)",
         WHERE,
-        "where that is 33 to 300, the classic step sends at least a third and at most three times "
-        "of what the best ADMM does: on all such problems; on some, or with the corrective step "
-        "only; on none" + LEFT_OUT,
-        f"the classic step to ADMM: {_ratios(chosen, 'classic', 'admm')}; the corrective step to "
-        f"ADMM: {_ratios(chosen, 'corrective', 'admm')}",
+        "where that is 33 to 300, the classic step sends at least a third of what the best ADMM "
+        "does and at most three times as much: on all such problems; on some, or with the "
+        "corrective step only; on none" + LEFT_OUT,
+        f"the classic step to ADMM: {_ratios(problems, 'classic', 'admm')}; the corrective step to "
+        f"ADMM: {_ratios(problems, 'corrective', 'admm')}"
+        if problems
+        else NO_CASE,
         verdict,
     )
 
 
-def _less(ours: float, theirs: float) -> bool:
-    return ours < theirs
+def _ratio(problem: Problem, ours: str, theirs: str) -> Range:
+    """How many times the values of one method are those of another."""
+    mine, his = (
+        (getattr(problem, f"least_{name}"), getattr(problem, name)) for name in (ours, theirs)
+    )
+    return ratio(mine, his)
 
 
-def _similar(ours: float, theirs: float) -> bool:
-    return ours <= SIMILAR * theirs and theirs <= SIMILAR * ours
+def _similar(low: float, high: float) -> bool | None:
+    if low * SIMILAR >= 1 and high <= SIMILAR:
+        return True
+    return False if low > SIMILAR or high * SIMILAR < 1 else None
 
 
-def _ratios(cases: Sequence[Case], ours: str, theirs: str) -> str:
+def _of(cases: Sequence[bool]) -> str:
+    if not cases:
+        return "no problem that is decided"
+    return f"{sum(cases)} of {len(cases)} problem{'' if len(cases) == 1 else 's'}"
+
+
+def _sentence(less: Sequence[bool], problems: Sequence[Problem], ours: str, theirs: str) -> str:
+    """How often one sends less, and how many times as much each of some sends as each other."""
+    if not problems:
+        return NO_CASE
+    names = {"admm": "ADMM", "classic": "the classic step", "corrective": "the corrective step"}
+    names["once"] = "the classic step with atoms sent once"
+    texts = [
+        f"{names[a]} to {names[b]}: {_ratios(problems, a, b)}"
+        for a in ours.split()
+        for b in theirs.split()
+    ]
+    return "; ".join([f"fewer on {_of(less)}", *texts])
+
+
+def _ratios(problems: Sequence[Problem], ours: str, theirs: str) -> str:
     """How many times the values of one method are those of another, where both arrived."""
-    pairs = [(getattr(case, ours), getattr(case, theirs)) for case in cases]
-    both = [a / b for (a, high), (b, top) in pairs if max(high, top) < np.inf]
-    missing = len(cases) - len(both)
+    pairs = [(getattr(problem, ours), getattr(problem, theirs)) for problem in problems]
+    both = [a / b for a, b in pairs if max(a, b) < np.inf]
+    missing = len(problems) - len(both)
     text = f"{spread(both)} times" if both else ""
     late = f"not both arrived on {missing}" if missing else ""
-    return ", ".join(part for part in (text, late) if part) or "no such problem"
-
-
-def tuning(rows: Sequence[Point], budgets: Mapping[str, float]) -> Finding:
-    """Does ADMM need tuning? By what its parameters reach with what the best ones needed.
-
-    Parameters
-    ----------
-    rows : sequence of Point
-    budgets : mapping
-        By dense problem (panel): the values that the best parameters had to send.
-    """
-    factors = []
-    for panel, budget in budgets.items():
-        if budget < np.inf:
-            reached = [
-                curves.reached_at(rows, panel, name, "values", "mse", budget)
-                for name in admm_runs.NAMES
-            ]
-            factors.append(float(np.nanmax(reached) / np.nanmin(reached)))
-    return Finding(
-        "ADMM has that edge only if its parameters are properly tuned",
-        WHERE,
-        "on problems with s_A s_alpha n >= 100, where the best of the 6 choices of rho and alpha "
-        "arrives, the worst has at least twice its mean squared error: on all, on some, on none",
-        f"the worst choice has {spread(factors)} times the error of the best (such problems: "
-        f"{len(factors)})",
-        by_count(factor >= MUCH for factor in factors),
-    )
+    return ", ".join(part for part in (text, late) if part)

@@ -25,6 +25,8 @@ from atomcast.report.tables import visible
 CLEARLY = 1.1
 #: "Much better", "much less", "dramatically": so many times at least.
 MUCH = 2.0
+#: What was measured, where nothing was.
+NO_CASE = "no such case"
 
 
 class Verdict(StrEnum):
@@ -88,18 +90,17 @@ def not_measured(claim: str, where: str, why: str) -> Finding:
     return Finding(claim, where, "-", why, Verdict.UNMEASURED)
 
 
-def spread(numbers: Iterable[float], form: str = "") -> str:
-    """The range of some numbers in words; those that are infinite or NaN are left out.
+def number(x: float) -> str:
+    """A number for a sentence: three digits, and all of them before the point if it has more."""
+    return f"{x:,.0f}" if abs(x) >= 100 else f"{x:.3g}"
 
-    Without a form: two digits, and all of them where a number has more before its point.
-    """
-    finite = [number for number in numbers if math.isfinite(number)]
+
+def spread(numbers: Iterable[float]) -> str:
+    """The range of some numbers in words; those that are infinite or NaN are left out."""
+    finite = [x for x in numbers if math.isfinite(x)]
     if not finite:
-        return "-"
-    low, high = (
-        format(end, form or (".2g" if abs(end) < 99.5 else ",.0f"))
-        for end in (min(finite), max(finite))
-    )
+        return NO_CASE
+    low, high = number(min(finite)), number(max(finite))
     return low if low == high else f"{low} to {high}"
 
 
