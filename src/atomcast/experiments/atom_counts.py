@@ -16,6 +16,7 @@ from atomcast.callbacks import State
 from atomcast.cluster.local import LocalCluster
 from atomcast.data.shards import Shards
 from atomcast.domains import L1Ball
+from atomcast.experiments.claims_theory import ITERATIONS
 from atomcast.experiments.output import write_rows
 from atomcast.objectives import SquaredError
 from atomcast.problem import explicit_problem
@@ -73,7 +74,7 @@ def atom_counts(
         for n in sizes:
             shards = Shards.split(X[:, :n], NODES, by="contiguous")
             result = solver.solve(problem, shards, LocalCluster(NODES, resend=True))
-            allowed = 6.75 * CURVATURE / eps
+            allowed = ITERATIONS * CURVATURE / eps
             rows.append(Row(n, run, result.rounds, allowed, result.ledger.values))
     if out is not None:
         out.mkdir(parents=True, exist_ok=True)

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from itertools import chain
 
 import numpy as np
 
-from atomcast.experiments import curves
+from atomcast.experiments import censored, curves
 from atomcast.experiments.baseline_runs import (
     BATCH,
     LOCAL,
@@ -19,11 +18,19 @@ from atomcast.experiments.curves import CLASSIC, CORRECTIVE, ONCE, Point
 from atomcast.experiments.findings import (
     CLEARLY,
     MUCH,
+    NO_CASE,
     Finding,
     Verdict,
     by_count,
+    number,
 )
 
+#: Budgets that differ by less are the same.
+NEARLY = 1.05
+BUDGETS = (
+    "at the listed budgets of values sent that both have spent and at the most that both have "
+    "spent, if it is not nearly the same"
+)
 #: Budgets, and what two methods have reached by each.
 Compared = list[tuple[float, float, float]]
 
@@ -36,42 +43,41 @@ def outperforms(
     Twice: the paper does not say who is to have the model in the end.
     """
     rule = (
-        "the classic step's objective is at least 10 % below the baseline's, at the listed budgets "
-        "of values sent that both have spent and at the most that both have spent: at all; at "
-        "some, or beside one baseline only, as the other cannot begin with so little; at none"
+        f"the baseline's objective is at least 10 % above the classic step's, {BUDGETS}: at all; "
+        "at some, or beside one baseline only, as the other cannot begin with so little; at none"
     )
     found = []
     for baselines, who in (
         ((LOCAL, RANDOM), "every node has the model in the end"),
         ((LOCAL_STAR, RANDOM_STAR), "it is enough that the coordinator has it"),
     ):
-        ahead = _ahead(rows, panel, CLASSIC, baselines, budgets)
-        verdict = by_count(chain(*ahead))
-        if verdict is Verdict.HOLDS and [] in ahead:
+        compared = {
+            ours: [_compare(rows, panel, ours, baseline, budgets) for baseline in baselines]
+            for ours in (CLASSIC, ONCE, BATCH, CORRECTIVE)
+        }
+        ahead = {
+            ours: [_standing(*case) == "ahead" for cases in both for case in cases]
+            for ours, both in compared.items()
+        }
+        verdict = by_count(ahead.pop(CLASSIC))
+        if verdict is Verdict.HOLDS and [] in compared[CLASSIC]:
             verdict = Verdict.PARTLY
         measured = "; ".join(
-            f"{baseline} has {_ratios(_compare(rows, panel, CLASSIC, baseline, budgets))} the "
-            "objective of dFW"
-            for baseline in baselines
+            f"{baseline}: {_ratios(cases, 'the objective of dFW')}"
+            for baseline, cases in zip(baselines, compared[CLASSIC], strict=True)
         )
-        for variant in (ONCE, BATCH, CORRECTIVE):
-            cases = list(chain(*_ahead(rows, panel, variant, baselines, budgets)))
+        for variant, cases in ahead.items():
             measured += f". {variant}: ahead in {sum(cases)} of {len(cases)} cases"
         claim = f"dFW outperforms strategies that choose atoms by a local criterion, if {who}"
         found.append(Finding(claim, where, rule, measured, verdict))
     return found
 
 
-def _ahead(
-    rows: Sequence[Point],
-    panel: str,
-    ours: str,
-    baselines: Sequence[str],
-    budgets: Sequence[float],
-) -> list[list[bool]]:
-    """By baseline: whether a method is clearly ahead of it, budget by budget."""
-    compared = (_compare(rows, panel, ours, baseline, budgets) for baseline in baselines)
-    return [[mine * CLEARLY <= theirs for _, mine, theirs in cases] for cases in compared]
+def _standing(budget: float, ours: float, theirs: float) -> str:
+    """Where a method stands beside another."""
+    if ours * CLEARLY <= theirs:
+        return "ahead"
+    return "behind" if theirs * CLEARLY <= ours else "level"
 
 
 def local_beats_random(
@@ -88,7 +94,7 @@ def local_beats_random(
         where,
         "its objective is at most half of the other's, at the listed budgets that both have spent "
         "and with the most atoms a node: at all; at some, or lower at some; never lower",
-        f"a random choice has {_ratios(compared)} the objective of local FW",
+        f"a random choice: {_ratios(compared, 'the objective of local FW')}",
         verdict,
     )
 
@@ -105,15 +111,15 @@ def slow_baselines(
             ours, theirs = (b / a for b, a in zip(before, after, strict=True))
             cases.append(theirs < ours)
             texts.append(
-                f"from {first:,.0f} to {last:,.0f} values, {baseline} lowers it {theirs:.2g} times,"
-                f" dFW {ours:.2g} times"
+                f"from {first:,.0f} to {last:,.0f} values, {baseline} lowers it by a factor of "
+                f"{number(theirs)}, dFW by {number(ours)}"
             )
     return Finding(
         "local strategies decrease the objective at a slow rate",
         where,
         "by a smaller factor than dFW does, from the first listed budget that both have spent to "
         "the most that both have spent: both strategies; one of them; none",
-        "; ".join(texts) or "no two budgets that both methods have spent",
+        "; ".join(texts) or NO_CASE,
         Verdict.PARTLY if cases == [True] else by_count(cases),
     )
 
@@ -128,29 +134,27 @@ def same_order(
     """Is whoever is ahead on one problem also ahead on the others?"""
     cases, texts = [], []
     for baseline in (LOCAL, RANDOM):
-        ahead = {one: _leaders(rows, one, baseline, budgets) for one in (panel, *others)}
-        for other in others:
-            same = [ahead[panel][k] == yes for k, yes in ahead[other].items() if k in ahead[panel]]
+        usual, *all_others = (_standings(rows, p, baseline, budgets) for p in (panel, *others))
+        for other, standings in zip(others, all_others, strict=True):
+            same = [usual[k] == standing for k, standing in standings.items() if k in usual]
             cases += same
             texts.append(f"{other}, {baseline}: in {sum(same)} of {len(same)} cases")
     return Finding(
         "other values of beta do not change the relative performance significantly",
         where,
-        f"of dFW and each baseline the same one is ahead as with {panel}, at the listed budgets "
-        "that both have spent and at the most that both have spent: at all, at some, at none",
-        f"the same one is ahead: {'; '.join(texts) or 'no other beta was run'}",
+        "dFW is ahead of a baseline (whose objective is at least 10 % above), level or behind, as "
+        f"with {panel}, {BUDGETS}: at all, at some, at none",
+        f"the same: {'; '.join(texts)}" if cases else NO_CASE,
         by_count(cases),
     )
 
 
-def _leaders(
+def _standings(
     rows: Sequence[Point], panel: str, baseline: str, budgets: Sequence[float]
-) -> dict[float, bool]:
-    """Whether dFW is ahead, by listed budget; infinity stands for the most that both spent."""
+) -> dict[float, str]:
+    """How dFW stands, by listed budget; infinity stands for the most that both spent."""
     compared = _compare(rows, panel, CLASSIC, baseline, budgets)
-    ends = [(np.inf, ours, theirs) for _, ours, theirs in compared[-1:]]
-    listed = [case for case in compared if case[0] in budgets]
-    return {budget: ours < theirs for budget, ours, theirs in listed + ends}
+    return {case[0] if case[0] in budgets else np.inf: _standing(*case) for case in compared}
 
 
 def _compare(
@@ -158,13 +162,18 @@ def _compare(
 ) -> Compared:
     """What two methods have reached, at budgets with which both have begun and that both spent.
 
-    Besides the listed ones, the largest such budget.
+    Besides the listed ones, the largest such budget, unless it is nearly a listed one.
     """
-    most = min(_spent(rows, panel, ours), _spent(rows, panel, theirs))
-    budgets = [*(budget for budget in budgets if budget < most), most]
+    most = min(
+        min(censored.spent(curves.runs_of(rows, panel, method), "values"), default=0.0)
+        for method in (ours, theirs)
+    )
+    listed = [budget for budget in budgets if budget <= most]
+    if not listed or most > NEARLY * max(listed):
+        listed.append(most)
     reached = [
         (budget, _reached(rows, panel, ours, budget), _reached(rows, panel, theirs, budget))
-        for budget in budgets
+        for budget in listed
     ]
     return [case for case in reached if np.isfinite(case).all()]
 
@@ -173,23 +182,17 @@ def _reached(rows: Sequence[Point], panel: str, method: str, budget: float) -> f
     return curves.reached_at(rows, panel, method, "values", "objective", budget)
 
 
-def _spent(rows: Sequence[Point], panel: str, method: str) -> float:
-    """What every run of a method has sent."""
-    runs = curves.runs_of(rows, panel, method)
-    return min((max(row.values for row in run) for run in runs), default=0)
-
-
 def _end(rows: Sequence[Point], panel: str, method: str) -> float:
     """The mean over runs of the lowest objective."""
     runs = curves.runs_of(rows, panel, method)
     return float(np.mean([np.nanmin([row.objective for row in run]) for run in runs]))
 
 
-def _ratios(compared: Compared) -> str:
+def _ratios(compared: Compared, what: str) -> str:
     """How many times the second number is the first, budget by budget."""
     texts = [
-        f"{theirs / ours:.2g} times"
+        f"{number(theirs / ours)} times"
         + (f" (at {budget:,.0f} values)" if np.isfinite(budget) else " (most atoms a node)")
         for budget, ours, theirs in compared
     ]
-    return ", ".join(texts) or "nothing to be compared with"
+    return f"{', '.join(texts)} {what}" if texts else NO_CASE

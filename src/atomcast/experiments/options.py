@@ -80,6 +80,37 @@ def shown(value: str | float, form: str = ",.0f") -> str:
     return format(value, form) if abs(value) < float("inf") else "-"  # also for NaN
 
 
+#: What stands above a column of a table, where that is not the name of the field.
+WORDS = {
+    "above": "above the optimum",
+    "allowed": "rounds allowed",
+    "bound": "bound (values)",
+    "break_cauchy_schwarz": "pairs that break Cauchy-Schwarz",
+    "break_footnote": "pairs that break the footnote",
+    "catches_up": "to half-way of exact (s)",
+    "certified": "certified objective",
+    "formula": "values by formula",
+    "hops": "values x hops",
+    "how": "measured by",
+    "loss": "messages lost",
+    "ms_a_round": "a round (ms)",
+    "nearest_break": "nearest neighbours that do",
+    "needed": "atoms needed (3d/4)",
+    "network": "network",
+    "preparing": "clustering (s)",
+    "ratio": "to classic without loss",
+    "reached": "to the classic step's end (s)",
+    "repair": "share of repairs",
+    "round": "rounds",
+    "seconds": "seconds",
+    "step": "step",
+    "support": "atoms with a weight",
+    "values": "values sent",
+    "work": "own computation (s)",
+    "worst": "largest ratio to the footnote",
+}
+
+
 def print_rows(
     title: str,
     rows: Sequence[NamedTuple],
@@ -87,8 +118,8 @@ def print_rows(
     text_columns: Sequence[int] = (0,),
     **forms: str,
 ) -> Table:
-    """Print some fields of rows, each in its form, and return them as a table."""
+    """Print some fields of rows, each in its form and under its words, and return the table."""
     table: list[list[Any]] = [
         [shown(getattr(row, name), forms.get(name, ",.0f")) for name in columns] for row in rows
     ]
-    return Table(title, columns, table, text_columns).printed()
+    return Table(title, [WORDS.get(name, name) for name in columns], table, text_columns).printed()
