@@ -20,7 +20,14 @@ from atomcast.experiments import (
 )
 from atomcast.experiments.baseline_runs import LOCAL, LOCAL_STAR, METHODS, RANDOM, RANDOM_STAR
 from atomcast.experiments.curves import CLASSIC, CORRECTIVE, ONCE, Point
-from atomcast.experiments.findings import Finding, Verdict, by_count, spread, without_exception
+from atomcast.experiments.findings import (
+    Finding,
+    Verdict,
+    by_count,
+    number,
+    spread,
+    without_exception,
+)
 from atomcast.experiments.record import Record
 
 HOLDS, PARTLY, FAILS, UNMEASURED = Verdict
@@ -48,9 +55,11 @@ def test_a_broken_theorem_is_an_alarm_and_a_broken_claim_is_not():
 def test_ranges():
     assert spread([2.0, INF, 1.0, NAN]) == "1 to 2"
     assert spread([2.0, 2.0]) == "2"
-    assert spread([1.68, 137.4, 4021.0]) == "1.7 to 4,021"
-    assert spread([0.123], ".1%") == "12.3%"
-    assert spread([INF]) == spread([]) == "-"
+    assert spread([1.684, 137.4, 4021.0]) == "1.68 to 4,021"
+    assert spread([INF]) == spread([]) == "no such case"
+    assert [number(x) for x in (0.028, 2.25, 99.96, 784.3, 1061, -7)] == [
+        "0.028", "2.25", "100", "784", "1,061", "-7",
+    ]  # fmt: skip
 
 
 # Figure 2: objectives by method at the listed budgets; None: not begun.
@@ -145,30 +154,42 @@ def test_other_values_of_beta():
     assert verdict() is HOLDS
     assert verdict(local=low) is PARTLY
     assert verdict(local=low, random=low) is FAILS
+    # A little better instead of a little worse is not significant, nor is more of the same.
+    usual = [8.4, 4.2, 2.1, 1.05]
+    for local, expected in (([7.9, 3.9, 1.9, 0.99], HOLDS), ([80, 40, 20, 1.05], PARTLY)):
+        rows = figure_2(local=usual) + figure_2(OTHER, local=local)
+        assert verdicts_of_2(rows, (16.0, 8.0))[-1] is expected
     assert verdicts_of_2(figure_2())[-1] is UNMEASURED
+
+
+def test_nearly_the_same_budget_counts_once():
+    def cases(most):
+        rows = [Point(PANEL, m, 0, 1, 0.1, 2.0, NAN, 0.1, 1, 1000, 0) for m in (CLASSIC, LOCAL)]
+        rows += [Point(PANEL, m, 0, 2, 0.1, 1.0, NAN, 0.1, 1, most, 0) for m in (CLASSIC, LOCAL)]
+        return [c[0] for c in claims_baselines._compare(rows, PANEL, CLASSIC, LOCAL, [3_000_000])]
+
+    assert cases(3_034_900) == cases(3_000_000) == [3_000_000]
+    assert cases(3_500_000) == [3_000_000, 3_500_000]
+    assert cases(2_999_999) == [2_999_999]
 
 
 # Figures 3 and 4.
 
 
-def spent(panels, values=10**6, rounds=10**6, seconds=1e6):
-    """Rows of runs that went on for long, or not so long."""
-    return [
-        Point(panel, method, 0, rounds, seconds, 1.0, 1.0, 0.1, 1, values, 0)
-        for panel in panels
-        for method in (CLASSIC, ONCE, CORRECTIVE, admm_runs.NAMES[2])
-    ]
+def synthetic(problems, values=10**6, worst=INF):
+    """Verdicts of figure 3; a problem is s_A s_alpha n, and what three methods needed.
 
-
-def synthetic(problems, values=10**6):
-    """Findings of figure 3; a problem is s_A s_alpha n, and what three methods needed."""
-    verdicts = [
-        fig3.Verdict(0.1, 0.1, rule, 5.0, classic, classic, corrective, admm, admm_runs.NAMES[2])
-        for rule, classic, corrective, admm in problems
-    ]
-    rows = spent({str(v.rule) for v in verdicts}, values)
-    found = claims_admm.synthetic(verdicts, rows, lambda verdict: str(verdict.rule))
-    return [finding.verdict for finding in found]
+    Those that did not arrive have sent so many values.
+    """
+    verdicts = []
+    for rule, classic, corrective, admm in problems:
+        costs = (classic, classic, corrective, admm, worst)
+        least = [values if cost == INF else cost for cost in costs]
+        verdicts.append(
+            fig3.Verdict(0.1, 0.1, rule, 5.0, *costs[:4], admm_runs.NAMES[2], worst, *least)
+        )
+    sparse, _, dense, tuned, alike = claims_admm.synthetic(verdicts)
+    return [finding.verdict for finding in (sparse, dense, alike, tuned)]
 
 
 @pytest.mark.parametrize(
@@ -190,26 +211,49 @@ def test_sparse_problems(problems, expected):
     ("problems", "dense", "alike"),
     [
         ([(100, 200, 300, 100), (1000, 900, 9, 100)], HOLDS, HOLDS),
-        ([(100, 50, 300, 100), (1000, 900, 9, 100)], PARTLY, HOLDS),
-        ([(100, 50, 300, 100)], FAILS, HOLDS),
-        ([(100, INF, 115, 100)], HOLDS, PARTLY),
-        ([(100, 200, 1, 100), (50, 500, 1, 100)], HOLDS, PARTLY),
-        ([(100, INF, INF, 100)], HOLDS, FAILS),
+        ([(500, 50, 300, 100), (1000, 900, 9, 100)], PARTLY, UNMEASURED),
+        ([(500, 50, 300, 100)], FAILS, UNMEASURED),
+        # The tie of the paper is neither dense nor sparse.
+        ([(100, 50, 300, 100)], UNMEASURED, HOLDS),
+        ([(100, INF, 115, 100)], UNMEASURED, PARTLY),
+        ([(100, 200, 1, 100), (50, 500, 1, 100)], UNMEASURED, PARTLY),
+        ([(100, INF, INF, 100), (1000, INF, INF, 100)], HOLDS, FAILS),
         ([(1, 10, 5, 100)], UNMEASURED, UNMEASURED),
     ],
 )
 def test_dense_problems_and_the_rule_of_thumb(problems, dense, alike):
-    assert synthetic(problems)[1:] == [dense, alike]
+    assert synthetic(problems)[1:3] == [dense, alike]
 
 
 def test_a_run_that_ended_too_early_decides_nothing():
     # dFW had sent 50 values when it ended, and ADMM needed 100: who knows.
-    assert synthetic([(1, INF, 5, 100), (100, INF, INF, 100)], values=50) == [UNMEASURED] * 3
+    early = [(1, INF, 5, 100), (100, INF, INF, 100), (1000, INF, INF, 100)]
+    assert synthetic(early, values=50) == [UNMEASURED] * 4
     # With 150 it has lost, but may still be similar.
-    assert synthetic([(1, INF, 5, 100), (100, INF, INF, 100)], values=150) == [
-        FAILS, HOLDS, UNMEASURED,
-    ]  # fmt: skip
+    assert synthetic(early, values=150)[:3] == [FAILS, HOLDS, UNMEASURED]
     assert synthetic([(1, INF, 5, 100), (10, 20, 5, 100)], values=50)[0] is HOLDS
+
+
+def test_one_unfinished_run_of_five():
+    """Four arrived; with what the fifth has sent in vain, the mean is above ADMM's already."""
+    setting, truth = fig3.Setting(), fig3.Truth(100.0, 0.0, 5)
+    panel, arrived, late = fig3.panel_name(0.01, 0.01), fig3.target(truth), 50.0
+    rows = []
+    for run, (sent, objective) in enumerate(
+        [(14.0, arrived), (11.9, arrived), (16.4, arrived), (18.1, arrived), (18.9, late)]
+    ):
+        for method in (CLASSIC, ONCE, CORRECTIVE, *admm_runs.NAMES):
+            ours = method in (CLASSIC, ONCE, CORRECTIVE)
+            values, end = (sent, objective) if ours else (14.8, arrived)
+            start = Point(panel, method, run, 0, 0.0, 100.0, 100.0, NAN, 0, 1, 0)
+            rows += [start, start._replace(round=1, objective=end, values=int(1e6 * values))]
+    verdict = fig3.judge(rows, 0.01, 0.01, setting, [truth] * 5)
+    assert (verdict.classic, verdict.admm) == (INF, 14.8e6)
+    assert verdict.least_classic == pytest.approx(15.86e6)
+    assert verdict.worst_admm == verdict.least_worst_admm == 14.8e6
+    finding, *_ = claims_admm.synthetic([verdict])
+    assert finding.verdict is FAILS
+    assert finding.measured.startswith("fewer on 0 of 1 problem; ")
 
 
 ranges = st.one_of(
@@ -217,53 +261,48 @@ ranges = st.one_of(
 )
 
 
-@given(ranges, ranges, st.floats(0, 3), st.floats(0, 3))
-def test_what_is_settled_stays_so_whatever_was_not_run(ours, theirs, more, most):
+@given(ranges, ranges, st.floats(0, 3), st.floats(0, 3), st.sampled_from([1.0, 3.0, 10.0]))
+def test_what_is_settled_stays_so_whatever_was_not_run(ours, theirs, more, most, times):
     """Longer runs would have found some cost in the range: the answer is that of any such."""
     a = ours[0] * 10**more if ours[1] == INF else ours[0]
     b = theirs[0] * 10**most if theirs[1] == INF else theirs[0]
-    tests = [
-        (lambda x, y: x < y, 1.0),
-        (lambda x, y: x * 10 <= y, 10.0),
-        (lambda x, y: x <= 3 * y and y <= 3 * x, 3.0),
-    ]
-    for test, scale in tests:
-        answer = censored.settled(test, ours, theirs, scale)
-        assert answer is None or answer == test(a, b)
-        if INF not in (ours[1], theirs[1]):
-            assert answer is not None
+    answer = censored.settled(*censored.ratio(ours, theirs), times)
+    assert answer is None or answer == (b / a > times)
+    similar = claims_admm._similar(*censored.ratio(ours, theirs))
+    assert similar is None or similar == (3 * (b / a) >= 1 and b / a <= 3)
+    if INF not in (ours[1], theirs[1]):
+        assert None not in (answer, similar)
 
 
-def test_tuning():
-    def verdict(*worst):
-        rows, budgets = [], {}
-        for k, mse in enumerate(worst):
-            for name in admm_runs.NAMES:
-                error = mse if name == admm_runs.NAMES[0] else 1.0
-                rows.append(Point(f"p{k}", name, 0, 1, 0.1, error, error, NAN, 1, 100, 800))
-            budgets[f"p{k}"] = 100.0
-        return claims_admm.tuning(rows, budgets).verdict
+@pytest.mark.parametrize(
+    ("classic", "worst", "expected"),
+    [
+        (200.0, 300.0, HOLDS),
+        (200.0, INF, HOLDS),  # the worst choice does not arrive
+        (200.0, 150.0, FAILS),
+        (INF, 150.0, FAILS),  # dFW has sent 10^6 in vain
+        (INF, INF, UNMEASURED),
+        (50.0, 300.0, UNMEASURED),  # there is no edge to lose
+    ],
+)
+def test_tuning(classic, worst, expected):
+    assert synthetic([(1000, classic, 5, 100)], worst=worst)[3] is expected
+    assert synthetic([(100, classic, 5, 100)], worst=worst)[3] is UNMEASURED
 
-    assert verdict(3.0, 2.0) is HOLDS
-    assert verdict(3.0, 1.2) is PARTLY
-    assert verdict(1.2) is FAILS
-    assert verdict() is UNMEASURED
-    assert claims_admm.tuning([], {"p": INF}).verdict is UNMEASURED
 
+def dorothea(*cases, values=10**6, rounds=10**6, seconds=1e6):
+    """Findings of figure 4; a case is beta, then (values, rounds, seconds) of dFW and of ADMM.
 
-def dorothea(*cases, **much):
-    """Findings of figure 4; a case is beta, then (values, rounds, seconds) of dFW and of ADMM."""
+    Those that did not arrive have spent so much.
+    """
     costs = []
-    for beta, ours, admm in cases:
-        costs += [
-            fig4.Cost(beta, 0.1, CLASSIC, *ours),
-            fig4.Cost(beta, 0.1, ONCE, 1.0, 1.0, 1.0),
-            fig4.Cost(beta, 0.1, CORRECTIVE, 1.0, 1.0, 1.0),
-            fig4.Cost(beta, 0.1, admm_runs.NAMES[2], *admm),
-        ]
-    rows = spent({fig4.panel_name(beta) for beta, _, _ in cases}, **much)
-    found = claims_dorothea.dorothea(costs, rows, fig4.panel_name)
-    return [finding.verdict for finding in found]
+    for beta, *needed in cases:
+        for method, cost in zip((CLASSIC, admm_runs.NAMES[2]), needed, strict=True):
+            spent = zip(cost, (values, rounds, seconds), strict=True)
+            least = [much if one == INF else one for one, much in spent]
+            costs.append(fig4.Cost(beta, 0.1, method, *cost, *least))
+        costs.append(fig4.Cost(beta, 0.1, CORRECTIVE, *[1.0] * 6))
+    return [finding.verdict for finding in claims_dorothea.dorothea(costs)]
 
 
 NEVER = (INF, INF, INF)

@@ -222,15 +222,18 @@ def judge(
 
     ranges = [cost(method) for method in (CLASSIC, ONCE, CORRECTIVE, best)]
     worst = np.max([cost(name) for name in admm_runs.NAMES], axis=0).tolist()
-    least, most = zip(*ranges, worst, strict=True)
+    least, (classic, once, corrective, admm, worst_admm) = zip(*ranges, worst, strict=True)
     return Verdict(
         s_A,
         s_alpha,
         s_A * s_alpha * setting.n,
         float(np.mean([truth.support for truth in truths])),
-        *most[:4],
+        classic,
+        once,
+        corrective,
+        admm,
         best,
-        most[4],
+        worst_admm,
         *least,
     )
 

@@ -35,7 +35,7 @@ from atomcast.experiments.clocked_runs import (
 from atomcast.experiments.curves import Counter, Point
 from atomcast.experiments.findings import Finding
 from atomcast.experiments.mpi_runs import mpi_run
-from atomcast.experiments.options import Options, print_rows
+from atomcast.experiments.options import WORDS, Options, print_rows
 from atomcast.experiments.output import write_figure, write_rows
 from atomcast.experiments.record import Record
 from atomcast.problem import Problem
@@ -316,8 +316,9 @@ def show(options: Options) -> Record:
     if not any(row.how == MPI for row in timings):
         note += f"; {no_ranks}"
     title = f"Seconds for {setting.rounds} rounds ({' '.join(note.split())})"
+    words = WORDS | {"step": "what all do alike (s)", "network": "messages (s)"}
     table = print_rows(
-        title, means(timings), [name for name in Timing._fields if name != "run"],
+        title, means(timings), [name for name in Timing._fields if name != "run"], words=words,
         seconds=".3f", speedup=".2f", work=".3f", step=".3f", network=".4f", reached=".3f",
         objective=".3e",
     )  # fmt: skip

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, NamedTuple, Self
@@ -89,21 +89,19 @@ WORDS = {
     "break_footnote": "pairs that break the footnote",
     "catches_up": "to half-way of exact (s)",
     "certified": "certified objective",
+    "distance": "distance (edges)",
     "formula": "values by formula",
-    "hops": "values x hops",
+    "hops": "hops in a row",
     "how": "measured by",
-    "loss": "messages lost",
+    "loss": "probability of loss",
     "ms_a_round": "a round (ms)",
     "nearest_break": "nearest neighbours that do",
-    "needed": "atoms needed (3d/4)",
-    "network": "network",
+    "needed": "atoms to exceed (3d/4)",
     "preparing": "clustering (s)",
     "ratio": "to classic without loss",
     "reached": "to the classic step's end (s)",
-    "repair": "share of repairs",
+    "repair": "repairs, of all values",
     "round": "rounds",
-    "seconds": "seconds",
-    "step": "step",
     "support": "atoms with a weight",
     "values": "values sent",
     "work": "own computation (s)",
@@ -116,10 +114,11 @@ def print_rows(
     rows: Sequence[NamedTuple],
     columns: Sequence[str],
     text_columns: Sequence[int] = (0,),
+    words: Mapping[str, str] = WORDS,
     **forms: str,
 ) -> Table:
     """Print some fields of rows, each in its form and under its words, and return the table."""
     table: list[list[Any]] = [
         [shown(getattr(row, name), forms.get(name, ",.0f")) for name in columns] for row in rows
     ]
-    return Table(title, [WORDS.get(name, name) for name in columns], table, text_columns).printed()
+    return Table(title, [words.get(name, name) for name in columns], table, text_columns).printed()
