@@ -164,14 +164,16 @@ def test_what_methods_needed_is_read_off_their_curves():
     assert verdict.parameters == admm
     assert (verdict.classic, verdict.corrective, verdict.admm) == (40.0, 10.0, 200.0)
     assert verdict.once == np.inf  # one of its runs did not arrive
+    assert (verdict.least_once, verdict.least_classic) == (10.0, 40.0)
     assert verdict.support == 4.0
     panel = fig4.panel_name(8.0)
     rows = [row._replace(panel=panel) for row in rows]
     costs = {(cost.above, cost.method): cost for cost in fig4.judge(rows, 8.0, 20.0)}
-    assert costs[0.5, CLASSIC][3:] == (30.0, 1.0, 0.5)
-    assert costs[0.02, CORRECTIVE][3:] == (np.inf, np.inf, np.inf)
-    assert costs[0.1, CORRECTIVE][3:] == (10.0, 1.0, 0.5)
-    assert costs[0.5, admm][3:] == (200.0, 2.0, 1.0)
+    assert costs[0.5, CLASSIC][3:] == (30.0, 1.0, 0.5) * 2  # also at least
+    assert costs[0.02, CORRECTIVE][3:6] == (np.inf, np.inf, np.inf)
+    assert costs[0.02, CORRECTIVE].least_values == 10.0
+    assert costs[0.1, CORRECTIVE][3:6] == (10.0, 1.0, 0.5)
+    assert costs[0.5, admm][3:6] == (200.0, 2.0, 1.0)
 
 
 def test_topologies_follow_their_formulas(tmp_path):

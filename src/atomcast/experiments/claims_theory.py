@@ -156,12 +156,14 @@ def clustering(rows: Sequence[Sample]) -> list[Finding]:
     texts = []
     for name in dict.fromkeys(row.data for row in rows):
         mine = [row for row in rows if row.data == name]
-        pairs = _counted((row.break_footnote, row.pairs) for row in mine)
-        nearest = _counted((row.nearest_break, row.examples) for row in mine)
+        pairs = _counted("pairs", ((row.break_footnote, row.pairs) for row in mine))
+        nearest = _counted(
+            "nearest neighbours", ((row.nearest_break, row.examples) for row in mine)
+        )
         broken = any(row.break_footnote for row in mine)
         worst = f", by up to {number(max(row.worst for row in mine))} times" if broken else ""
-        texts.append(f"{name}: {pairs} pairs and {nearest} nearest neighbours break it{worst}")
-    always = _counted((row.break_cauchy_schwarz, row.pairs) for row in rows)
+        texts.append(f"{name}: {pairs} and {nearest} break it{worst}")
+    always = _counted("pairs", ((row.break_cauchy_schwarz, row.pairs) for row in rows))
     return [
         Finding(
             "gradients of two examples differ by at most their squared distance in kernel space",
@@ -174,16 +176,16 @@ def clustering(rows: Sequence[Sample]) -> list[Finding]:
             "they differ by at most twice the distance times the largest norm (Cauchy-Schwarz)",
             "not in the paper: what always holds",
             "no pair of examples breaks it, in any sample",
-            f"{always} pairs break it",
+            f"{always} break it",
             without_exception(row.break_cauchy_schwarz == 0 for row in rows),
             must=True,
         ),
     ]
 
 
-def _counted(shares: Iterable[tuple[float, int]]) -> str:
+def _counted(what: str, shares: Iterable[tuple[float, int]]) -> str:
     """How many of how many, from shares of several samples."""
     counts = [(round(share * size), size) for share, size in shares]
     some, size = (sum(column) for column in zip(*counts, strict=True)) if counts else (0, 0)
     share = f" ({number(100 * some / size)} %)" if some > 1 else ""
-    return f"{f'{some:,}' if some else 'none'} of {size:,}{share}"
+    return f"{f'{some:,}' if some else 'none'} of {size:,} {what}{share}"
