@@ -205,7 +205,7 @@ def pretended(monkeypatch):
     def show(name):
         def run(options):
             outcome = outcomes.get(name, a_record(name))
-            if isinstance(outcome, Exception):
+            if isinstance(outcome, BaseException):
                 raise outcome
             options.out.mkdir(parents=True, exist_ok=True)
             (options.out / f"{name}.csv").write_text("a\n1\n")
