@@ -153,7 +153,7 @@ def fig5b(
     parts = [
         Part(
             f"{panel_name(kind)} run {run}",
-            f"{setting} {CLUSTERED if kind else ''}",
+            f"{setting} {BETTER} {CLUSTERED if kind else ''}",
             partial(one_run, kind, setting, run),
         )
         for kind in KINDS
