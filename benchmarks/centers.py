@@ -152,13 +152,13 @@ def main() -> None:
         rows, (slow, fast) = np.arange(atoms.n), ([], [])
         with one_thread():
             one_pass(0)  # compiles
-            GreedyCenters(atoms, rows).grow(50)
+            GreedyCenters(atoms.space(), rows).grow(50)
             for _ in range(args.repeats):
                 start = time.thread_time()
                 expected, radius = pass_by_pass(one_pass, atoms.n, m)
                 slow.append(time.thread_time() - start)
                 start = time.thread_time()
-                greedy = GreedyCenters(atoms, rows)
+                greedy = GreedyCenters(atoms.space(), rows)
                 greedy.grow(m)
                 same_radius = np.isclose(greedy.radius, radius, rtol=1e-5)
                 fast.append(time.thread_time() - start)

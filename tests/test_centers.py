@@ -61,13 +61,13 @@ def check(atoms, D, m, rows=None):
     rows = np.arange(len(D)) if rows is None else rows
     D = D[np.ix_(rows, rows)]
     expected, radius = gonzalez(D, m)
-    greedy = GreedyCenters(atoms, rows)
+    greedy = GreedyCenters(atoms.space(), rows)
     greedy.grow(m)
     if m >= len(rows):  # all of them: there is nothing to compare
         expected = np.arange(len(rows))
     assert greedy.centers == rows[expected].tolist()
     assert greedy.radius == pytest.approx(radius, rel=1e-9, abs=1e-12)
-    in_steps = GreedyCenters(atoms, rows)
+    in_steps = GreedyCenters(atoms.space(), rows)
     for k in (1, m // 3, m // 2, m):
         in_steps.grow(k)
         if 0 < k < len(rows):
@@ -226,7 +226,7 @@ def test_not_all_atoms_are_compared_with_all_centers(monkeypatch):
 
     monkeypatch.setattr(l1_space.DenseSpace, "nearest", counted)
     monkeypatch.setattr(module, "MOST", 100)
-    greedy = GreedyCenters(DenseAtoms(A), np.arange(2000))
+    greedy = GreedyCenters(DenseAtoms(A).space(), np.arange(2000))
     greedy.grow(200)
     assert pairs < 0.8 * 2000 * 200
     D = cdist(A.T, A.T, "cityblock")
@@ -235,7 +235,7 @@ def test_not_all_atoms_are_compared_with_all_centers(monkeypatch):
 
 def test_duplicates_do_not_become_centers_twice():
     A = np.ones((3, 10))
-    greedy = GreedyCenters(DenseAtoms(A), np.arange(10))
+    greedy = GreedyCenters(DenseAtoms(A).space(), np.arange(10))
     greedy.grow(4)
     assert greedy.centers == [0, 1, 2, 3]
     assert greedy.radius == 0.0
@@ -244,7 +244,35 @@ def test_duplicates_do_not_become_centers_twice():
 
 
 def test_nothing_to_choose_from():
-    greedy = GreedyCenters(DenseAtoms(np.ones((3, 4))), np.zeros(0, dtype=np.int64))
+    greedy = GreedyCenters(DenseAtoms(np.ones((3, 4))).space(), np.zeros(0, dtype=np.int64))
     greedy.grow(3)
     assert greedy.centers == []
     assert greedy.radius == 0.0
+
+
+@pytest.mark.parametrize("exponent", [-37, -25, -20, 0, 15, 18, 22, 30, 37])
+def test_what_single_precision_cannot_hold_is_not_passed_over(monkeypatch, exponent):
+    for where in (sums_module, kernel_module):
+        monkeypatch.setattr(where, "COMPILE_FROM", 1)
+    rng = np.random.default_rng(6)
+    scale, d = 10.0**exponent, 6
+    X = (rng.standard_normal((160, d)) + rng.choice([0.0, 5.0], (160, 1))) * scale
+    codes = rng.integers(0, 2, 160).astype(np.uint8)
+    space = kernel_atoms(X, codes, gamma=0.1 / scale**2).space()
+    assert space.how == "compiled"
+    some, others = np.arange(100), np.arange(100, 160)
+    far = rng.random(100) < 0.5
+    found = space.take(some)._extremes(space.take(others), far)
+    D = cdist(X[some], X[others], "sqeuclidean")
+    np.testing.assert_allclose(found, np.where(far, D.max(axis=1), D.min(axis=1)), rtol=1e-12)
+
+
+def test_distances_that_overflow_are_refused():
+    codes = np.zeros(30, dtype=np.uint8)
+    X = np.random.default_rng(7).standard_normal((30, 2)) * 1e160
+    greedy = GreedyCenters(kernel_atoms(X, codes, kernel="linear").space(), np.arange(30))
+    with (
+        np.errstate(over="ignore", invalid="ignore"),
+        pytest.raises(ValueError, match="not finite: their values are too large"),
+    ):
+        greedy.grow(5)

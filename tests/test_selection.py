@@ -33,7 +33,7 @@ def l1_distances(A):
 @given(st.integers(2, 12), st.integers(1, 4), st.integers(0, 1000))
 def test_greedy_centers_are_within_twice_the_best_radius(n, m, seed):
     A = np.random.default_rng(seed).standard_normal((3, n))
-    greedy = GreedyCenters(DenseAtoms(A), np.arange(n))
+    greedy = GreedyCenters(DenseAtoms(A).space(), np.arange(n))
     greedy.grow(m)
     D = l1_distances(A)
     best = min(
@@ -45,7 +45,7 @@ def test_greedy_centers_are_within_twice_the_best_radius(n, m, seed):
 
 def test_centers_never_leave_and_the_radius_never_grows():
     A, _ = regression()
-    greedy = GreedyCenters(DenseAtoms(A), np.arange(10, 50))
+    greedy = GreedyCenters(DenseAtoms(A).space(), np.arange(10, 50))
     radii, before = [], []
     for m in (1, 2, 5, 20, 40, 90):
         greedy.grow(m)
@@ -63,7 +63,7 @@ def test_loss_of_a_proposal_is_within_lemma_1():
     atoms, objective = DenseAtoms(A), SquaredError(y)
     rng = np.random.default_rng(1)
     for m in (5, 30, 120):
-        greedy = GreedyCenters(atoms, np.arange(300))
+        greedy = GreedyCenters(atoms.space(), np.arange(300))
         greedy.grow(m)
         for _ in range(20):
             alpha = rng.standard_normal(300)
@@ -126,7 +126,7 @@ def test_only_chosen_atoms_are_sent_and_the_gap_is_the_true_one(rule, isolated):
     result = model.result_
     first = [d.atom for d in result.ledger.disclosures if d.atom < 50]
     if rule is MCenters:
-        greedy = GreedyCenters(DenseAtoms(A), np.arange(50))
+        greedy = GreedyCenters(DenseAtoms(A).space(), np.arange(50))
         greedy.grow(10)
         assert set(first) <= set(greedy.centers)
         assert result.radius[0] == pytest.approx(greedy.radius)

@@ -40,27 +40,31 @@ def square_distances(X: Any, z: Any) -> Any:  # pragma: no cover - compiled
 
 @njit(cache=True, nogil=True)
 def square_extremes(
-    products: Any, X: Any, Z: Any, x_norms: Any, z_norms: Any, error: Any, far: Any, extreme: Any
+    products: Any, X: Any, Z: Any, x_norms: Any, z_norms: Any, slack: Any, far: Any, extreme: Any
 ) -> None:  # pragma: no cover - compiled
     """Each row's squared distance from the nearest, or the farthest, of other rows.
 
-    Most pairs are out of question by their products, which are known up to `error` times their
-    squared lengths; the distances of the others are computed.
+    Most pairs are out of question by their products in other units and in single precision, where
+    these are neither too large nor too small for it; the distances of the others are computed.
 
     Parameters
     ----------
     products : array of shape (n, m), between rows of X and Z, which may be shifted alike
     X, Z : arrays of shape (n, d) and (m, d)
     x_norms, z_norms : squared lengths, as in the products
+    slack : the square of that unit, and by how much products may be wrong: a part of the squared
+        lengths, and a number
     far : bool array of shape (n,), whether the farthest is asked for
     extreme : array of shape (n,), changed where another row is nearer, or farther
     """
+    unit, error, tiny = slack
     for i in range(uint64(len(X))):
         best, sign = extreme[i], -1.0 if far[i] else 1.0
         for j in range(uint64(len(Z))):
-            size = x_norms[i] + z_norms[j]
-            # Not below: products that are no numbers must be looked at, too.
-            if not (sign * (size - 2.0 * products[i, j] - best) >= error * size):
+            size, product = x_norms[i] + z_norms[j], np.float64(products[i, j])
+            away = sign * (size - 2.0 * product - unit * best)
+            # Products that are no numbers must be looked at, too.
+            if not (abs(product) < np.inf and away >= error * size + tiny):
                 exactly = square_distance(X[i], Z[j])
                 if sign * exactly < sign * best:
                     best = exactly

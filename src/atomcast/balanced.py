@@ -42,8 +42,9 @@ class BalancedCenters:
         self.radius: dict[int, float] = {}
         self.speeds: Floats | None = None
         self._sizes = sizes
+        space = atoms.space()
         self._nodes = {
-            int(node): GreedyCenters(atoms, np.flatnonzero(owner == node))
+            int(node): GreedyCenters(space, np.flatnonzero(owner == node))
             for node in np.unique(owner)
         }
 

@@ -52,14 +52,14 @@ class GreedyCenters:
 
     Parameters
     ----------
-    atoms : Atoms with a method `space`
+    space : Space
+        All atoms of a process.
     rows : array of shape (n_i,)
         The atoms of one node.
     """
 
-    def __init__(self, atoms: Any, rows: Rows) -> None:
-        self.members = rows
-        self._space: Space = atoms.space()
+    def __init__(self, space: Space, rows: Rows) -> None:
+        self.members, self._space = rows, space
         self._size = min(max(PIECE // max(self._space.width, 1), FEWEST), MOST)
         self._centers: list[int] = []
         # How far each member is, at most, from its nearest center, and how many centers it has
@@ -159,6 +159,11 @@ class _Pool:
 def farthest(bound: Floats) -> tuple[int, float]:
     """Which is the largest, the first one among equals, and how large it is."""
     top = float(bound.max())
+    if np.isnan(top):
+        raise ValueError(
+            'selection="m-centers" met a distance between two atoms that is not finite: their '
+            "values are too large for it; scale the data"
+        )
     return int(np.argmax(bound >= top * (1 - TIE))), top
 
 

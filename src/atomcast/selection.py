@@ -297,8 +297,9 @@ class _SubsetChooser(_Chooser):
 class _CenterChooser(_Chooser):
     def __init__(self, rule: MCenters, atoms: Any, owner: Rows, sizes: Rows) -> None:
         super().__init__(rule, sizes)
+        space = atoms.space()
         self._nodes = {
-            int(node): GreedyCenters(atoms, np.flatnonzero(owner == node))
+            int(node): GreedyCenters(space, np.flatnonzero(owner == node))
             for node in np.unique(owner)
         }
 

@@ -98,6 +98,7 @@ def test_ranks_are_not_bound_unless_the_user_says_so():
     free = rank_command(2, [], "module", "file")
     assert free[1:5] == ["-n", "2", "--bind-to", "none"]
     assert free[-3:] == ["-m", "module", "file"]
+    assert "none" not in rank_command(2, ["-bind-to", "core"], "module")
     bound = rank_command(2, ["--map-by", "slot", "--bind-to", "core"], "module")
     assert bound[1:7] == ["-n", "2", "--map-by", "slot", "--bind-to", "core"]
 

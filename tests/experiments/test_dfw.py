@@ -48,3 +48,9 @@ def test_a_run_ends_once_there_is_enough():
     assert sent[-1] >= 2000 > sent[-2]
     assert len(done.spent) == len(sent)
     assert np.all(np.diff(done.spent) >= 0)
+
+
+def test_a_node_that_is_alone_sends_nothing_twice():
+    problem, X = next(problems())
+    done = dfw.run(problem, Shards.split(X, 1), "classic", 1e-9, 5)
+    assert done.once["values"].tolist() == done.trace["values"].tolist() == [0] * 6

@@ -228,3 +228,19 @@ def test_letter_itself_is_used_where_it_is(monkeypatch):
     data = real_data.letter()
     assert data.X.shape == (16_000, 16)
     assert set(data.y) == {-1, 1}
+
+
+@pytest.mark.parametrize("error", [ClusterError("no slots"), PermissionError("not executable")])
+def test_fig5a_measures_as_many_ranks_as_can_be_started(monkeypatch, error):
+    def run(problem, shards, rounds):
+        if shards.nodes > most:
+            raise error
+
+    monkeypatch.setattr(fig5a, "mpi_run", run)
+    monkeypatch.setattr(fig5a.os, "sched_getaffinity", lambda pid: set(range(8)))
+    most = 2
+    with pytest.warns(UserWarning, match="8 MPI ranks are not measured: no"):
+        assert fig5a.ranks_that_start(fig5a.Setting(ranks=(1, 2, 8))) == [1, 2]
+    most = 0
+    with pytest.warns(UserWarning, match="1 MPI ranks are not measured: no"):
+        assert fig5a.ranks_that_start(fig5a.Setting(ranks=(1, 2, 8))) == []

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import sys
 from html.parser import HTMLParser
 from urllib.parse import unquote
 
@@ -204,7 +205,7 @@ def pretended(monkeypatch):
     def show(name):
         def run(options):
             outcome = outcomes.get(name, a_record(name))
-            if isinstance(outcome, Exception):
+            if isinstance(outcome, BaseException):
                 raise outcome
             options.out.mkdir(parents=True, exist_ok=True)
             (options.out / f"{name}.csv").write_text("a\n1\n")
@@ -228,6 +229,38 @@ def test_missing_data_of_one_experiment_does_not_lose_the_others(tmp_path, prete
     assert len(reader.all("section")) == len(EXPERIMENTS) - 1
     assert "fig2a failed: the data set 'a9a' is not complete" in reader.text
     assert not (tmp_path / "fig2a.json").exists()
+
+
+def test_a_defect_of_one_experiment_does_not_lose_the_others(tmp_path, pretended):
+    pretended["fig2a"] = RuntimeError("nobody thought of this")
+    outcome = CliRunner().invoke(app, ["all", "--out", str(tmp_path)])
+    assert outcome.exit_code == 2
+    assert "Traceback" in outcome.stderr
+    assert "fig2a failed: nobody thought of this" in check_page(tmp_path).text
+    assert len(list(tmp_path.glob("*.csv"))) == len(EXPERIMENTS) - 1
+
+
+def test_old_findings_are_not_shown_beside_new_numbers(tmp_path, pretended, monkeypatch):
+    def halfway(options):
+        (options.out / "fig3-mean.csv").write_text("b\n2\n")
+        raise ValueError("later")
+
+    arguments = ["fig3", "--out", str(tmp_path)]
+    assert CliRunner().invoke(app, arguments).exit_code == 0
+    pretended["fig3"] = ValueError("before anything was written")
+    assert CliRunner().invoke(app, arguments).exit_code == 2
+    assert (tmp_path / "fig3.json").exists()
+    monkeypatch.setattr(commands.import_module("atomcast.experiments.fig3"), "show", halfway)
+    assert CliRunner().invoke(app, arguments).exit_code == 2
+    assert not (tmp_path / "fig3.json").exists()
+
+
+def test_without_matplotlib_nothing_is_begun(tmp_path, pretended, monkeypatch):
+    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
+    outcome = CliRunner().invoke(app, ["fig5a", "--out", str(tmp_path)])
+    assert outcome.exit_code == 2
+    assert "pictures need matplotlib" in outcome.stderr
+    assert not list(tmp_path.glob("*.csv"))
 
 
 def test_a_broken_theorem_does_not_stop_the_others_and_is_told(tmp_path, pretended):
@@ -273,4 +306,5 @@ def test_a_formula_that_differs_ends_the_command_with_1(tmp_path, monkeypatch):
     monkeypatch.setattr(atom_counts, "atom_counts", lambda *args, **more: [COUNT])
     outcome = CliRunner().invoke(app, ["topologies", "--out", str(tmp_path)])
     assert outcome.exit_code == 1
+    assert "topologies: what must hold does not" in outcome.stderr
     assert "measured = formula in only 0 of 1 runs" in outcome.output

@@ -89,3 +89,12 @@ def test_gamma_of_equal_points_is_a_number():
 def test_bad_parameters_are_named(settings, word):
     with pytest.raises(ValueError, match=word):
         KernelSpec(**settings)
+
+
+def test_a_function_is_not_called_without_points(points):
+    """scikit-learn's refuse empty arrays, but a node may hold no example."""
+    X, Z = points
+    kernel = KernelSpec(pairwise.rbf_kernel).resolve(X)
+    assert kernel.block(X[:0], Z).shape == (0, 40)
+    assert kernel.block(X, Z[:0], np.float32).shape == (300, 0)
+    np.testing.assert_allclose(kernel.block(X, Z), pairwise.rbf_kernel(X, Z))

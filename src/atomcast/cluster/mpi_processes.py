@@ -169,7 +169,8 @@ def rank_command(nodes: int, options: Sequence[str], module: str, *arguments: st
     those of every job to the same first cores, also where others are free or it may use no others.
     """
     # mpirun takes the option once only.
-    free = () if "--bind-to" in options else ("--bind-to", "none")
+    bound = any(option.lstrip("-") == "bind-to" for option in options)
+    free = () if bound else ("--bind-to", "none")
     start = (find_mpirun(), "-n", str(nodes), *free, *options)
     return [*start, sys.executable, "-P", "-m", module, *arguments]
 

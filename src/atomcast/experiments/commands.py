@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import tempfile
 import time
+import traceback
 from collections.abc import Callable, Mapping
 from functools import partial
 from importlib import import_module
@@ -29,6 +30,9 @@ app = typer.Typer(
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
 )
+
+
+BROKEN = "what must hold does not; see above"
 
 
 class Option(NamedTuple):
@@ -161,14 +165,16 @@ def everything(debug: bool, **chosen: Any) -> None:
                     broken.append(name)
             except BrokenPipeError:
                 raise
-            except MISTAKES as error:
+            except Exception as error:  # hours of other experiments do not depend on it
                 if debug:
                     raise
+                if not isinstance(error, MISTAKES):
+                    traceback.print_exc()
                 failures[name] = one_line(error)
                 say("error", f"{name}: {failures[name]}")
                 page.write(options.out, EXPERIMENTS, failures)
     for name in broken:
-        say("error", f"{name}: what must hold does not; see above")
+        say("error", f"{name}: {BROKEN}")
     if failures:
         say("error", f"not run: {', '.join(failures)}; see above, and {options.out / 'index.html'}")
     if failures or broken:
@@ -182,6 +188,7 @@ def _run(name: str, debug: bool, **chosen: Any) -> None:
     with clear_errors(debug):
         record = _shown(name, Options(**chosen), {})
     if not record.holds:
+        say("error", f"{name}: {BROKEN}")
         raise typer.Exit(1)
 
 
@@ -191,8 +198,13 @@ def _shown(name: str, options: Options, failures: Mapping[str, str]) -> Record:
 
     show: Show = import_module(f"atomcast.experiments.{EXPERIMENTS[name].module}").show
     check_writable(options.out)
-    start = time.perf_counter()
-    record = show(options)
+    check_plots()
+    began, start = time.time(), time.perf_counter()
+    try:
+        record = show(options)
+    except BaseException:
+        store.discard_outdated(name, options.out, began)
+        raise
     made = store.circumstances(time.perf_counter() - start)
     store.keep(store.Kept(name, command_line(name, options), made, record), options.out)
     index = page.write(options.out, EXPERIMENTS, failures)
@@ -206,6 +218,13 @@ def check_writable(folder: Path) -> None:
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryFile(dir=folder):
         pass
+
+
+def check_plots() -> None:
+    """Likewise where no picture can be drawn."""
+    from atomcast.report.plots import new_figure
+
+    new_figure()
 
 
 def command_line(name: str, options: Options) -> str:

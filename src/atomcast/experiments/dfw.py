@@ -68,6 +68,8 @@ class Run(NamedTuple):
         """
         known: set[int] = set()
         by_round = self.result.ledger.by_round()
+        if not by_round:  # a node that is alone sends nothing
+            return self.trace
         agreement, again = by_round[-1], np.zeros((len(by_round), 2), dtype=np.int64)
         for sent in self.result.ledger.disclosures:
             if sent.atom in known:

@@ -147,16 +147,18 @@ def _warm_up(setting: Setting) -> None:
 
 
 def ranks_that_start(setting: Setting) -> list[int]:
-    """The numbers of MPI ranks to measure: no more than cores, and none if none can be started."""
+    """The numbers of MPI ranks to measure: no more than cores, and as many as can be started."""
     cores = len(os.sched_getaffinity(0))
-    ranks = [N for N in setting.ranks if cores >= N]
-    if ranks:
-        data, problem = speech_problem(1000, 0)
+    ranks = sorted(N for N in setting.ranks if cores >= N)
+    data, problem = speech_problem(1000, 0)
+    while ranks:
         try:
-            mpi_run(problem, Shards.split(data.X, max(ranks)), 2)
-        except (ImportError, ClusterError, StallError) as error:
-            warnings.warn(f"MPI ranks are not measured: {error}", stacklevel=2)
-            return []
+            mpi_run(problem, Shards.split(data.X, ranks[-1]), 2)
+        except (ImportError, OSError, ClusterError, StallError) as error:
+            warnings.warn(f"{ranks[-1]} MPI ranks are not measured: {error}", stacklevel=2)
+            ranks.pop()
+        else:
+            break
     return ranks
 
 

@@ -153,7 +153,11 @@ def fig5b(
         How the runs are run. Seconds are measured, so that one job is best.
     """
     parts = [
-        Part(f"{panel_name(kind)} run {run}", str(setting), partial(one_run, kind, setting, run))
+        Part(
+            f"{panel_name(kind)} run {run}",
+            f"{setting} {BETTER} {CLUSTERED if kind else ''}",
+            partial(one_run, kind, setting, run),
+        )
         for kind in KINDS
         for run in range(runs)
     ]

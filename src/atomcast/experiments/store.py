@@ -71,6 +71,12 @@ def keep(kept: Kept, out: Path) -> Path:
     return replace_text(out / f"{kept.name}.json", json.dumps(content, indent=1) + "\n")
 
 
+def discard_outdated(name: str, out: Path, began: float) -> None:
+    """Remove the record of an earlier run if one that has failed has replaced its numbers."""
+    if any(path.stat().st_mtime >= began for path in out.glob(f"{name}*.csv")):
+        (out / f"{name}.json").unlink(missing_ok=True)
+
+
 def replace_text(path: Path, text: str) -> Path:
     """Write a file in one go: whoever reads it sees the old one or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
@@ -95,7 +101,7 @@ def find(out: Path, names: list[str]) -> list[Kept]:
             found.append(_read(path, name))
         except FileNotFoundError:
             continue
-        except (OSError, ValueError, KeyError, TypeError, RecursionError) as error:
+        except (OSError, ValueError, KeyError, TypeError, OverflowError, RecursionError) as error:
             reason = str(error) or type(error).__name__
             again = f"atomcast reproduce {name} writes it anew"
             line = f"atomcast: warning: {path} is left out of the page: {reason}; {again}"

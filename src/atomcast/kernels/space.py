@@ -24,6 +24,8 @@ Rows = NDArray[np.int64]
 
 #: Rounding to single precision, of half a unit in the last place.
 SINGLE = 6e-8
+#: Twice what a product may lose below the smallest number of single precision, and more.
+LOST = 2.0**-147
 
 
 @dataclass(frozen=True)
@@ -133,18 +135,32 @@ class KernelSpace:
         if len(theirs) == 1:
             return np.asarray(square_distances(points, theirs[0]))
         (x, x_norms), (z, z_norms) = self._short, others._short
-        # A sum of d products in single precision, of factors that have been rounded to it.
-        error = SINGLE * (points.shape[1] + 8)
-        square_extremes(x @ z.T, points, theirs, x_norms, z_norms, error, far, extreme)
+        # A sum of d products in single precision, of factors that have been rounded to it, or
+        # that have been lost because they are below what it can hold.
+        d = points.shape[1]
+        slack = (self._unit**2, SINGLE * (d + 8), d * LOST)
+        square_extremes(x @ z.T, points, theirs, x_norms, z_norms, slack, far, extreme)
         return extreme
+
+    @property
+    def _unit(self) -> float:
+        """About the inverse of the kernel's width, and a power of two, so that it rounds nothing.
+
+        Points that are neither equal nor far apart for the kernel are then of ordinary size.
+        """
+        assert isinstance(self.kernel, RBF)
+        return float(2.0 ** np.floor(np.log2(self.kernel.gamma) / 2.0))
 
     @cached_property
     def _short(self) -> tuple[NDArray[np.float32], Floats]:
-        """The points in single precision, around a common centre, and their squared lengths."""
+        """The points in single precision, around a common centre, and their squared lengths.
+
+        Both are in units of the kernel.
+        """
         centre = getattr(self.kernel, "centre", None)
-        rows = dense_rows(self.points) - (0.0 if centre is None else centre)
-        norms = np.einsum("ij,ij->i", rows, rows)
-        with np.errstate(over="ignore"):  # what is no number is looked at closely
+        with np.errstate(over="ignore", invalid="ignore"):  # no numbers: looked at closely
+            rows = (dense_rows(self.points) - (0.0 if centre is None else centre)) * self._unit
+            norms = np.einsum("ij,ij->i", rows, rows)
             return rows.astype(np.float32), norms
 
 
