@@ -25,6 +25,8 @@ from atomcast.experiments import (
     real_data,
 )
 from atomcast.experiments.curves import CLASSIC, CORRECTIVE
+from atomcast.experiments.findings import Verdict
+from atomcast.experiments.options import Options
 from pictures import check_pictures, read
 
 
@@ -172,6 +174,16 @@ def test_fig5a_says_where_mpi_is_missing(tmp_path, monkeypatch):
         _, timings = fig5a.fig5a(setting, runs=1, out=tmp_path)
     assert [timing.how for timing in timings] == [fig5a.CLOCK, fig5a.CORRECTIVE_CLOCK]
     assert "MPI ranks could not be started here" in (tmp_path / "fig5a.svg").read_text()
+    # The note and the finding say why.
+    monkeypatch.setattr(fig5a, "QUICK", setting)
+    with pytest.warns(UserWarning, match="MPI ranks are not measured: the ranks did not start"):
+        record = fig5a.show(Options(quick=True, out=tmp_path))
+    why = "1 MPI ranks are not measured: the ranks did not start"
+    assert record.note.endswith(f"; {why}")
+    assert "1 run; simulator's clock: " in record.note
+    *_, finding = record.findings
+    assert (finding.measured, finding.verdict) == (why, Verdict.UNMEASURED)
+    assert "own computation (s)" in record.tables[0].header
 
 
 def test_the_augmented_kernel_and_its_distances():

@@ -67,7 +67,7 @@ def outperforms(
             for baseline, cases in zip(baselines, compared[CLASSIC], strict=True)
         )
         for variant, cases in ahead.items():
-            measured += f". {variant}: ahead in {sum(cases)} of {len(cases)} cases"
+            measured += f". {variant}: ahead in {sum(cases)} of {len(cases)} cases" if cases else ""
         claim = f"dFW outperforms strategies that choose atoms by a local criterion, if {who}"
         found.append(Finding(claim, where, rule, measured, verdict))
     return found

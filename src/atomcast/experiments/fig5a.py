@@ -49,6 +49,8 @@ if TYPE_CHECKING:
 MPI, CLOCK = "MPI ranks, measured", "simulator's clock"
 CORRECTIVE_CLOCK = "simulator's clock, corrective step"
 ALONE = "MPI ranks, kernel columns alone"
+#: What a warning says of them.
+NO_RANKS = "MPI ranks are not measured"
 
 
 @dataclass(frozen=True)
@@ -286,16 +288,16 @@ def _draw_times(ax: Axes, timings: Sequence[Timing]) -> None:
                 ax.plot(across, ideal, ":", color=color, linewidth=1.0)
 
 
-def findings(timings: Sequence[Timing], no_ranks: str = "no MPI ranks were run") -> list[Finding]:
+def findings(timings: Sequence[Timing], missing: str = NO_RANKS) -> list[Finding]:
     """What the paper says of this figure, beside the times of a run.
 
-    `no_ranks` says why there are no MPI ranks, if there are none.
+    `missing` says why there are no MPI ranks, if there are none.
     """
     rows = means(timings)
     clock, ranks, alone = ([row for row in rows if row.how == how] for how in (CLOCK, MPI, ALONE))
     measured = claims_large.speedup(MPI, ranks, alone)
     if not ranks:
-        measured = measured._replace(measured=no_ranks)
+        measured = measured._replace(measured=missing)
     return [claims_large.speedup(CLOCK, clock), *claims_large.computation(clock), measured]
 
 
@@ -308,15 +310,15 @@ def show(options: Options) -> Record:
     note = f"kernel SVM, stand-in for the speech data, n = {setting.n:,} x 120, C = 100, "
     note += f"{setting.rounds} rounds, {options.times};\n{CLOCK}: measured computation of the "
     note += f"slowest node, one core each, plus messages by a model ({setting.network})"
-    # Why there are no MPI ranks belongs on the page too.
+    # Which MPI ranks could not be started, and why, belongs on the page too.
     with warnings.catch_warnings(record=True) as said:
         _, timings = fig5a(setting, options.run_count, options.out, note)
     for one in said:
         warnings.warn_explicit(one.message, one.category, one.filename, one.lineno)
-    reasons = [str(one.message) for one in said if str(one.message).startswith("MPI ranks")]
-    no_ranks = reasons[0] if reasons else "MPI ranks could not be started here"
-    if not any(row.how == MPI for row in timings):
-        note += f"; {no_ranks}"
+    missing = "; ".join(text for text in (str(one.message) for one in said) if NO_RANKS in text)
+    if not missing and not any(row.how == MPI for row in timings):
+        missing = f"{NO_RANKS}: none could be started here"
+    note += f"; {missing}" if missing else ""
     title = f"Seconds for {setting.rounds} rounds ({' '.join(note.split())})"
     words = WORDS | {"step": "what all do alike (s)", "network": "messages (s)"}
     table = print_rows(
@@ -325,4 +327,4 @@ def show(options: Options) -> Record:
         objective=".3e",
     )  # fmt: skip
     heading = "Figure 5(a): runtime against the number of nodes"
-    return Record(heading, " ".join(note.split()), [table], findings(timings, no_ranks)).printed()
+    return Record(heading, " ".join(note.split()), [table], findings(timings, missing)).printed()
