@@ -14,6 +14,7 @@ from atomcast.experiments.findings import (
     Finding,
     Verdict,
     by_count,
+    count,
     not_measured,
     spread,
 )
@@ -141,7 +142,7 @@ def _similar(low: float, high: float) -> bool | None:
 def _of(cases: Sequence[bool]) -> str:
     if not cases:
         return "no problem that is decided"
-    return f"{sum(cases)} of {len(cases)} problem{'' if len(cases) == 1 else 's'}"
+    return f"{sum(cases)} of {count(len(cases), 'problem')}"
 
 
 def _sentence(less: Sequence[bool], problems: Sequence[Problem], ours: str, theirs: str) -> str:

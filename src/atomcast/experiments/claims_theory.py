@@ -9,6 +9,7 @@ from atomcast.experiments.findings import (
     NO_CASE,
     Finding,
     by_count,
+    count,
     number,
     spread,
     without_exception,
@@ -61,7 +62,7 @@ def atoms(rows: Sequence[Count]) -> list[Finding]:
             "until the gap is within eps, the classic step sends at most 1.5 times as many values "
             "with the most atoms as with the fewest: in all runs, in some, in none",
             f"{spread(growth)} times as many with n = {many:,} as with n = {few:,}, in "
-            f"{len(growth)} runs"
+            f"{count(len(growth), 'run')}"
             if growth
             else NO_CASE,
             by_count(times <= UNCHANGED for times in growth),
@@ -81,7 +82,7 @@ def _bounded(claim: str, where: str, what: str, shares: Sequence[float]) -> Find
         claim,
         where,
         f"the classic step needs at most 6.75 C_f / eps {what}, in every run",
-        f"{spread(shares)} of what the theorem allows, in {len(shares)} runs",
+        f"{spread(shares)} of what the theorem allows, in {count(len(shares), 'run')}",
         without_exception(share <= 1 for share in shares),
         must=True,
     )
@@ -103,7 +104,7 @@ def lower_bound(rows: Sequence[Instance]) -> list[Finding]:
             "section 4.2, Claim 1",
             "in every run",
             f"{'every' if all(over) else 'NOT every'} solution within eps has more than 3d/4 atoms:"
-            f" {spread(row.support / row.d for row in rows)} d, in {len(rows)} runs",
+            f" {spread(row.support / row.d for row in rows)} d, in {count(len(rows), 'run')}",
             without_exception(over),
             must=True,
         ),
@@ -113,7 +114,7 @@ def lower_bound(rows: Sequence[Instance]) -> list[Finding]:
             "Theorem 3; appendix B",
             "every run sends more than the bound with its constants, counted in float64 values",
             f"{spread(row.values / row.bound for row in rows if row.bound)} times the bound, in "
-            f"{len(rows)} runs" + ("" if all(paid) else ": the bound is VIOLATED"),
+            f"{count(len(rows), 'run')}" + ("" if all(paid) else ": the bound is VIOLATED"),
             without_exception(paid),
             must=True,
         ),

@@ -95,6 +95,11 @@ def number(x: float) -> str:
     return f"{x:,.0f}" if abs(x) >= 100 else f"{x:.3g}"
 
 
+def count(n: int, what: str) -> str:
+    """So many of something."""
+    return f"{n:,} {what}{'' if n == 1 else 's'}"
+
+
 def spread(numbers: Iterable[float]) -> str:
     """The range of some numbers in words; those that are infinite or NaN are left out."""
     finite = [x for x in numbers if math.isfinite(x)]
