@@ -167,7 +167,9 @@ KERNELS = {
 
 @pytest.mark.parametrize("costs", [(100.0, 100.0), (0.1, 100.0, 5.0)], ids=["binary", "three"])
 @pytest.mark.parametrize("storage", ["dense", "single", "sparse"])
-@pytest.mark.parametrize("kernel", KERNELS, ids=str)
+@pytest.mark.parametrize(
+    "kernel", KERNELS, ids=lambda kernel: kernel if isinstance(kernel, str) else "function"
+)
 def test_kernels(tiny, compiled, kernel, storage, costs):
     rng = np.random.default_rng(1)
     X = np.round(rng.standard_normal((70, 6)) * (rng.random((70, 6)) < 0.6), 2)
