@@ -67,7 +67,7 @@ class Setting:
                 raise ValueError(f"density {density!r} is not accepted: it must be in (0, 1]")
 
 
-QUICK = Setting(d=1000, n=10_000, admm_rounds=40)
+QUICK = Setting(d=1000, n=10_000, most_rounds=3000, admm_rounds=40)
 
 #: A method has arrived once it has done so much of the way from zero weights to the optimum.
 ARRIVED = 0.95
