@@ -167,9 +167,12 @@ def test_a_callback_that_fails():
 
 
 PROGRAM = """
-import sys, time
+import signal, sys, time
 import numpy as np
 from atomcast import Lasso, MPICluster, Solver
+
+# What is started in the background of a shell would not hear Ctrl-C.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 def watch(state):
     if state.round == 3:
