@@ -58,9 +58,9 @@ class Trace:
 
     def to_pandas(self) -> pandas.DataFrame:
         """The trace as a DataFrame."""
-        import pandas
+        from atomcast.data.table_files import load_pandas
 
-        return pandas.DataFrame(self._rows, columns=list(self.columns))
+        return load_pandas("trace.to_pandas").DataFrame(self._rows, columns=list(self.columns))
 
     def to_csv(self, path: str | PathLike[str]) -> None:
         """Write the trace to a file, with a header."""

@@ -120,10 +120,12 @@ def test_the_command_line_imports_little():
 
 
 def test_fit_predict_inspect_in_processes(files, diabetes):
-    fit = atomcast("fit", "lasso", "a.csv", "b.csv", "-y", "y.csv", "--beta", 800, "-o", "m.st")
+    fit = atomcast(
+        "fit", "lasso", "a.csv", "b.csv", "-y", "y.csv", "--beta", 800, "-o", "m.safetensors"
+    )
     assert (fit.returncode, fit.stderr) == (0, "")
-    predict = atomcast("predict", "m.st", "all.csv")
-    model = load_model("m.st")
+    predict = atomcast("predict", "m.safetensors", "all.csv")
+    model = load_model("m.safetensors")
     printed = [float(line) for line in predict.stdout.splitlines()]
     np.testing.assert_allclose(printed, model.predict(diabetes[0]), rtol=1e-12)
     wrong = atomcast("fit", "lasso", "a.csv", "-y", "no.npy", "--beta", 1)

@@ -87,14 +87,16 @@ def test_options_reach_solver_and_estimator(run, files):
 
 
 def test_json_is_the_certificate(run, files):
-    outcome = run(*FIT, "a.csv", "b.csv", *OPTIONS, "--json", "--out", "m.st", "--trace", "t.csv")
+    outcome = run(
+        *FIT, "a.csv", "b.csv", *OPTIONS, "--json", "--out", "m.safetensors", "--trace", "t.csv"
+    )
     said = json.loads(outcome.stdout)
-    certificate = load_model("m.st").certificate_
+    certificate = load_model("m.safetensors").certificate_
     for key in ("objective", "gap", "relative_gap", "rounds", "status", "values", "bytes"):
         assert said[key] == getattr(certificate, key)
     assert said["status"] == "optimal"
     assert (said["estimator"], said["rows"], said["nodes"]) == ("Lasso", 442, 2)
-    assert (said["atoms_available"], said["model"], said["trace"]) == (10, "m.st", "t.csv")
+    assert (said["atoms_available"], said["model"], said["trace"]) == (10, "m.safetensors", "t.csv")
     with open("t.csv", newline="") as file:
         rows = list(csv.DictReader(file))
     assert len(rows) == said["rounds"] + 1

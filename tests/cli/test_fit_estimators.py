@@ -128,12 +128,14 @@ def test_what_is_said_of_a_kernel_machine(run, wine):
 
 def test_a_kernel_machine_is_resumed(run, wine):
     fit = ("fit", "kernel-svm", "two.csv", "--target", "y2.npy", "--C", 100, "--tol", 1e-6)
-    assert run(*fit, "--nodes", 3, "--out", "whole").exit_code == 0
+    assert run(*fit, "--nodes", 3, "--out", "whole.safetensors").exit_code == 0
     stopped = run(*fit, "--max-rounds", 1, "--checkpoint", "c")
     assert stopped.exit_code == 0, stopped.stderr
-    resumed = run(*fit, "--nodes", 2, "--resume", "c", "--out", "again")
+    resumed = run(*fit, "--nodes", 2, "--resume", "c", "--out", "again.safetensors")
     assert resumed.exit_code == 0, resumed.stderr
-    np.testing.assert_array_equal(load_model("again").dual_coef_, load_model("whole").dual_coef_)
+    np.testing.assert_array_equal(
+        load_model("again.safetensors").dual_coef_, load_model("whole.safetensors").dual_coef_
+    )
 
 
 def test_groups_in_a_file(run, wine):

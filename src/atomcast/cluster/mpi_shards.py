@@ -27,7 +27,7 @@ def place(comm: Any, shards: Shards, pulse: Pulse) -> Shards:
     try:
         local = _own_part(shards, rank, size)
         told = {
-            "shape": [local.count(0), local.count(1)],
+            "shape": [local.rows(), local.count()],
             "names": local.column_names(),
             "source": shards.source(rank) if hasattr(shards, "source") else f"shard {rank}",
         }

@@ -25,6 +25,7 @@ from atomcast.cluster.mpi_watch import ATOMS, PROGRAM, STEPPING, Pulse, watch_of
 from atomcast.cluster.plain import unpack
 from atomcast.cluster.stored_shards import StoredShards
 from atomcast.cluster.validation import described
+from atomcast.data._files import FileShards
 from atomcast.data.shards import Shards
 from atomcast.network import wire
 from atomcast.problem import Problem
@@ -134,7 +135,7 @@ def main(folder: str, socket_path: str) -> None:
     try:
         order = unpack(Path(folder, "problem").read_bytes())
         files = order["files"]
-        shards = Shards.files(**files) if files else StoredShards(Path(folder, "shards"))
+        shards = FileShards.again(**files) if files else StoredShards(Path(folder, "shards"))
         pulse = watch_of(comm, order["deadline"])
         session = RelayedSession(comm, order["problem"], shards, channel, pulse)
         if channel is not None:

@@ -44,5 +44,15 @@ def _say_warning(message: Warning | str, *where: Any, **more: Any) -> None:
 
 def one_line(message: object) -> str:
     """A message without line breaks and control characters; the kind of error if it is empty."""
+    if isinstance(message, OSError) and message.errno is not None:
+        message = _without_number(message)
     text = " ".join(str(message).split()) or type(message).__name__
     return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def _without_number(error: OSError) -> str:
+    """What the system says of a file, in words: not "[Errno 2] No such file or directory: 'x'"."""
+    if isinstance(error, FileNotFoundError) and error.filename is not None:
+        return f"there is no file {error.filename}: check its name and folder"
+    where = "" if error.filename is None else f"{error.filename}: "
+    return f"{where}{error.strerror or error}"

@@ -89,6 +89,21 @@ RowIds = Annotated[
         show_default=False,
     ),
 ]
+Align = Annotated[
+    str | None,
+    typer.Option(
+        metavar="HOW",
+        help="inner: put parts and target into one order by row ids, and drop, with a warning, "
+        "rows that are not in all of them; by default, other rows are an error.",
+        show_default=False,
+    ),
+]
+Prefix = Annotated[
+    bool,
+    typer.Option(
+        "--prefix", help="Put the party's name (its file's) and a dot before names of columns."
+    ),
+]
 Columns = Annotated[
     int | None,
     typer.Option(
@@ -168,6 +183,8 @@ def run_fit(
     max_rounds: MaxRounds = 10_000,
     time_limit: TimeLimitSeconds = None,
     row_ids: RowIds = None,
+    align: Align = None,
+    prefix: Prefix = False,
     columns: Columns = None,
     out: Out = None,
     trace: TraceFile = None,
@@ -182,19 +199,25 @@ def run_fit(
     """Fit what `make` returns; the parameters from `parts` on are the options of every command."""
     with clear_errors(debug):
         from atomcast._checks import check_choice
-        from atomcast.commands.inputs import check_output, check_rows, read_features, read_target
+        from atomcast.commands.inputs import (
+            Reading,
+            check_output,
+            check_rows,
+            check_target,
+            read_data,
+        )
         from atomcast.model_file import save_model
 
-        check_output("--out", out)
-        check_output("--trace", trace)
+        check_output("--out", out, (".safetensors",))
+        check_output("--trace", trace, (".csv",))
         check_output("--plot", plot, (".png", ".svg", ".pdf"))
         check_output("--checkpoint", checkpoint)
         engine = check_choice("--engine", engine, tuple(ENGINES))
         estimator = make()
         watchers = _watchers(time_limit, checkpoint, checkpoint_rounds)
         solver = _solver(step, tol, max_rounds, watchers, resume, talk)
-        y = read_target(target, recipe.numeric_target)
-        shards = read_features(parts, nodes, target, row_ids=row_ids, n_features=columns)
+        shards, y = read_data(parts, nodes, target, Reading(row_ids, columns, align, prefix))
+        check_target(y, target, recipe.numeric_target)
         check_rows(shards, y, target, recipe.axis)
         cluster = _cluster(engine, shards.nodes, topology, broadcast, loss, recovery)
         estimator.set_params(cluster=cluster, solver=solver)

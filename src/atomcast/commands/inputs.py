@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -14,21 +14,23 @@ if TYPE_CHECKING:
     from atomcast.data.shards import Shards
 
 
-def read_features(
-    paths: Sequence[Path],
-    nodes: int | None,
-    target: str,
-    *,
-    row_ids: str | None = None,
-    n_features: int | None = None,
-) -> Shards:
-    """The data of a fit: a file for each node, or one file that is cut up among the nodes."""
-    from atomcast.data import Shards, read_part
+class Reading(NamedTuple):
+    """How the options say that files are to be read; as in `Shards.files`."""
+
+    row_ids: str | None = None
+    n_features: int | None = None
+    align: str | None = None
+    prefix: bool = False
+
+
+def read_data(
+    paths: Sequence[Path], nodes: int | None, target: str, reading: Reading
+) -> tuple[Shards, NDArray[Any]]:
+    """The data of a fit, a file for each node or one that is cut up among nodes; and the target."""
+    from atomcast.data import Shards
 
     if len(paths) == 1:
-        part = read_part(paths[0], row_ids=row_ids, n_features=n_features)
-        matrix, names = without_column(part, target_column(target, paths[0]))
-        return Shards.split(matrix, 1 if nodes is None else nodes, names=names)
+        return _read_one(paths[0], 1 if nodes is None else nodes, target, reading)
     if nodes not in (None, len(paths)):
         raise ValueError(
             f"--nodes {nodes} does not go with {len(paths)} files, each of which is a node: leave "
@@ -41,7 +43,27 @@ def read_features(
                 f"the target column {column!r} is in {path}, which is also a part of the data: "
                 "write the target to a file of its own"
             )
-    return Shards.files(paths, row_ids=row_ids, n_features=n_features)
+    shards = Shards.files(paths, target=target, **reading._asdict())
+    assert shards.target is not None
+    return shards, shards.target
+
+
+def _read_one(path: Path, nodes: int, target: str, reading: Reading) -> tuple[Shards, NDArray[Any]]:
+    """A single file cut up among nodes; a target in another file goes by its row ids, if any."""
+    from atomcast.data import Shards, read_part, read_vector
+    from atomcast.data.file_rows import FileRows
+
+    if reading.prefix:
+        raise ValueError(f"--prefix is for several files, a party each, but there is only {path}")
+    part = read_part(path, row_ids=reading.row_ids, n_features=reading.n_features)
+    column = target_column(target, path)
+    if column is not None:
+        matrix, names = without_column(part, column)
+        y = read_vector(target, row_ids=reading.row_ids)
+        return Shards.split(matrix, nodes, names=names), y
+    rows = FileRows([path], [str(path)], reading.row_ids, reading.align, target)
+    assert rows.target is not None
+    return Shards.split(rows.in_order(0, part)[0], nodes, names=part.names), rows.target
 
 
 def target_column(target: str, path: Path) -> str | None:
@@ -60,26 +82,16 @@ def without_column(part: Part, column: str | None) -> tuple[Any, tuple[str, ...]
     return part.matrix[:, kept], tuple(part.names[j] for j in kept)
 
 
-def read_target(target: str, numeric: bool) -> NDArray[Any]:
-    """The target vector; numbers that are not finite, or texts where numbers are due, are named."""
-    from atomcast.data import read_vector
+def check_target(y: NDArray[Any], target: str, numeric: bool) -> None:
+    """Name numbers that are not finite, or texts where numbers are due."""
+    from atomcast.data.tables import is_number
 
-    y = read_vector(target)
     if y.dtype.kind in "US" and numeric:
-        row = next(i for i, text in enumerate(y.tolist()) if not _is_number(text))
+        row = next(i for i, text in enumerate(y.tolist()) if not is_number(text))
         raise ValueError(f"--target {target}: row {row} is {str(y[row])!r}, but numbers are needed")
     if y.dtype.kind == "f" and not np.isfinite(y).all():
         row = int(np.flatnonzero(~np.isfinite(y))[0])
         raise ValueError(f"--target {target}: row {row} is {y[row]}; fill or drop such rows")
-    return y
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
 
 
 def check_rows(shards: Shards, y: NDArray[Any], target: str, axis: int) -> None:
@@ -107,7 +119,7 @@ def check_output(option: str, path: Path | None, suffixes: Sequence[str] = ()) -
         )
 
 
-def features_for(estimator: Any, paths: Sequence[Path], row_ids: str | None) -> tuple[Any, Any]:
+def features_for(estimator: Any, paths: Sequence[Path], reading: Reading) -> tuple[Any, Any]:
     """New data for a model, its columns in the model's order; and row ids, if there are any."""
     from atomcast.data import Shards, check_finite, read_part
     from atomcast.model_file import atoms_axis
@@ -116,10 +128,15 @@ def features_for(estimator: Any, paths: Sequence[Path], row_ids: str | None) -> 
     wanted = getattr(estimator, "feature_names_in_", None)
     expected = None if wanted is None else tuple(wanted)
     if len(paths) == 1:
-        part = read_part(paths[0], row_ids=row_ids, n_features=estimator.n_features_in_)
+        part = read_part(paths[0], row_ids=reading.row_ids, n_features=estimator.n_features_in_)
         return _in_order(part, expected, paths[0]), part.row_ids
-    columns = estimator.n_features_in_ if axis == 0 else None
-    shards = Shards.files(paths, row_ids=row_ids, n_features=columns)
+    if axis == 0:
+        reading = reading._replace(n_features=estimator.n_features_in_)
+    as_in_fit: list[str] | None = None
+    if axis == 1 and expected is not None:
+        infos = Shards.files(paths, **reading._replace(align=None)._asdict()).infos
+        as_in_fit = _prefixes_of([info.names for info in infos], expected)
+    shards = Shards.files(paths, **{**reading._asdict(), "prefix": as_in_fit or False})
     shards.validate(axis)
     names = shards.column_names(axis)
     if expected is not None and names is not None and names != expected:
@@ -127,7 +144,29 @@ def features_for(estimator: Any, paths: Sequence[Path], row_ids: str | None) -> 
     if not estimator.__sklearn_tags__().input_tags.allow_nan:
         for i in range(shards.nodes):
             check_finite(shards.shard(i, axis), axis)
-    return shards, _row_ids(paths if axis == 0 else paths[:1], row_ids)
+    if shards.alignment is not None:
+        return shards, shards.alignment.ids
+    return shards, _row_ids(paths if axis == 0 else paths[:1], reading.row_ids)
+
+
+def _prefixes_of(
+    parts: Sequence[tuple[str, ...] | None], expected: Sequence[str]
+) -> list[str] | None:
+    """The parties' names that the model has before those of the columns, one for each part.
+
+    None if it has none. New files may be called otherwise than those of the fit.
+    """
+    prefixes, start = [], 0
+    for names in parts:
+        if not names:
+            return None
+        own = expected[start : start + len(names)]
+        prefix = own[0].removesuffix(names[0]) if own else ""
+        if not prefix.endswith(".") or tuple(own) != tuple(prefix + name for name in names):
+            return None
+        prefixes.append(prefix[:-1])
+        start += len(names)
+    return prefixes
 
 
 def _row_ids(paths: Sequence[Path], column: str | None) -> NDArray[Any] | None:

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from atomcast.commands.errors import Debug, clear_errors
+from atomcast.commands.fit import Align
 
 
 def predict(
@@ -35,6 +36,7 @@ def predict(
             metavar="COLUMN", help="The column of row ids; default: row_id.", show_default=False
         ),
     ] = None,
+    align: Align = None,
     debug: Debug = False,
 ) -> None:
     """Predict with a saved model: a number for each row of the data."""
@@ -42,11 +44,11 @@ def predict(
         import warnings
 
         from atomcast import load_model
-        from atomcast.commands.inputs import check_output, features_for
+        from atomcast.commands.inputs import Reading, check_output, features_for
 
         check_output("--out", out, (".npy", ".csv"))
         estimator = load_model(model)
-        X, ids = features_for(estimator, data, row_ids)
+        X, ids = features_for(estimator, data, Reading(row_ids, align=align))
         # Columns without names are taken in the order of the file, as the user knows.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         _write(estimator.predict(X), ids, out)

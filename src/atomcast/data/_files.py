@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import dataclasses
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -11,16 +12,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.data.alignment import (
-    check_same_length,
-    check_unique,
-    explain_difference,
-    misaligned,
-    row_digest,
-)
+from atomcast.data.alignment import check_same_length, check_unique, row_digest
+from atomcast.data.file_rows import FileRows
+from atomcast.data.joining import Alignment
 from atomcast.data.matrices import IntArray, check_axis, oriented, ready
 from atomcast.data.parts import PartInfo
-from atomcast.data.readers import describe, read_part, read_row_ids
+from atomcast.data.readers import describe, known_suffix, read_part
 from atomcast.data.shards import Shard, Shards, contiguous_bounds
 
 
@@ -35,6 +32,9 @@ class FileShards(Shards):
         *,
         row_ids: str | None = None,
         n_features: int | None = None,
+        align: str | None = None,
+        target: Any = None,
+        prefix: bool | Sequence[str] = False,
     ) -> None:
         if isinstance(paths, str | os.PathLike):
             raise TypeError(
@@ -47,6 +47,9 @@ class FileShards(Shards):
             raise ValueError("paths is empty: give at least one file, one per node")
         self._row_ids = row_ids
         self._n_features = n_features
+        self._prefixes = _prefixes(prefix, self._paths)
+        sources = [self.source(i) for i in range(self.nodes)]
+        self._rows = FileRows(self._paths, sources, row_ids, align, target)
 
     def __repr__(self) -> str:
         return f"Shards.files({[path.name for path in self._paths]})"
@@ -58,7 +61,11 @@ class FileShards(Shards):
     def only(self, i: int) -> FileShards:
         """Return the file of one node alone, so that no other file need be within reach."""
         self._check_node(i)
-        return FileShards([self._paths[i]], row_ids=self._row_ids, n_features=self._n_features)
+        own = self.arguments()
+        own["paths"] = own["paths"][i : i + 1]
+        own["prefix"] = self._prefixes and self._prefixes[i : i + 1]
+        own["alignment"] = None if self.alignment is None else self.alignment.only(i)
+        return FileShards.again(**own)
 
     def within_reach(self) -> bool:
         """Return whether this process can read all files."""
@@ -66,17 +73,35 @@ class FileShards(Shards):
 
     def with_infos(self, infos: Iterable[PartInfo]) -> FileShards:
         """Return the same shards with what others have found in the files, one info for each."""
-        same = FileShards(**self.arguments())
+        same = FileShards.again(**self.arguments())
         same.__dict__["infos"] = list(infos)  # where the cached property looks first
         return same
 
     def arguments(self) -> dict[str, Any]:
-        """Return what `Shards.files` must be given to make these shards again, as plain data."""
-        paths = [str(path) for path in self._paths]
-        return {"paths": paths, "row_ids": self._row_ids, "n_features": self._n_features}
+        """Return what `again` must be given to make these shards elsewhere, as plain data.
+
+        The order of the rows is handed on as it is, so that nobody has to find it again; the
+        target stays here.
+        """
+        return {
+            "paths": [str(path) for path in self._paths],
+            "row_ids": self._row_ids,
+            "n_features": self._n_features,
+            "prefix": self._prefixes,
+            "alignment": self.alignment,
+        }
+
+    @classmethod
+    def again(
+        cls, *, alignment: Alignment | None = None, prefix: Any, **options: Any
+    ) -> FileShards:
+        """Return the shards that have these `arguments`."""
+        shards = cls(prefix=prefix or False, **options)
+        shards._rows.take(alignment)
+        return shards
 
     def column_names(self, axis: int = 1) -> tuple[str, ...] | None:
-        check_axis(axis)
+        self._check_axis(axis)
         names = [info.names for info in self.infos]
         if axis == 0:
             return names[0]
@@ -89,7 +114,7 @@ class FileShards(Shards):
         return int(self._bounds(axis)[-1])
 
     def rows(self, axis: int = 1) -> int:
-        check_axis(axis)
+        self._check_axis(axis)
         return _shape(self.infos[0])[1 - axis]
 
     def assignment(self, axis: int = 1) -> IntArray:
@@ -105,22 +130,41 @@ class FileShards(Shards):
                 "when these Shards first looked: do not change files during a run, or make new "
                 "Shards"
             )
+        matrix, row_ids = self._rows.in_order(i, part)
+        names = self._prefixed(i, part.names)
         return Shard(
-            matrix=ready(oriented(part.matrix, axis)),
+            matrix=ready(oriented(matrix, axis)),
             ids=np.arange(start, stop, dtype=np.int64),
-            names=part.names if axis == 1 else None,
+            names=names if axis == 1 else None,
             source=self.source(i),
-            row_digest=None if part.row_ids is None else row_digest(part.row_ids),
+            row_digest=None if row_ids is None else row_digest(row_ids),
             origin=start,
+            entry_names=names if axis == 0 else None,
         )
 
+    @property
+    def alignment(self) -> Alignment | None:
+        """How the parts, and the target, were put into one order of rows; None without `align`."""
+        return self._rows.alignment
+
+    @property
+    def target(self) -> NDArray[Any] | None:
+        """The target in the order of the rows, shape (rows,); None if none was given."""
+        return self._rows.target
+
+    def row_labels(self, name: Any, axis: int = 1) -> NDArray[Any] | None:
+        self._check_axis(axis)
+        if name != self._rows.column or not self.within_reach():
+            return None
+        return self._rows.labels(axis)
+
     def validate(self, axis: int = 1) -> None:
-        check_axis(axis)
+        self._check_axis(axis)
         sources = [self.source(i) for i in range(self.nodes)]
         check_same_length([_shape(info)[1 - axis] for info in self.infos], sources, axis=axis)
         self._check_names(axis, sources)
         if axis == 1:
-            self._check_row_ids(sources)
+            self._rows.check()
 
     def _check_names(self, axis: int, sources: list[str]) -> None:
         known = [
@@ -139,30 +183,40 @@ class FileShards(Shards):
                         f"{known[0][1]}: all parts need the same columns in the same order"
                     )
 
-    def _check_row_ids(self, sources: list[str]) -> None:
-        reference: tuple[str, NDArray[Any], str] | None = None
-        for path, source in zip(self._paths, sources, strict=True):
-            ids = read_row_ids(path, row_ids=self._row_ids)
-            if ids is None:
-                continue
-            digest = row_digest(ids)
-            if reference is None:
-                reference = digest, ids, source
-            elif digest != reference[0]:
-                difference = explain_difference(ids, reference[1])
-                raise ValueError(misaligned(source, reference[2], difference))
+    def _prefixed(self, i: int, names: tuple[str, ...] | None) -> tuple[str, ...] | None:
+        if self._prefixes is None or names is None:
+            return names
+        return tuple(f"{self._prefixes[i]}.{name}" for name in names)
 
     @cached_property
     def infos(self) -> list[PartInfo]:
-        """What is in each file; found by looking at all of them."""
-        return [
+        """What is in each file, or is left of it; found by looking at all of them."""
+        kept = None if self.alignment is None else len(self.alignment.ids)
+        infos = [
             describe(path, row_ids=self._row_ids, n_features=self._n_features)
             for path in self._paths
         ]
+        return [
+            dataclasses.replace(
+                info,
+                rows=info.rows if kept is None else kept,
+                names=self._prefixed(i, info.names),
+            )
+            for i, info in enumerate(infos)
+        ]
 
     def _bounds(self, axis: int) -> IntArray:
-        check_axis(axis)
+        self._check_axis(axis)
         return contiguous_bounds([_shape(info)[axis] for info in self.infos])
+
+    def _check_axis(self, axis: int) -> None:
+        check_axis(axis)
+        for name, given in (("align", self._rows.align), ("prefix", self._prefixes)):
+            if axis == 0 and given is not None:
+                raise ValueError(
+                    f"{name} is for files that hold columns of the same rows, but here each file "
+                    f"holds rows of its own, with the same columns: leave {name} out"
+                )
 
     def source(self, i: int) -> str:
         """Return how messages call the shard of node `i`."""
@@ -178,9 +232,40 @@ def _check_unique_across(known: list[tuple[tuple[str, ...], str]]) -> None:
             if name in holder:
                 raise ValueError(
                     f"the column name {name!r} occurs in {holder[name]} and in {source}: names "
-                    "must be unique over all shards; rename one of the two columns or drop it"
+                    "must be unique over all shards; prefix=True (--prefix) puts the party's name "
+                    f"before them, or rename one of the two columns or drop it; if {name!r} tells "
+                    f"the rows, say row_ids={name!r} (--row-ids {name})"
                 )
             holder[name] = source
+
+
+def party_name(path: Path) -> str:
+    """Return what a party is called: its file's name without the suffix."""
+    return path.name[: -len(known_suffix(path))] if known_suffix(path) else path.name
+
+
+def _prefixes(prefix: bool | Sequence[str], paths: list[Path]) -> list[str] | None:
+    """What to put before the names of each file's columns, or None."""
+    if isinstance(prefix, bool):
+        prefixes = [party_name(path) for path in paths] if prefix else None
+    elif isinstance(prefix, str):
+        raise TypeError(
+            f"prefix={prefix!r} is one text: use True, or a list with one for each file"
+        )
+    else:
+        prefixes = [str(name) for name in prefix]
+    if prefixes is None:
+        return None
+    if len(prefixes) != len(paths):
+        raise ValueError(
+            f"prefix has {len(prefixes)} entries, but there are {len(paths)} files: give one each"
+        )
+    if len(set(prefixes)) < len(prefixes):
+        raise ValueError(
+            f"prefix={prefixes} would give columns of several files the same name: rename the "
+            "files, or give a prefix for each in a list"
+        )
+    return prefixes
 
 
 def _shape(info: PartInfo) -> tuple[int, int]:

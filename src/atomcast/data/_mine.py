@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from atomcast.data.alignment import row_digest
+from atomcast.data.alignment import checked_ids, row_digest
 from atomcast.data.matrices import IntArray, Matrix, as_matrix, check_axis, oriented, ready
 from atomcast.data.shards import Shard, Shards, checked_names
 from atomcast.data.tables import is_table, table_names, table_to_matrix
@@ -74,4 +74,4 @@ class LocalShards(Shards):
                 f"row_ids has {len(ids)} entries, but X_local has {self._local.shape[0]} rows: "
                 "give one id per row"
             )
-        return row_digest(ids)
+        return row_digest(checked_ids(ids, "row_ids"))

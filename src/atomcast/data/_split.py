@@ -31,6 +31,7 @@ class SplitShards(Shards):
         random_state: Any = 0,
         names: Iterable[str] | None = None,
     ) -> None:
+        self._index = getattr(X, "index", None) if is_table(X) else None
         if is_table(X):
             names = table_names(X) if names is None else names
             X = table_to_matrix(X)
@@ -97,7 +98,11 @@ class SplitShards(Shards):
         names = None
         if self._names is not None and axis == 1:
             names = tuple(self._names[j] for j in ids)
-        return Shard(ready(block), ids, names, f"shard {i}")
+        entries = self._names if axis == 0 else None
+        return Shard(ready(block), ids, names, f"shard {i}", entry_names=entries)
+
+    def row_labels(self, name: Any, axis: int = 1) -> Any:
+        return self._index
 
     def _ids(self, i: int, axis: int) -> IntArray:
         if self._by == "random":
@@ -128,7 +133,8 @@ class SplitShards(Shards):
 
     def __getstate__(self) -> dict[str, Any]:
         # Caches are left out: they can be made again, and the converted matrix is as large as X.
-        state = {**self.__dict__, "_oriented": {}, "_assignments": {}}
+        # So is the index, against which the target was checked before anything was sent.
+        state = {**self.__dict__, "_oriented": {}, "_assignments": {}, "_index": None}
         state["_matrix"] = _map_reference(self._matrix) or self._matrix
         return state
 

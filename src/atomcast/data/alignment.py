@@ -72,7 +72,7 @@ def misaligned(source: str, reference: str, difference: str) -> str:
     return (
         f"{source}: its row ids differ from those of {reference} ({difference}): every shard "
         "must hold the same examples in the same order; sort all parts by their row ids and "
-        "drop the rows that are not in all of them"
+        'drop the rows that are not in all of them, or let align="inner" (--align inner) do so'
     )
 
 
@@ -87,6 +87,37 @@ def explain_difference(ids: Iterable[Any], reference: Iterable[Any]) -> str:
         return "the same ids in another order"
     row = int(np.flatnonzero(mine != theirs)[0])
     return f"first in row {row}: {mine[row].item()!r} against {theirs[row].item()!r}"
+
+
+def checked_ids(row_ids: Iterable[Any], source: str) -> NDArray[Any]:
+    """Return row ids as int64 or texts, refusing rows without an id, and ids of several rows."""
+    given = np.asarray(row_ids)
+    if given.dtype.kind in "fO":
+        missing = [row for row, value in enumerate(given.tolist()) if is_missing(value)]
+        if missing:
+            raise ValueError(
+                f"{source}: row {missing[0]} has no row id ({len(missing)} row(s) in all): every "
+                "row needs one; fill them in or drop these rows"
+            )
+    ids = _plain_ids(given)
+    values, counts = np.unique(ids, return_counts=True)
+    if len(values) < len(ids):
+        raise ValueError(
+            f"{source}: the row id {shown(values[counts > 1])} occurs more than once: an id must "
+            "tell a single row; drop or merge the repeated rows, or name another column of ids"
+        )
+    return ids
+
+
+def is_missing(value: Any) -> bool:
+    """Tell whether a value of a table is none: None, NaN, or what pandas has for them."""
+    return value is None or type(value).__name__ == "NAType" or bool(value != value)
+
+
+def shown(ids: NDArray[Any]) -> str:
+    """Return the first few of some ids as a text."""
+    first = ", ".join(repr(value) for value in ids[:5].tolist())
+    return first + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
 
 
 def check_unique(names: Sequence[str], *, what: str) -> None:

@@ -24,11 +24,18 @@ def load_npy(path: Path) -> NDArray[Any]:
     return array
 
 
-def load_npz_array(path: Path, key: str) -> NDArray[Any]:
-    """Return the array called `key`, or the only array, of a .npz file."""
+def load_npz_array(path: Path, key: str, row_ids: str | None = None) -> NDArray[Any]:
+    """Return the array called `key`, or the only array beside row ids, of a .npz file."""
     with np.load(path, allow_pickle=False) as file:
-        array: NDArray[Any] = file[_main_key(file.files, key)]
+        array: NDArray[Any] = file[_main_key(file.files, key, row_ids)]
     return array
+
+
+def npz_row_ids(path: Path, row_ids: str | None = None) -> NDArray[Any] | None:
+    """Return the array of row ids of a .npz file, if it has one."""
+    with np.load(path, allow_pickle=False) as file:
+        key = row_ids or _ROW_IDS
+        return file[key] if key in file.files else None
 
 
 def _read_npy(path: Path, options: ReadOptions) -> Part:

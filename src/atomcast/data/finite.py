@@ -35,6 +35,8 @@ def check_finite(shard: Shard, axis: int = 1) -> None:
         return
     row, column, value = found
     local, entry = (column, f"row {row}") if axis == 1 else (row, f"column {column}")
+    if axis == 0 and shard.entry_names is not None:
+        entry += f" ({shard.entry_names[column]!r})"
     position = int(shard.ids[local]) - shard.origin
     name = "" if shard.names is None else f" ({shard.names[local]!r})"
     what = "NaN" if np.isnan(value) else "infinity"

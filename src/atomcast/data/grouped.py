@@ -9,6 +9,7 @@ import numpy as np
 
 from atomcast.data._split import SplitShards
 from atomcast.data.matrices import IntArray
+from atomcast.data.table_files import load_pandas
 
 if TYPE_CHECKING:
     import pandas
@@ -66,8 +67,7 @@ def one_hot(frame: pandas.DataFrame) -> tuple[pandas.DataFrame, list[list[str]]]
     >>> groups
     [['size'], ['colour=blue', 'colour=red']]
     """
-    import pandas
-
+    pandas = load_pandas("one_hot")
     parts, groups = [], []
     for name in frame.columns:
         column = frame[name]

@@ -10,12 +10,15 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 
 from atomcast.data.alignment import check_unique
 from atomcast.data.matrices import IntArray, Matrix
+
+if TYPE_CHECKING:
+    from atomcast.data._files import FileShards
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,6 +43,8 @@ class Shard:
     origin : int
         Global id of the first atom of what `source` names, so that messages can count within a
         file: position = id - origin.
+    entry_names : tuple of str or None
+        Names of the columns if axis=0, where they are the entries of an atom; for messages.
     """
 
     matrix: Matrix
@@ -48,6 +53,7 @@ class Shard:
     source: str
     row_digest: str | None = None
     origin: int = 0
+    entry_names: tuple[str, ...] | None = None
 
     def shifted(self, offset: int, source: str | None = None) -> Shard:
         """Return this shard with global ids that start `offset` later, and a new name if given.
@@ -146,7 +152,10 @@ class Shards(ABC):
         *,
         row_ids: str | None = None,
         n_features: int | None = None,
-    ) -> Shards:
+        align: str | None = None,
+        target: Any = None,
+        prefix: bool | Sequence[str] = False,
+    ) -> FileShards:
         """Let every node read a file of its own; ids count through the files in their order.
 
         Parameters
@@ -159,10 +168,28 @@ class Shards(ABC):
             serves to check that all parts describe the same rows in the same order.
         n_features : int, optional
             Number of columns of svmlight files, which do not say it themselves.
+        align : {"inner"}, optional
+            Put all parts, and the target, into one order by their row ids, that of the first
+            part. Rows that are not in all of them are dropped, with a warning;
+            `alignment.dropped` has their ids. By default other rows are an error.
+        target : path, "file.csv:column" or pandas Series, optional
+            The target, checked or aligned by its row ids (the index of a Series). It is then
+            there as the attribute `target`: `Lasso(1.0).fit(shards, shards.target)`.
+        prefix : bool or sequence of str, default=False
+            Put the party's name (the file's without its suffix, or those given, one for each
+            file) and a dot before the names of its columns, which may then be the same in
+            several files.
         """
         from atomcast.data._files import FileShards
 
-        return FileShards(paths, row_ids=row_ids, n_features=n_features)
+        return FileShards(
+            paths,
+            row_ids=row_ids,
+            n_features=n_features,
+            align=align,
+            target=target,
+            prefix=prefix,
+        )
 
     @property
     @abstractmethod
@@ -198,6 +225,13 @@ class Shards(ABC):
     @abstractmethod
     def shard(self, i: int, axis: int = 1) -> Shard:
         """Return what node `i` holds; the only method that reads or cuts data."""
+
+    def row_labels(self, name: Any, axis: int = 1) -> Any:
+        """Return what tells the rows, with which the index `name` of a target must agree, or None.
+
+        That is the index of a pandas DataFrame, or the column of row ids if it has this name.
+        """
+        return None
 
     def validate(self, axis: int = 1) -> None:
         """Raise ValueError, naming the shard, unless the shards fit together.

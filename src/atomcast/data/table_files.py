@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import csv
+import gzip
+from contextlib import suppress
 from pathlib import Path
 from typing import Any
 
@@ -10,17 +13,15 @@ from numpy.typing import NDArray
 
 from atomcast.data.alignment import check_unique
 from atomcast.data.parts import DEFAULT_ROW_IDS, Format, Part, PartInfo, ReadOptions
-from atomcast.data.tables import table_to_matrix
+from atomcast.data.tables import is_number, table_to_matrix
 
 
-def load_pandas() -> Any:
-    """Return the pandas module, or say how to install it."""
+def load_pandas(what: str = "reading .csv and .parquet files") -> Any:
+    """Return the pandas module, or say what needs it and how to install it."""
     try:
         import pandas
     except ImportError:
-        raise ImportError(
-            'reading .csv and .parquet files needs pandas: pip install "atomcast[data]"'
-        ) from None
+        raise ImportError(f'{what} needs pandas: pip install "atomcast[data]"') from None
     return pandas
 
 
@@ -37,17 +38,59 @@ def load_pyarrow_parquet() -> Any:
 
 def csv_header(path: Path) -> list[str]:
     """Return the first line of a CSV file, split into its columns."""
-    first = load_pandas().read_csv(path, header=None, nrows=1, dtype=str, keep_default_na=False)
+    return _first_line(path, csv_separator(path))
+
+
+def csv_separator(path: Path) -> str:
+    """Return what stands between the columns: a comma or, in a first line without, another."""
+    first = _first_line(path, ",")
+    if len(first) > 1:
+        return ","
+    return next((mark for mark in (";", "\t", "|") if mark in first[0]), ",")
+
+
+def _first_line(path: Path, separator: str) -> list[str]:
+    first = load_pandas().read_csv(
+        path, sep=separator, header=None, nrows=1, dtype=str, keep_default_na=False
+    )
     return [str(name) for name in first.iloc[0]]
 
 
-def is_number(text: str) -> bool:
-    """Tell whether a text can be read as a number."""
+def read_csv(path: Path, **options: Any) -> Any:
+    """Return a CSV file as a DataFrame, refusing lines with more or fewer columns than others."""
+    pandas = load_pandas()
+    separator = csv_separator(path)
     try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+        frame = pandas.read_csv(path, sep=separator, **options)
+    except pandas.errors.ParserError:
+        _refuse_ragged(path, separator)
+        raise
+    # pandas fills short lines up with NaN, and makes an index of the first column of long ones.
+    whole = isinstance(frame.index, pandas.RangeIndex) and frame.index.step == 1
+    if not whole or frame.index.start or (len(frame.columns) and frame.iloc[:, -1].hasnans):
+        _refuse_ragged(path, separator)
+    return frame
+
+
+def _refuse_ragged(path: Path, separator: str) -> None:
+    """Raise ValueError, naming the line, if lines of a CSV file differ in their columns."""
+    reading = gzip.open if path.suffix.lower() == ".gz" else open
+    expected: int | None = None
+    line = 1
+    with (
+        suppress(csv.Error),  # then what pandas says of the file is said
+        reading(path, "rt", newline="", encoding="utf-8", errors="replace") as text,
+    ):
+        lines = csv.reader(text, delimiter=separator)
+        for fields in lines:
+            blank = not fields or (len(fields) == 1 and not fields[0].strip())
+            expected = len(fields) if expected is None and not blank else expected
+            if len(fields) != expected and not blank:
+                raise ValueError(
+                    f"line {line} is a ragged row: it has {len(fields)} column(s), but the header "
+                    f"has {expected}; correct it, or quote texts that contain {separator!r}"
+                )
+            line = lines.line_num + 1
 
 
 def _csv_names(path: Path) -> list[str]:
@@ -69,17 +112,15 @@ def _csv_names(path: Path) -> list[str]:
 
 
 def _read_csv(path: Path, options: ReadOptions) -> Part:
-    names = _csv_names(path)
-    ids = _ids_column(names, options)
-    frame = load_pandas().read_csv(path)
-    return _part(frame, ids)
+    ids = _ids_column(_csv_names(path), options)
+    return _part(read_csv(path), ids)
 
 
 def _describe_csv(path: Path, options: ReadOptions) -> PartInfo:
     names = _csv_names(path)
     ids = _ids_column(names, options)
     # One column, because counting lines would be wrong for quoted line breaks and blank lines.
-    rows = len(load_pandas().read_csv(path, usecols=[0], skip_blank_lines=True))
+    rows = len(read_csv(path, usecols=[names[0]], skip_blank_lines=True))
     return _info(rows, names, ids)
 
 
@@ -87,7 +128,7 @@ def _row_ids_csv(path: Path, options: ReadOptions) -> NDArray[Any] | None:
     ids = _ids_column(_csv_names(path), options)
     if ids is None:
         return None
-    return np.asarray(load_pandas().read_csv(path, usecols=[ids])[ids])
+    return np.asarray(read_csv(path, usecols=[ids])[ids])
 
 
 def _read_parquet(path: Path, options: ReadOptions) -> Part:
@@ -140,14 +181,19 @@ def _ids_column(names: list[str], options: ReadOptions) -> str | None:
 
 def _part(frame: Any, ids: str | None) -> Part:
     row_ids = None if ids is None else np.asarray(frame[ids])
-    features = frame if ids is None else frame.drop(columns=[ids])
+    features = frame.drop(columns=[name for name in _id_names(ids) if name in frame.columns])
     names = tuple(str(name) for name in features.columns)
     return Part(table_to_matrix(features, source="the table"), names, row_ids)
 
 
 def _info(rows: int, names: list[str], ids: str | None) -> PartInfo:
-    features = tuple(name for name in names if name != ids)
+    features = tuple(name for name in names if name not in _id_names(ids))
     return PartInfo(rows, len(features), features)
+
+
+def _id_names(ids: str | None) -> set[str]:
+    """Columns that are no features: the one that was named, and the one that always holds ids."""
+    return {DEFAULT_ROW_IDS} if ids is None else {DEFAULT_ROW_IDS, ids}
 
 
 CSV = Format("CSV", _read_csv, _describe_csv, _row_ids_csv)

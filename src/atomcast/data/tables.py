@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from atomcast.data.alignment import check_unique
+from atomcast.data.alignment import check_unique, is_missing
 from atomcast.data.matrices import Matrix
+
+#: Names that say that a column holds ids: id, patient_id, "row id", subject.ID, patientId.
+_ID_NAME = re.compile(r"(?:.*[_\-. ])?(?:id|ID|Id)|.*[a-z]I[dD]")
 
 
 def is_table(X: Any) -> bool:
@@ -43,11 +47,12 @@ def table_to_matrix(table: Any, *, source: str = "X") -> Matrix:
     Raises
     ------
     ValueError
-        If a column is not numeric, or two columns have the same name.
+        If a column is not numeric, or holds ids, or two columns have the same name.
     """
     check_unique(table_names(table), what=f"{source}: the column name")
     if not _labels(table):
         return np.empty((len(table), 0))
+    refuse_ids(table, source=source)
     if hasattr(table, "sparse"):  # pandas offers it only if every column is sparse
         return table.sparse.to_coo().tocsc()
     block = _single_block(table)
@@ -58,6 +63,39 @@ def table_to_matrix(table: Any, *, source: str = "X") -> Matrix:
     for j, column in enumerate(columns):
         out[:, j] = column
     return out
+
+
+def refuse_ids(table: Any, *, source: str = "X") -> None:
+    """Raise ValueError, naming it, if a column holds ids of the rows, which are no feature.
+
+    That is a column named like an id that has another whole number in every row.
+    """
+    for label in _labels(table):
+        if not _ID_NAME.fullmatch(str(label)) or len(table) < 2:
+            continue
+        values: NDArray[Any] = np.asarray(table[label])
+        if values.dtype.kind in "iu" and len(np.unique(values)) == len(values):
+            raise ValueError(
+                f"{source}: column {str(label)!r} is named like an id and has another whole number "
+                "in every row, so that it is no feature: name it as row ids if it is in a file "
+                f"(row_ids={str(label)!r} or --row-ids {label}), make it the index of a "
+                "DataFrame, or rename it if it is a measurement"
+            )
+
+
+def refuse_bad_columns(table: Any, *, source: str = "X", missing: bool = False) -> None:
+    """Raise ValueError, naming it, if a column holds texts, infinity or (unless allowed) NaN."""
+    for label in _labels(table):
+        values = _numeric_column(table[label], str(label), source)
+        finite = np.isfinite(values) | (np.isnan(values) if missing else False)
+        if not finite.all():
+            row = int(np.flatnonzero(~finite)[0])
+            what = "NaN" if np.isnan(values[row]) else "infinity"
+            raise ValueError(
+                f"{source}: column {str(label)!r} contains {what}, first in row {row}; all values "
+                "must be finite: fill missing values (e.g. with sklearn.impute.SimpleImputer) or "
+                "drop the columns or rows that have them"
+            )
 
 
 def _labels(table: Any) -> list[Any]:
@@ -82,9 +120,28 @@ def _numeric_column(column: Any, name: str, source: str) -> NDArray[Any]:
         # pandas' nullable numbers: a missing value becomes NaN, which check_finite reports.
         values = column.to_numpy(dtype=np.float64, na_value=np.nan)
     if values.dtype.kind not in "biuf":
-        example = f", for example {values[0]!r}" if len(values) else ""
         raise ValueError(
-            f"{source}: column {name!r} holds {values.dtype} values{example}, but numbers are "
-            "needed: encode it (e.g. with sklearn.preprocessing.OneHotEncoder) or drop it"
+            f"{source}: column {name!r} holds {values.dtype} values{_example(values)}, but numbers "
+            "are needed: encode it (e.g. with sklearn.preprocessing.OneHotEncoder) or drop it, or "
+            "name it as row_ids if it tells the rows"
         )
     return values
+
+
+def _example(values: NDArray[Any]) -> str:
+    """The first value that is no number, with a hint where it is one with a decimal comma."""
+    for row, value in enumerate(values.tolist()):
+        if not is_missing(value) and not is_number(value):
+            comma = isinstance(value, str) and is_number(value.replace(",", ".", 1))
+            hint = " (numbers need a decimal point, not a comma)" if comma else ""
+            return f", for example {value!r} in row {row}{hint}"
+    return ""
+
+
+def is_number(value: Any) -> bool:
+    """Tell whether a value, which may be a text, can be read as a number."""
+    try:
+        float(value)
+    except (TypeError, ValueError):
+        return False
+    return True

@@ -5,16 +5,18 @@ from __future__ import annotations
 import gzip
 import os
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.data.array_files import load_npy, load_npz_array
+from atomcast.data.alignment import is_missing
+from atomcast.data.array_files import load_npy, load_npz_array, npz_row_ids
 from atomcast.data.parts import DEFAULT_ROW_IDS
 from atomcast.data.readers import known_suffix, readable
 from atomcast.data.svmlight_files import load_svmlight
-from atomcast.data.table_files import csv_header, is_number, load_pandas, load_pyarrow_parquet
+from atomcast.data.table_files import csv_header, load_pandas, load_pyarrow_parquet, read_csv
+from atomcast.data.tables import is_number
 
 _TABLES = (".csv", ".csv.gz", ".parquet")
 _TEXTS = (".txt", ".txt.gz", ".labels", ".labels.gz")
@@ -22,23 +24,43 @@ _SVMLIGHT = (".svm", ".svm.gz", ".svmlight", ".svmlight.gz", ".libsvm", ".libsvm
 _ACCEPTED = (".npy", ".npz", *_TABLES, *_TEXTS, *_SVMLIGHT)
 
 
-def read_vector(path: str | os.PathLike[str]) -> NDArray[Any]:
+class Vector(NamedTuple):
+    """A target, with the ids of its rows where they are known.
+
+    Attributes
+    ----------
+    values : array of shape (rows,)
+    row_ids : array of shape (rows,) or None
+    """
+
+    values: NDArray[Any]
+    row_ids: NDArray[Any] | None = None
+
+
+def read_vector(path: str | os.PathLike[str], *, row_ids: str | None = None) -> NDArray[Any]:
     """Read a target vector from a file.
 
     Parameters
     ----------
     path : path or "path:column"
         - .npy, or .npz with one array or one called "y": shape (rows,) or (rows, 1);
-        - .csv, .csv.gz or .parquet: the only column beside "row_id", or "file.csv:column"; a
+        - .csv, .csv.gz or .parquet: the only column beside row ids, or "file.csv:column"; a
           CSV file has a header line, unless its first line is a number;
         - .txt or .labels (also .gz): one value per line, no header;
         - svmlight files: their labels.
+    row_ids : str, optional
+        Column of a table that holds row ids; default: "row_id" where it exists.
 
     Returns
     -------
     array of shape (rows,)
         int64, float64 or bool; texts (dtype str) if the values are not all numbers.
     """
+    return read_vector_with_ids(path, row_ids=row_ids).values
+
+
+def read_vector_with_ids(path: str | os.PathLike[str], *, row_ids: str | None = None) -> Vector:
+    """Read a target and the ids of its rows, if the file has them; see `read_vector`."""
     file, column = _split_column(os.fspath(path))
     suffix = known_suffix(file)
     if suffix not in _ACCEPTED:
@@ -47,7 +69,8 @@ def read_vector(path: str | os.PathLike[str]) -> NDArray[Any]:
             f"{', '.join(_ACCEPTED)} (write file.csv:column for a column of a table)"
         )
     with readable(file, suffix):
-        return _plain(_load(file, suffix, column))
+        values, ids = _load(file, suffix, column, row_ids)
+        return Vector(_plain(values), ids)
 
 
 def _split_column(path: str) -> tuple[Path, str | None]:
@@ -58,24 +81,27 @@ def _split_column(path: str) -> tuple[Path, str | None]:
     return Path(path), None
 
 
-def _load(file: Path, suffix: str, column: str | None) -> Any:
+def _load(file: Path, suffix: str, column: str | None, row_ids: str | None) -> tuple[Any, Any]:
+    """Values as they are in the file, and row ids or None."""
     if suffix == ".npy":
-        return load_npy(file)
+        return load_npy(file), None
     if suffix == ".npz":
-        return load_npz_array(file, "y")
+        return load_npz_array(file, "y", row_ids), npz_row_ids(file, row_ids)
     if suffix in _TABLES:
-        return _table_column(file, suffix, column)
+        return _table_column(file, suffix, column, row_ids)
     if suffix in _TEXTS:
-        return _text_lines(file)
-    return load_svmlight(file)[1]
+        return _text_lines(file), None
+    return load_svmlight(file)[1], None
 
 
-def _table_column(file: Path, suffix: str, column: str | None) -> Any:
+def _table_column(
+    file: Path, suffix: str, column: str | None, row_ids: str | None
+) -> tuple[Any, Any]:
     names = _table_names(file, suffix)
     if names is None:
-        return load_pandas().read_csv(file, header=None)[0]
+        return read_csv(file, header=None)[0], None
     if column is None:
-        others = [name for name in names if name != DEFAULT_ROW_IDS]
+        others = [name for name in names if name not in (DEFAULT_ROW_IDS, row_ids)]
         if len(others) != 1:
             raise ValueError(
                 f"it has {len(others)} columns ({', '.join(others[:10])}), but a vector is one: "
@@ -84,9 +110,19 @@ def _table_column(file: Path, suffix: str, column: str | None) -> Any:
         column = others[0]
     if column not in names:
         raise ValueError(f"it has no column {column!r}, only {', '.join(names[:10])}")
+    wanted = row_ids or DEFAULT_ROW_IDS
+    columns = [column, wanted] if wanted in names and wanted != column else [column]
+    frame = _table(file, suffix, columns)
+    return frame[column], np.asarray(frame[wanted]) if len(columns) == 2 else None
+
+
+def _table(file: Path, suffix: str, columns: list[str]) -> Any:
+    """Some columns of a table; one that pandas stored as the index is a column too."""
     if suffix == ".parquet":
-        return load_pandas().read_parquet(file, columns=[column])[column]
-    return load_pandas().read_csv(file, usecols=[column])[column]
+        frame = load_pandas().read_parquet(file, columns=columns)
+        stored = [name for name in columns if name in frame.index.names]
+        return frame.reset_index(level=stored) if stored else frame
+    return read_csv(file, usecols=columns)
 
 
 def _table_names(file: Path, suffix: str) -> list[str] | None:
@@ -122,7 +158,7 @@ def _plain(values: Any) -> NDArray[Any]:
         return array.astype(np.int64)
     if array.dtype.kind == "f":
         return array.astype(np.float64)
-    missing = [row for row, value in enumerate(array.tolist()) if value is None or value != value]
+    missing = [row for row, value in enumerate(array.tolist()) if is_missing(value)]
     if missing:
         raise ValueError(
             f"row {missing[0]} has no value ({len(missing)} row(s) in all): fill or drop them"

@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from atomcast.atoms.stumps import Stump
 from atomcast.data.shards import Shards
-from atomcast.estimators.inputs import FORMATS
+from atomcast.estimators.inputs import FORMATS, validated
 
 Floats = NDArray[np.float64]
 
@@ -79,7 +79,7 @@ def stump_votes(estimator: Any, X: Any, stumps: Floats, weights: Floats) -> Floa
             local[:, 0] = [place[int(feature)] for feature in local[:, 0]]
             votes += _votes(shard.matrix, local, weights[mine])
         return votes
-    X = validate_data(estimator, X, reset=False, ensure_all_finite="allow-nan", **FORMATS)
+    X = validated(estimator, X, reset=False, ensure_all_finite="allow-nan", **FORMATS)
     return _votes(X.tocsc() if sparse.issparse(X) else X, stumps, weights)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,55 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from atomcast.cluster.local import LocalCluster, as_cluster
+from atomcast.data.alignment import explain_difference, row_digest
 from atomcast.data.shards import Shards
+from atomcast.data.tables import is_table, refuse_bad_columns, refuse_ids
 
 FORMATS = {"accept_sparse": ["csc", "csr"], "dtype": [np.float64, np.float32]}
+
+
+def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
+    """Do scikit-learn's checks, and say what is wrong with a data frame of its column.
+
+    Parameters and result are those of `validate_data`.
+    """
+    if is_table(X):
+        refuse_ids(X)
+    try:
+        checked = validate_data(estimator, X, y, **options)
+    except ValueError:
+        if is_table(X):
+            refuse_bad_columns(X, missing=options.get("ensure_all_finite") == "allow-nan")
+        raise
+    if not isinstance(y, str):
+        check_same_index(X, y)
+    return checked
+
+
+def check_same_index(X: Any, y: Any, axis: int = 1) -> None:
+    """Raise ValueError if rows of pandas data, or of shards with row ids, have another label in y.
+
+    Without labels on both sides nothing can be compared.
+    """
+    labels: Any = getattr(y, "index", None)
+    if not hasattr(labels, "equals"):  # no pandas; the index of a list is a method
+        return
+    rows: Any = getattr(X, "index", None)
+    if isinstance(X, Shards):
+        rows = X.row_labels(labels.name, axis)
+    if rows is None or callable(rows):
+        return
+    equal = rows.equals if hasattr(rows, "equals") else partial(_same_ids, rows)
+    if not equal(labels):
+        raise ValueError(
+            f"the index of y differs from that of X ({explain_difference(labels, rows)}), so that "
+            "rows may not belong together: bring y into the order of X, e.g. by y.loc[X.index], "
+            "or give y.to_numpy() if its order is right as it is"
+        )
+
+
+def _same_ids(ids: Any, others: Any) -> bool:
+    return row_digest(ids) == row_digest(others)
 
 
 def features_and_target(
@@ -23,7 +70,7 @@ def features_and_target(
     Features that are already `Shards` are taken as they are; the nodes check them on loading.
     """
     if not isinstance(X, Shards):
-        X, y = validate_data(estimator, X, y, y_numeric=True, **FORMATS)
+        X, y = validated(estimator, X, y, y_numeric=True, **FORMATS)
         cluster = as_cluster(cluster)
         names = getattr(estimator, "feature_names_in_", None)
         return Shards.split(X, cluster.nodes, names=names), y.astype(np.float64), cluster
@@ -31,6 +78,7 @@ def features_and_target(
         X = cluster.place(X)
     if y is None:
         raise ValueError("y is missing: the target must be known to every node")
+    check_same_index(X, y)
     y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
     keep_names(estimator, X)
     return X, y, LocalCluster(X.nodes) if cluster is None else as_cluster(cluster)
@@ -51,18 +99,19 @@ def features_and_classes(
 ) -> tuple[Shards, NDArray[np.int64], Any]:
     """Check the data of a classifier; returns the features, class numbers, and the cluster.
 
-    Sets `classes_`. Further keywords go to scikit-learn's `validate_data`.
+    Sets `classes_`. Further keywords go to `validated`.
     """
     if isinstance(X, Shards):
         if hasattr(cluster, "place"):
             X = cluster.place(X)
         if y is None:
             raise ValueError("y is missing: the labels must be known to every node")
+        check_same_index(X, y)
         y = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"))
         keep_names(estimator, X)
         cluster = LocalCluster(X.nodes) if cluster is None else as_cluster(cluster)
     else:
-        X, y = validate_data(estimator, X, y, **{**FORMATS, **formats})
+        X, y = validated(estimator, X, y, **{**FORMATS, **formats})
         cluster = as_cluster(cluster)
         X = Shards.split(X, cluster.nodes, names=getattr(estimator, "feature_names_in_", None))
     check_classification_targets(y)
@@ -77,7 +126,7 @@ def features_and_classes(
 def linear_prediction(estimator: Any, X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:
     """The product X coef of new data, which may again be in shards."""
     if not isinstance(X, Shards):
-        X = validate_data(estimator, X, reset=False, **FORMATS)
+        X = validated(estimator, X, reset=False, **FORMATS)
         return np.asarray(X @ coef, dtype=np.float64)
     if X.count() != estimator.n_features_in_:
         raise ValueError(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from atomcast._checks import check_choice, check_count, check_positive
 from atomcast.atoms.kernel import LocalLabels, OwnLabels
@@ -21,7 +21,7 @@ from atomcast.data.shards import Shards
 from atomcast.estimators.calibration import fitted_sigmoids, probabilities
 from atomcast.estimators.class_weights import class_weights
 from atomcast.estimators.deciding import DecidingClassifier
-from atomcast.estimators.inputs import keep_names
+from atomcast.estimators.inputs import check_same_index, keep_names, validated
 from atomcast.estimators.lasso import warn_unless_converged
 from atomcast.kernels.active_set import SupportVectors
 from atomcast.kernels.functions import Gamma, KernelSpec
@@ -199,12 +199,13 @@ class KernelSVC(DecidingClassifier):
     def _inputs(self, X: Any, y: Any) -> tuple[Shards, NDArray[Any], Any]:
         """Check the data; returns the examples in shards, the labels, the cluster."""
         if not isinstance(X, Shards):
-            X, y = validate_data(self, X, y, **FORMATS)
+            X, y = validated(self, X, y, **FORMATS)
             check_classification_targets(y)
             cluster = as_cluster(self.cluster)
             return Shards.split(X, cluster.nodes), y, cluster
         if y is None:
             raise ValueError("y is missing: every node must know the labels of its examples")
+        check_same_index(X, y, axis=0)
         y = column_or_1d(y)
         check_classification_targets(y)
         count = X.count(axis=0)
@@ -288,7 +289,7 @@ class KernelSVC(DecidingClassifier):
                 shard = X.shard(i, axis=0)
                 values[shard.ids] = self._decision(shard.matrix)
         else:
-            values = self._decision(validate_data(self, X, reset=False, **FORMATS))
+            values = self._decision(validated(self, X, reset=False, **FORMATS))
         return values if len(self.classes_) > 2 else values[:, 0]
 
     def _decision(self, X: Any) -> Floats:

@@ -177,8 +177,9 @@ class Ledger:
 
     def to_pandas(self) -> pandas.DataFrame:
         """A row for each round, direction of an edge and kind that had traffic."""
-        import pandas
+        from atomcast.data.table_files import load_pandas
 
+        pandas = load_pandas("ledger.to_pandas")
         keys, amounts = ["round", "source", "target", "kind"], ["values", "bytes", "messages"]
         tables = [
             pandas.DataFrame(
