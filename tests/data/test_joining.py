@@ -83,7 +83,7 @@ def test_parts_and_target_come_into_one_order(tmp_path, suffix):
 
 def test_what_was_dropped_is_told_for_each_party(parts, target):
     shards = joined(parts, target=target)
-    with pytest.warns(UserWarning) as caught:
+    with pytest.warns(UserWarning, match="were dropped") as caught:
         dropped = shards.alignment.dropped
     assert {source: ids.tolist() for source, ids in dropped.items()} == {
         "shard 0 (north.csv)": [3, 5],
@@ -122,8 +122,8 @@ def test_a_fit_of_aligned_files_is_that_of_the_merged_table(tmp_path):
     frame[["patient_id", "a", "b", "c"]].iloc[:35].to_csv(paths[0], index=False)
     frame[["d", "e", "f", "patient_id"]].iloc[::-1].to_parquet(paths[1])
     series = pd.Series(y, index=ids).iloc[rng.permutation(np.arange(5, 40))]
+    shards = joined(paths, target=series)
     with pytest.warns(UserWarning, match="30 are left"):
-        shards = joined(paths, target=series)
         model = Lasso(4.0).fit(shards, shards.target)
     expected = Lasso(4.0).fit(X[5:35], y[5:35])
     np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-10)

@@ -8,7 +8,7 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
-from atomcast.data import peek, read_part
+from atomcast.data import peek, read_part, read_vector
 from atomcast.data.readers import describe, read_row_ids
 
 pd = pytest.importorskip("pandas")
@@ -177,7 +177,15 @@ def test_csv_with_quoted_line_breaks_and_blank_lines(tmp_path):
         ("1.5,2.5\n3.5,4.5\n", "holds only numbers.*header"),
         ("a,b\n1,x\n2,y\n", "column 'b' holds.*'x'"),
         ("", "p.csv cannot be read"),
-        ("a,b\n1,2\n1,2,3\n", "p.csv cannot be read"),
+        ("a,b\n1,2\n1,2,3\n", r"line 3 is a ragged row: it has 3 column\(s\), .*header has 2"),
+        ("a,b\n1,2,3\n4,5,6\n", r"line 2 is a ragged row: it has 3"),
+        ("a,b\n1,2,\n4,5,\n", r"line 2 is a ragged row: it has 3"),
+        ("a,b\n1,2\n\n3\n4,5\n", r"line 4 is a ragged row: it has 1"),
+        ('a,b\n"1\n",2\n3\n', r"line 4 is a ragged row: it has 1"),
+        ("a;b\n1;2\n3;4;5\n", r"line 3 is a ragged row.*quote texts that contain ';'"),
+        ("a;b\n1,5;2\n", r"column 'a' holds.*'1,5' in row 0 \(numbers need a decimal point"),
+        ("a,b\n1,2\n3,x\n", r"column 'b' holds.*'x' in row 1"),
+        ("patient_id,b\n1,2\n2,3\n", r"'patient_id' is named like an id.*--row-ids patient_id"),
     ],
 )
 def test_bad_csv(tmp_path, content, message):
@@ -185,6 +193,38 @@ def test_bad_csv(tmp_path, content, message):
     path.write_text(content)
     with pytest.raises(ValueError, match=message):
         read_part(path)
+
+
+@pytest.mark.parametrize("mark", [";", "\t", "|"])
+@pytest.mark.parametrize("name", ["p.csv", "p.csv.gz"])
+def test_other_separators_are_recognised(tmp_path, mark, name):
+    path = tmp_path / name
+    pd.DataFrame({"row_id": [7, 8], "a": [0.5, 1.5], "b": [2.0, 3.0]}).to_csv(
+        path, sep=mark, index=False
+    )
+    part = read_part(path)
+    assert part.names == ("a", "b")
+    assert peek(path) == (2, 2)
+    np.testing.assert_array_equal(part.matrix, [[0.5, 2.0], [1.5, 3.0]])
+    np.testing.assert_array_equal(part.row_ids, [7, 8])
+    np.testing.assert_array_equal(read_vector(f"{path}:b"), [2.0, 3.0])
+
+
+def test_missing_values_are_no_ragged_rows(tmp_path):
+    path = tmp_path / "p.csv"
+    path.write_text('a,b\n1,\n\n"2",3\n')
+    np.testing.assert_array_equal(read_part(path).matrix, [[1.0, np.nan], [2.0, 3.0]])
+
+
+@pytest.mark.parametrize("suffix", ["csv", "parquet"])
+def test_the_usual_ids_are_no_feature_beside_others(tmp_path, suffix):
+    path = tmp_path / f"p.{suffix}"
+    table = pd.DataFrame({"row_id": [0, 1], "patient": [8, 9], "a": [0.5, 1.5]})
+    table.to_csv(path, index=False) if suffix == "csv" else table.to_parquet(path)
+    part = read_part(path, row_ids="patient")
+    assert part.names == ("a",)
+    assert peek(path, row_ids="patient") == (2, 1)
+    np.testing.assert_array_equal(part.row_ids, [8, 9])
 
 
 def test_numbered_columns_are_a_header(tmp_path):

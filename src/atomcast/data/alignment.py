@@ -49,7 +49,8 @@ def check_same_length(lengths: Sequence[int], sources: Sequence[str], *, axis: i
         if length != lengths[0]:
             advice = (
                 "atoms are columns here, so every shard must describe the same examples, "
-                "in the same order: add or drop rows so that they match"
+                'in the same order: add or drop rows so that they match, or let align="inner" '
+                "(--align inner) do so by their row ids"
                 if axis == 1
                 else "atoms are rows here, so every shard must have the same features: add the "
                 "missing columns (for svmlight files, pass n_features)"
