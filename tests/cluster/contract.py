@@ -215,10 +215,34 @@ def files(cluster_of, nodes):
     assert_same_fit(Shards.files(paths), y, cluster_of(nodes), nodes, tol=1e-6)
 
 
-def parts_of(X, nodes):
-    """Files with the columns of X; every rank of an MPI job writes the same ones."""
+@case
+def files_in_another_order(cluster_of, nodes):
+    X, y = regression(seed=15, d=20, n=24)
+    paths = []
+    for i, part in enumerate(np.array_split(X, nodes, axis=1)):
+        paths.append(folder_of(X, nodes) / f"part-{i}.npz")
+        rows = np.random.default_rng(i).permutation(20)[: 20 - i]  # the last ones lack some
+        np.savez(paths[-1], X=part[rows], patient=rows, names=np.arange(part.shape[1]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", UserWarning)
+        shards = Shards.files(paths, row_ids="patient", align="inner", prefix=True)
+        model = fitted(shards, y[shards.alignment.ids], cluster_of(nodes), tol=1e-8)
+    expected = fitted(X[shards.alignment.ids], y[shards.alignment.ids], simulated(nodes), tol=1e-8)
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=0, atol=1e-6)
+    assert model.feature_names_in_[0] == "part-0.0"
+    assert len(set(model.feature_names_in_)) == 24
+
+
+def folder_of(X, nodes):
+    """A folder for files with the columns of X, of this process alone."""
     folder = Path(os.environ["ATOMCAST_CONTRACT_FOLDER"], f"{os.getpid()}-{nodes}-{X.sum()}")
     folder.mkdir(exist_ok=True)
+    return folder
+
+
+def parts_of(X, nodes):
+    """Files with the columns of X; every rank of an MPI job writes the same ones."""
+    folder = folder_of(X, nodes)
     paths = [folder / f"part-{i}.npy" for i in range(nodes)]
     for path, part in zip(paths, np.array_split(X, nodes, axis=1), strict=True):
         np.save(path, part)

@@ -36,6 +36,7 @@ QUICK = (
     "single_precision",
     "a_path_with_warm_starts",
     "files",
+    "files_in_another_order",
     "a_callback_stops_the_run",
     "a_value_that_is_not_finite",
     "another_number_of_shards",

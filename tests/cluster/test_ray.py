@@ -264,9 +264,8 @@ def check_placement(ray, monkeypatch):
         assert_same_result(model.result_, expected)
         where = [a.__ray_call__.remote(lambda _: node_id()) for a in cluster._idle]
         assert ray.get(where) == homes
-        missing = shards.only(0).arguments() | {"paths": ["nowhere.npy", "nor-here.npy"]}
         with pytest.raises(FileNotFoundError, match=r"no file .*(nowhere|nor-here)\.npy"):
-            fitted(Shards.files(**missing), y, cluster)
+            fitted(Shards.files(["nowhere.npy", "nor-here.npy"]), y, cluster)
         cluster.close()
 
 

@@ -80,3 +80,13 @@ def test_no_temporary_of_the_size_of_the_matrix():
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
     assert peak < X.nbytes / 10
+
+
+@pytest.mark.parametrize("kind", ["split", "files"])
+def test_columns_of_examples_are_named(tmp_path, kind):
+    pd = pytest.importorskip("pandas")
+    table = pd.DataFrame({"age": [1.0, 2.0], "bmi": [3.0, np.nan]})
+    table.to_csv(tmp_path / "a.csv", index=False)
+    shards = Shards.split(table, 1) if kind == "split" else Shards.files([tmp_path / "a.csv"])
+    with pytest.raises(ValueError, match=r"row 1 contains NaN, first in column 1 \('bmi'\)"):
+        check_finite(shards.shard(0, axis=0), axis=0)

@@ -1,11 +1,15 @@
 """Data frames as input: names are kept, non-numeric columns are named."""
 
+import sys
+
 import numpy as np
 import pytest
 from scipy import sparse
 
-from atomcast.data import Shards
+from atomcast.data import Shards, one_hot
 from atomcast.data.tables import is_table, table_names, table_to_matrix
+from atomcast.network.ledger import Ledger
+from atomcast.trace import Trace
 
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")
@@ -109,3 +113,18 @@ def test_arrays_are_no_tables():
 
 def test_frame_without_columns():
     assert table_to_matrix(pd.DataFrame(index=range(3))).shape == (3, 0)
+
+
+@pytest.mark.parametrize(
+    "use",
+    [
+        lambda: one_hot(None),
+        lambda: Trace().to_pandas(),
+        lambda: Ledger(2).to_pandas(),
+    ],
+    ids=["one_hot", "trace", "ledger"],
+)
+def test_whatever_needs_pandas_says_how_to_install_it(monkeypatch, use):
+    monkeypatch.setitem(sys.modules, "pandas", None)
+    with pytest.raises(ImportError, match=r'needs pandas: pip install "atomcast\[data\]"'):
+        use()
