@@ -71,6 +71,18 @@ def test_a_kernel_machine_of_one_file_is_aligned_too(run, parts):
     assert outcome.stderr == ""
 
 
+@pytest.mark.parametrize(
+    ("option", "name"), [(("--align", "inner"), "align"), (("--prefix",), "prefix")]
+)
+def test_files_of_examples_are_not_aligned_or_prefixed(run, parts, option, name):
+    for rows, file in ((slice(0, 200), "first.csv"), (slice(200, 400), "last.csv")):
+        parts.iloc[rows][["patient_id", "age"]].to_csv(file, index=False)
+    fit = ("fit", "kernel-svm", "first.csv", "last.csv", "-y", "y.csv", "--row-ids", "patient_id")
+    outcome = run(*fit, *option)
+    assert outcome.exit_code == 2
+    assert f"{name} is for files that hold columns of the same rows" in outcome.stderr
+
+
 @pytest.mark.parametrize("parts_given", [["north.csv", "south.csv"], ["common.csv"]])
 def test_a_target_in_another_order_is_refused(run, parts, parts_given):
     aligned = pd.read_csv("common.csv")

@@ -24,7 +24,7 @@ class Reading(NamedTuple):
 
 
 def read_data(
-    paths: Sequence[Path], nodes: int | None, target: str, reading: Reading
+    paths: Sequence[Path], nodes: int | None, target: str, reading: Reading, axis: int
 ) -> tuple[Shards, NDArray[Any]]:
     """The data of a fit, a file for each node or one that is cut up among nodes; and the target."""
     from atomcast.data import Shards
@@ -44,6 +44,7 @@ def read_data(
                 "write the target to a file of its own"
             )
     shards = Shards.files(paths, target=target, **reading._asdict())
+    shards.validate(axis)
     assert shards.target is not None
     return shards, shards.target
 
@@ -96,7 +97,6 @@ def check_target(y: NDArray[Any], target: str, numeric: bool) -> None:
 
 def check_rows(shards: Shards, y: NDArray[Any], target: str, axis: int) -> None:
     """Refuse data and a target of different lengths."""
-    shards.validate(axis)
     rows = shards.rows(axis) if axis == 1 else shards.count(axis)
     if len(y) != rows:
         raise ValueError(
