@@ -7,6 +7,7 @@ callbacks and the user.
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -26,6 +27,7 @@ from atomcast.cluster.plain import unpack
 from atomcast.cluster.stored_shards import StoredShards
 from atomcast.cluster.validation import described
 from atomcast.data.shards import Shards
+from atomcast.interrupting import Interrupts
 from atomcast.network import wire
 from atomcast.problem import Problem
 from atomcast.protocol import Agreement, Request
@@ -124,11 +126,12 @@ def follow(comm: Any, session: RelayedSession, channel: Channel | None) -> None:
         best = Best(replica.tol)
         if settings["resume"]:
             resume("the checkpoint", replica, best, session)
-        Solver(tol=replica.tol)._run(replica, best, session)
+        Solver(tol=replica.tol)._run(replica, best, session, Interrupts())  # the program's to hear
 
 
 def main(folder: str, socket_path: str) -> None:
     """Load this rank's shard, then follow the program."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program, which then tells us
     comm = import_mpi().COMM_WORLD
     channel = connect(socket_path) if comm.Get_rank() == 0 else None
     try:

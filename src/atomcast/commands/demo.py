@@ -48,16 +48,18 @@ def demo(
     """Fit a lasso on 10 simulated nodes, beside the paper's own step."""
     with clear_errors(debug):
         from atomcast._checks import check_count
+        from atomcast.interrupting import all_or_nothing
 
         check_count("--nodes", nodes, "how many nodes share the features")
         if out.exists() and not out.is_dir():
             raise ValueError(f"--out {out} is a file: give the name of a folder")
         out.mkdir(parents=True, exist_ok=True)
         data = load_data()
-        runs = {
-            CORRECTIVE: _timed_fit(data, nodes, "corrective"),
-            CLASSIC: _timed_fit(data, nodes, "classic", max_rounds=CLASSIC_ROUNDS),
-        }
+        with all_or_nothing():
+            runs = {
+                CORRECTIVE: _timed_fit(data, nodes, "corrective"),
+                CLASSIC: _timed_fit(data, nodes, "classic", max_rounds=CLASSIC_ROUNDS),
+            }
         files = _write_files(out, runs, data, nodes)
         summaries = {label: _summary(model, seconds) for label, (model, seconds) in runs.items()}
         if as_json:

@@ -21,6 +21,8 @@ fit_app = typer.Typer(
     rich_markup_mode=None,
 )
 
+#: The exit code of a fit that Ctrl-C ended, also where a model was saved: 128 + SIGINT.
+INTERRUPTED = 130
 #: The steps, as `atomcast.steps.STEPS` has them; named here so that --help needs no NumPy.
 STEP_NAMES = ("classic", "line-search", "away", "pairwise", "blended-pairwise", "corrective")
 
@@ -210,6 +212,8 @@ def run_fit(
         if talk is not False:
             files = {"model": out, "trace": trace, "plot": plot}
             _report(estimator, len(y), seconds, files, as_json)
+        if estimator.result_.status == "interrupted":
+            raise typer.Exit(INTERRUPTED)
 
 
 def _cluster(
