@@ -211,7 +211,7 @@ def test_machines_of_all_classes_or_none():
     solver = Solver(tol=1e-6, callbacks=[CtrlC(2)])
     with pytest.raises(KeyboardInterrupt, match="the problem before this one was interrupted"):
         KernelSVC(multi_class="one-vs-rest", solver=solver).fit(X, labels)
-    noise = np.random.default_rng(0).normal(size=(200, 60))
+    noisy = np.tile(X, (5, 1)) + np.random.default_rng(0).normal(size=(200, 60))
     solver = Solver(atoms_per_round=1, callbacks=[CtrlC(1)])
     with (
         pytest.raises(KeyboardInterrupt, match="before probabilities were calibrated"),
