@@ -24,7 +24,7 @@ def ctrl_c_in_round_2(monkeypatch):
 
 
 def test_everything_asked_for_is_written(run, files):
-    told = ("--beta", 500, "--target", "y.npy", "--step", "away", "--tol", 1e-9)
+    told = ("--beta", 500, "--target", "y.npy", "--step", "classic")
     written = ("--out", "m.safetensors", "--trace", "t.csv", "--checkpoint", "c.safetensors")
     done = run("fit", "lasso", "a.csv", "b.csv", *told, *written, "--json")
     assert done.exit_code == 130

@@ -217,9 +217,7 @@ def test_machines_of_all_classes_or_none():
         pytest.raises(KeyboardInterrupt, match="before probabilities were calibrated"),
         pytest.warns(ConvergenceWarning),
     ):
-        KernelSVC(probability=True, solver=solver).fit(
-            np.tile(X, (5, 1)) + noise, np.tile(labels, 5)
-        )
+        KernelSVC(probability=True, solver=solver).fit(noisy, np.tile(labels, 5))
 
 
 def test_there_is_a_model_even_if_the_first_round_is_interrupted():
