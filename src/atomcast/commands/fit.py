@@ -208,12 +208,22 @@ def run_fit(
         if trace is not None:
             estimator.result_.trace.to_csv(trace)
         if plot is not None:
-            estimator.result_.ledger.plot_network().figure.savefig(plot, dpi=150)
+            _draw(estimator.result_.ledger, plot)
         if talk is not False:
             files = {"model": out, "trace": trace, "plot": plot}
             _report(estimator, len(y), seconds, files, as_json)
         if estimator.result_.status == "interrupted":
             raise typer.Exit(INTERRUPTED)
+
+
+def _draw(ledger: Any, path: Path) -> None:
+    """Write the picture of a network, without a window."""
+    from atomcast.report.network_plot import SIZE
+    from atomcast.report.plots import new_figure
+
+    figure = new_figure(*SIZE)
+    ledger.plot_network(ax=figure.subplots())
+    figure.savefig(path, dpi=150)
 
 
 def _cluster(
