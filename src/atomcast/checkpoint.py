@@ -9,6 +9,7 @@ for them, so that a checkpoint stays small, discloses no atom, and fits any numb
 from __future__ import annotations
 
 import glob
+import logging
 import os
 import time
 import warnings
@@ -24,6 +25,8 @@ from atomcast.saving.container import Arrays, parse_model_file, read_content, wr
 
 if TYPE_CHECKING:
     from atomcast.callbacks import State
+
+logger = logging.getLogger(__name__)
 
 #: How often a checkpoint is written if nobody says otherwise.
 SECONDS = 30.0
@@ -140,6 +143,7 @@ class Checkpoint:
         if state.speaks:
             try:
                 write_checkpoint(self.path, state.snapshot())
+                logger.info("round %d: checkpoint written to %s", state.round, self.path)
             except OSError as error:
                 warnings.warn(
                     f"the checkpoint of round {state.round} could not be written to {self.path} "

@@ -6,6 +6,7 @@ agree, check the gap, broadcast what is new, step.
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import time
@@ -33,6 +34,8 @@ from atomcast.result import Result, Status
 from atomcast.resuming import resume, snapshot_of
 from atomcast.selection import Selection, as_selection
 from atomcast.steps import STEPS
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -129,8 +132,12 @@ class Solver:
                 best = Best(self.tol)
                 if path is not None:
                     resume(path, replica, best, session)
+                    logger.info("resumed from %s in round %d", path, replica.round)
                 with interrupts:
                     result = self._run(replica, best, session, interrupts)
+                if session.speaks:
+                    told = (result.status, result.rounds, result.relative_gap)
+                    logger.info("%s after %d rounds, relative gap %.2g", *told)
                 yield result
         finally:
             if session is not None:

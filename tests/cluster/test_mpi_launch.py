@@ -260,10 +260,13 @@ def test_the_command_line_starts_ranks(tmp_path):
             str(tmp_path / "y.npy"),
             "--engine",
             "mpi",
+            "-v",
         ],
         **{"env": {**os.environ, "PYTHONPATH": str(SOURCE)}, "timeout": 60, "check": True},
         **{"capture_output": True, "text": True},
     )
+    for node in range(2):
+        assert f"INFO atomcast.cluster.mpi_launch: node {node} of 2 on " in done.stderr
     told = json.loads(done.stdout)
     expected = fitted(Shards.files(paths), y, simulated(2)).result_
     assert (told["nodes"], told["rounds"], told["values"]) == (

@@ -10,6 +10,7 @@ from __future__ import annotations
 import signal
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -141,7 +142,7 @@ def main(folder: str, socket_path: str) -> None:
         pulse = watch_of(comm, order["deadline"])
         session = RelayedSession(comm, order["problem"], shards, channel, pulse)
         if channel is not None:
-            channel.send({"n": session.n})
+            channel.send({"n": session.n, "reports": [asdict(r) for r in session.reports]})
         follow(comm, session, channel)
     except EOFError:  # the program is gone: there is nobody left to work for
         abort(None)

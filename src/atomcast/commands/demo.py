@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from atomcast.commands.errors import Debug, clear_errors
+from atomcast.commands.logs import Verbosity, log_on_stderr
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,10 +44,11 @@ def demo(
     ] = Path("atomcast-demo"),
     nodes: Annotated[int, typer.Option(help="How many nodes share the features.")] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    verbosity: Verbosity = 0,
     debug: Debug = False,
 ) -> None:
     """Fit a lasso on 10 simulated nodes, beside the paper's own step."""
-    with clear_errors(debug):
+    with clear_errors(debug), log_on_stderr(verbosity):
         from atomcast._checks import check_count
         from atomcast.interrupting import all_or_nothing
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -14,6 +15,7 @@ import typer
 from atomcast.commands.engines import ENGINES
 from atomcast.commands.errors import Debug, clear_errors
 from atomcast.commands.estimators import ESTIMATORS, Recipe
+from atomcast.commands.logs import Verbosity, log_on_stderr
 
 fit_app = typer.Typer(
     help="Fit a model to data in files, one for each node.",
@@ -179,10 +181,11 @@ def run_fit(
     resume: Resume = None,
     as_json: AsJson = False,
     talk: Talk = None,
+    verbosity: Verbosity = 0,
     debug: Debug = False,
 ) -> None:
     """Fit what `make` returns; the parameters from `parts` on are the options of every command."""
-    with clear_errors(debug):
+    with clear_errors(debug), log_on_stderr(verbosity):
         from atomcast._checks import check_choice
         from atomcast.commands.inputs import check_output, check_rows, read_features, read_target
         from atomcast.model_file import save_model
@@ -194,7 +197,8 @@ def run_fit(
         engine = check_choice("--engine", engine, tuple(ENGINES))
         estimator = make()
         watchers = _watchers(time_limit, checkpoint, checkpoint_rounds)
-        solver = _solver(step, tol, max_rounds, watchers, resume, talk)
+        live = sys.stderr.isatty() and not verbosity if talk is None else talk
+        solver = _solver(step, tol, max_rounds, watchers, resume, live)
         y = read_target(target, recipe.numeric_target)
         shards = read_features(parts, nodes, target, row_ids=row_ids, n_features=columns)
         check_rows(shards, y, target, recipe.axis)
@@ -264,10 +268,8 @@ def _solver(
     max_rounds: int,
     watchers: list[Any],
     resume: Path | None,
-    talk: bool | None,
+    verbose: bool,
 ) -> Any:
-    import sys
-
     from atomcast import Solver
 
     return Solver(
@@ -275,7 +277,7 @@ def _solver(
         tol=tol,
         max_rounds=max_rounds,
         callbacks=watchers,
-        verbose=sys.stderr.isatty() if talk is None else talk,
+        verbose=verbose,
         resume=resume,
     )
 
