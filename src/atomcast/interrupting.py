@@ -10,7 +10,7 @@ import os
 import signal
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from types import FrameType, TracebackType
 from typing import Any, Self
@@ -71,4 +71,5 @@ class Interrupts:
         self.heard = True
         if number == signal.SIGINT and sys.stderr is not None and sys.stderr.isatty():
             # Not by print, which the signal may have interrupted.
-            os.write(sys.stderr.fileno(), HINT)
+            with suppress(OSError, ValueError):  # what stands for a terminal need not be a file
+                os.write(sys.stderr.fileno(), HINT)

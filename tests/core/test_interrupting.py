@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import signal
 import subprocess
 import sys
@@ -74,6 +75,24 @@ def test_the_second_raises_at_once():
 
     with pytest.raises(KeyboardInterrupt):
         solve(X, Y, L1Ball(2.0), callbacks=[twice], **SLOW)
+
+
+class Terminal(io.StringIO):
+    def isatty(self):
+        return True
+
+
+def test_a_terminal_without_a_file_is_not_in_the_way(monkeypatch):
+    monkeypatch.setattr(sys, "stderr", Terminal())
+    assert solve(X, Y, L1Ball(2.0), callbacks=[CtrlC(3)], **SLOW).status == "interrupted"
+
+
+def test_the_user_is_told_what_happens_next(monkeypatch, tmp_path):
+    with open(tmp_path / "screen", "w") as screen:
+        monkeypatch.setattr(screen, "isatty", lambda: True, raising=False)
+        monkeypatch.setattr(sys, "stderr", screen)
+        solve(X, Y, L1Ball(2.0), callbacks=[CtrlC(3)], **SLOW)
+    assert "the run ends after this round; Ctrl-C again" in (tmp_path / "screen").read_text()
 
 
 def test_a_callback_that_stops_the_run_in_the_same_round_does_not_hide_it():
