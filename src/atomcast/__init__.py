@@ -3,10 +3,14 @@
 from __future__ import annotations
 
 import importlib
+import logging
 from importlib.metadata import version
 from typing import TYPE_CHECKING, Any
 
 __version__ = version("atomcast")
+
+# Silent unless the program that uses the library listens to the logger "atomcast".
+logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 # Names are imported when they are used: `import atomcast` stays light.
 _HOMES = {

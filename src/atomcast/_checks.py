@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from numbers import Integral, Real
+from pathlib import Path
 from typing import Any
 
 
@@ -27,3 +28,19 @@ def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:
         listed = ", ".join(repr(choice) for choice in choices)
         raise ValueError(f"{name} must be one of {listed}, got {value!r}")
     return value
+
+
+def check_folder(name: str, path: Path) -> None:
+    """Raise OSError unless a file can be made beside `path`: better before the work than after."""
+    import tempfile
+
+    folder = path.parent
+    if not folder.is_dir():
+        raise FileNotFoundError(f"{name}: there is no folder {folder}: create it first")
+    try:
+        tempfile.NamedTemporaryFile(dir=folder, prefix=f".{path.name}.", suffix=".part").close()
+    except OSError as error:
+        raise OSError(
+            f"{name}: nothing can be written to the folder {folder} ({error.strerror}): "
+            "give a path in another one, or make this one writable"
+        ) from error

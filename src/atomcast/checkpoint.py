@@ -9,8 +9,10 @@ for them, so that a checkpoint stays small, discloses no atom, and fits any numb
 from __future__ import annotations
 
 import glob
+import logging
 import os
 import time
+import warnings
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -18,11 +20,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast._checks import check_count, check_positive
+from atomcast._checks import check_count, check_folder, check_positive
 from atomcast.saving.container import Arrays, parse_model_file, read_content, write_model_file
 
 if TYPE_CHECKING:
     from atomcast.callbacks import State
+
+logger = logging.getLogger(__name__)
 
 #: How often a checkpoint is written if nobody says otherwise.
 SECONDS = 30.0
@@ -78,6 +82,8 @@ class Checkpoint:
 
     A file is replaced only once the new one is complete, so that a process may be killed at any
     moment. `Solver(resume=path)` goes on from there. Of the ranks of an MPI job, rank 0 writes.
+    Whether the folder can be written to is tried before the first step; if a checkpoint cannot be
+    written later, there is a RuntimeWarning, and the run goes on.
 
     Parameters
     ----------
@@ -117,7 +123,7 @@ class Checkpoint:
         """Write a checkpoint if it is time."""
         if self._round is None or state.round < self._round:  # the first round of a run
             if state.speaks:
-                self._check_folder()
+                self._check_path()
                 self._remove_leftovers()
             state.snapshot()  # where none can be taken, better to know now than after the work
             self._round, self._time = state.round, time.monotonic()
@@ -133,15 +139,26 @@ class Checkpoint:
         self._round = None
 
     def _write(self, state: State) -> None:
+        """Write a checkpoint; work that is done is worth more than one that cannot be written."""
         if state.speaks:
-            write_checkpoint(self.path, state.snapshot())
+            try:
+                write_checkpoint(self.path, state.snapshot())
+                logger.info("round %d: checkpoint written to %s", state.round, self.path)
+            except OSError as error:
+                warnings.warn(
+                    f"the checkpoint of round {state.round} could not be written to {self.path} "
+                    f"({error}): the fit goes on without it, and an earlier one stays as it was",
+                    RuntimeWarning,
+                    stacklevel=2,
+                )
         self._round, self._time = state.round, time.monotonic()
 
-    def _check_folder(self) -> None:
+    def _check_path(self) -> None:
         """Fail before the work is done, not after."""
-        folder = self.path.absolute().parent
-        if not folder.is_dir():
-            raise FileNotFoundError(f"path={str(self.path)!r}: there is no folder {folder}")
+        name = f"path={str(self.path)!r}"
+        if self.path.is_dir():
+            raise IsADirectoryError(f"{name} is a folder: give the name of a file")
+        check_folder(name, self.path)
 
     def _remove_leftovers(self) -> None:
         """Remove files that a process left unfinished when it was killed."""

@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from atomcast.network.ledger import Ledger
     from atomcast.trace import Trace
 
-Status = Literal["optimal", "max_rounds", "stopped", "time_limit"]
+Status = Literal["optimal", "max_rounds", "stopped", "time_limit", "interrupted"]
 
 
 @dataclass(frozen=True)
@@ -30,8 +30,9 @@ class Result:
         larger).
     rounds : int
         Steps taken.
-    status : {"optimal", "max_rounds", "stopped", "time_limit"}
-        Why the run ended. "optimal": the relative gap is within the tolerance.
+    status : {"optimal", "max_rounds", "stopped", "time_limit", "interrupted"}
+        Why the run ended. "optimal": the relative gap is within the tolerance; "interrupted": by
+        Ctrl-C.
     atom_ids, atom_weights : arrays of shape (k,)
         Global ids and weights of the atoms in the solution.
     n : int

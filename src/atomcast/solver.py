@@ -6,6 +6,7 @@ agree, check the gap, broadcast what is new, step.
 
 from __future__ import annotations
 
+import logging
 import math
 import os
 import time
@@ -25,6 +26,7 @@ from atomcast.cluster.base import Session
 from atomcast.cluster.local import as_cluster
 from atomcast.data.shards import Shards
 from atomcast.domains import duality_gap
+from atomcast.interrupting import Interrupts
 from atomcast.problem import Problem
 from atomcast.protocol import Agreement, Request
 from atomcast.replica import Replica
@@ -32,6 +34,8 @@ from atomcast.result import Result, Status
 from atomcast.resuming import resume, snapshot_of
 from atomcast.selection import Selection, as_selection
 from atomcast.steps import STEPS
+
+logger = logging.getLogger(__name__)
 
 
 @dataclass
@@ -109,12 +113,17 @@ class Solver:
     ) -> Iterable[Result]:
         """Solve problems that differ in their domain, one after the other, with warm starts.
 
-        What was broadcast for one problem stays known for the next, and is not sent again.
+        What was broadcast for one problem stays known for the next, and is not sent again. After
+        a result with the status "interrupted", asking for the next raises KeyboardInterrupt.
         """
         replica: Replica | None = None
         session: Session | None = None
+        result: Result | None = None
+        interrupts = Interrupts()
         try:
             for problem in problems:
+                if result is not None and result.status == "interrupted":
+                    raise KeyboardInterrupt("the problem before this one was interrupted")
                 first, replica = replica is None, self._replica(problem, replica)
                 if session is None:
                     session = as_cluster(cluster).open(problem, shards).__enter__()
@@ -123,7 +132,13 @@ class Solver:
                 best = Best(self.tol)
                 if path is not None:
                     resume(path, replica, best, session)
-                yield self._run(replica, best, session)
+                    logger.info("resumed from %s in round %d", path, replica.round)
+                with interrupts:
+                    result = self._run(replica, best, session, interrupts)
+                if session.speaks:
+                    told = (result.status, result.rounds, result.relative_gap)
+                    logger.info("%s after %d rounds, relative gap %.2g", *told)
+                yield result
         finally:
             if session is not None:
                 session.__exit__(None, None, None)
@@ -137,7 +152,9 @@ class Solver:
             replica.continue_from(previous, shrink * previous.active.weights)
         return replica
 
-    def _run(self, replica: Replica, best: Best, session: Session) -> Result:
+    def _run(
+        self, replica: Replica, best: Best, session: Session, interrupts: Interrupts
+    ) -> Result:
         """Rounds until the gap is small enough, or something else ends the run."""
         tracer = Tracer()
         progress = Progress() if self.verbose and session.speaks else None
@@ -166,6 +183,8 @@ class Solver:
                 if status is not None:
                     session.leave()
                 wish = self._wish(state, watchers)
+                if interrupts.heard and replica.feasible:  # before, there is no model yet
+                    wish = "interrupted"
                 status = session.vote(wish if status is None else status)
                 if status is not None:
                     break

@@ -70,7 +70,10 @@ class Trace:
             writer.writerows(self._rows)
 
     def plot(self, x: str = "values", y: str = "gap", ax: Axes | None = None) -> Axes:
-        """Draw one column against another, on logarithmic axes; returns the matplotlib axes."""
+        """Draw one column against another, on logarithmic axes; returns the matplotlib axes.
+
+        These are `ax`, or else the current ones of pyplot.
+        """
         from atomcast.report.plots import plot_trace
 
         return plot_trace(self, x=x, y=y, ax=ax)

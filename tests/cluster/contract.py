@@ -8,6 +8,7 @@ that has nothing to do with atomcast. On MPI, all ranks run the case.
 from __future__ import annotations
 
 import os
+import signal
 import warnings
 from pathlib import Path
 
@@ -280,6 +281,30 @@ def a_time_limit_stops_the_run(cluster_of, nodes):
     result = fitted(X, y, cluster_of(nodes), step="classic", callbacks=[TimeLimit(1e-9)]).result_
     assert result.status == "time_limit"
     assert result.rounds <= 1
+
+
+@case
+def the_first_ctrl_c_ends_the_run_everywhere(cluster_of, nodes):
+    X, y = regression(seed=18, d=40, n=80)
+    cluster = cluster_of(nodes)
+    hears = getattr(cluster, "rank", nodes - 1) == nodes - 1  # of ranks, the last one alone
+
+    def press(state):
+        if hears and state.round == 3:
+            signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        how = {"step": "classic", "tol": 1e-12}
+        result = fitted(X, y, cluster, callbacks=[press], **how).result_
+    finally:
+        restored = signal.signal(signal.SIGINT, before)
+    assert restored is signal.default_int_handler
+    assert result.status == "interrupted"
+    assert result.rounds in (3, 4)
+    expected = fitted(X, y, simulated(nodes), max_rounds=result.rounds, **how)
+    np.testing.assert_allclose(result.weights, expected.coef_, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(result.gap, expected.dual_gap_)
 
 
 @case

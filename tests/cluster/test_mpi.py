@@ -94,6 +94,34 @@ def test_an_error_on_one_rank_ends_all(way, tmp_path):
     assert "ended after" not in output, f"it took {time.monotonic() - start} s"
 
 
+def test_mpirun_passes_a_signal_on_that_ends_the_run_with_a_model(tmp_path):
+    """Not Ctrl-C: that one, mpirun keeps for itself."""
+    program = tmp_path / "program.py"
+    program.write_text(
+        "import logging, os, signal, time\n"
+        "import numpy as np\n"
+        "from atomcast import Lasso, Solver\n"
+        "from atomcast.cluster.mpi import MPICluster\n"
+        "def tell(state):\n"
+        "    if cluster.rank == 0 and state.round == 3:\n"
+        "        os.kill(os.getppid(), signal.SIGUSR1)\n"
+        "    time.sleep(0.001)\n"
+        "logging.basicConfig(level=logging.INFO)\n"
+        "cluster = MPICluster()\n"
+        "X = np.random.default_rng(0).standard_normal((20, 40))\n"
+        "solver = Solver(step='classic', tol=1e-12, callbacks=[tell])\n"
+        "result = Lasso(cluster=cluster, solver=solver).fit(X, X.sum(1)).result_\n"
+        "print(f'{result.status} in round {result.rounds}')\n"
+    )
+    code, output = mpirun(2, program, limit=60)
+    assert code == 0, output
+    ends = [line for line in output.splitlines() if line.startswith("interrupted in round ")]
+    assert len(ends) == 2, output
+    assert ends[0] == ends[1]
+    for node in range(2):
+        assert output.count(f"INFO:atomcast.cluster.mpi_session:node {node} of 2 on ") == 1
+
+
 def test_an_error_that_all_ranks_have_is_told_once(tmp_path):
     program = tmp_path / "program.py"
     program.write_text(

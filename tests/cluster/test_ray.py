@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import logging
 import os
 import random
 import signal
@@ -70,7 +71,8 @@ def actors():
 
 
 @pytest.mark.parametrize("step", ["line-search", "corrective"])
-def test_a_killed_actor_comes_back_and_the_answer_is_the_same(step, cluster_of):
+def test_a_killed_actor_comes_back_and_the_answer_is_the_same(step, cluster_of, caplog):
+    caplog.set_level(logging.INFO, "atomcast.cluster.ray_session")
     X, y = regression(seed=1, d=40, n=60)
     killed = []
 
@@ -82,6 +84,9 @@ def test_a_killed_actor_comes_back_and_the_answer_is_the_same(step, cluster_of):
     how = {"step": step, "tol": 1e-9, "max_rounds": 9, "atoms_per_round": 1}
     result = fitted(X, y, cluster_of(2), callbacks=[kill], **how).result_
     assert killed == [2, 5]
+    told = [record.getMessage() for record in caplog.records]
+    assert [line.partition(" on ")[0] for line in told[:2]] == ["node 0 of 2", "node 1 of 2"]
+    assert [line.partition(" is ")[2][:4] for line in told[2:]] == ["lost", "back"] * 2
     assert_same_result(result, fitted(X, y, simulated(2), **how).result_)
 
 

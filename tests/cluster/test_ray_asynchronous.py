@@ -67,6 +67,23 @@ def test_the_account_is_that_of_the_simulation(cluster):
         assert kinds["control"].values == 0
 
 
+def test_ctrl_c_ends_a_run_with_a_true_certificate(cluster):
+    X, y, beta, _ = lasso_problem(4)
+
+    def press(state):
+        if state.round == 1:
+            signal.raise_signal(signal.SIGINT)
+
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        how = {"tol": 1e-9, "atoms_per_round": 1, "callbacks": [press]}
+        result = solve(X, y, L1Ball(beta), nodes=NODES, cluster=cluster, **how)
+    finally:
+        signal.signal(signal.SIGINT, before)
+    assert (result.status, result.rounds) == ("interrupted", 1)
+    np.testing.assert_allclose(result.gap, true_gap(X, y, result.weights, beta), rtol=1e-6)
+
+
 def test_a_simplex(cluster):
     X, y = mixture(4, d=25, n=60)
     result = solve(X, y, Simplex(), nodes=NODES, cluster=cluster, tol=1e-6)

@@ -1,6 +1,7 @@
 """Checkpoints: when they are written, what they hold, and which ones are refused."""
 
 import os
+import shutil
 
 import numpy as np
 import pytest
@@ -171,6 +172,38 @@ def test_mistakes_are_found_before_the_work_is_done(data, tmp_path):
         solve(*data, L1Ball(2.0), callbacks=[Checkpoint(tmp_path / "nowhere" / "c")])
     with pytest.raises(ValueError, match="resume must be the path of a checkpoint"):
         Solver(resume=True)
+    with pytest.raises(IsADirectoryError, match="is a folder: give the name of a file"):
+        solve(*data, L1Ball(2.0), callbacks=[Checkpoint(tmp_path)])
+
+
+@pytest.mark.skipif(not os.path.isdir("/proc/self"), reason="needs a folder nobody can write to")
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_a_folder_that_cannot_be_written_to_is_found_before_the_first_step(data, nodes):
+    seen = []
+    watch = [Checkpoint("/proc/self/c.safetensors"), lambda state: seen.append(state.round)]
+    with pytest.raises(OSError, match=r"nothing can be written to the folder /proc/self \("):
+        solve(*data, L1Ball(2.0), nodes=nodes, callbacks=watch)
+    assert seen == []
+
+
+@pytest.mark.parametrize(("lost_in", "warnings"), [(3, 1), (1, 3)])
+def test_a_checkpoint_that_cannot_be_written_does_not_cost_the_fit(
+    data, tmp_path, lost_in, warnings
+):
+    folder = tmp_path / "full"
+    folder.mkdir()
+    checkpoint = Checkpoint(folder / "c.safetensors", rounds=1)
+
+    def lose_the_folder(state):
+        if state.round == lost_in:
+            shutil.rmtree(folder)
+
+    how = {"step": "classic", "max_rounds": 3, "callbacks": [checkpoint, lose_the_folder]}
+    with pytest.warns(RuntimeWarning, match="could not be written to") as told:
+        result = solve(*data, L1Ball(2.0), **how)
+    assert len(told) == warnings
+    expected = solve(*data, L1Ball(2.0), **how | {"callbacks": []})
+    np.testing.assert_array_equal(result.weights, expected.weights)
 
 
 def test_files_that_are_no_checkpoint(data, tmp_path, path):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import random
 import warnings
 
@@ -25,6 +26,7 @@ from atomcast import (
 from atomcast.domains import L1Ball, Simplex
 from atomcast.objectives import SquaredError
 from atomcast.problem import explicit_problem
+from atomcast.recovery.crowd import Crowd
 from problems import mixture, regression
 
 X, Y = regression(seed=5, d=25, n=40)
@@ -210,3 +212,17 @@ def test_what_needs_a_common_state_is_refused(tmp_path):
         solve(cluster, selection="random-subset")
     with pytest.raises(ValueError, match="can neither write nor resume checkpoints"):
         solve(cluster, callbacks=[Checkpoint(tmp_path / "run.safetensors", rounds=1)])
+
+
+def test_a_crowd_can_be_copied():
+    """Its members say what it does not know itself, which must not be asked of an empty copy."""
+    crowds = []
+
+    def keep(state):
+        crowds.append(copy.deepcopy(state.replica.active))
+
+    cluster = LocalCluster(3, faults=Faults(loss=0.3, seed=1), recovery="none")
+    solve(cluster, rounds=3, callbacks=[keep])
+    assert [type(crowd) for crowd in crowds] == [Crowd] * 4
+    assert len({crowd.value() for crowd in crowds}) == 4
+    assert crowds[-1].members[0] is not crowds[-2].members[0]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import matplotlib.pyplot as plt
 import networkx as nx
 import numpy as np
 import pytest
@@ -10,6 +11,13 @@ from atomcast.cluster.local import LocalCluster
 from atomcast.domains import L1Ball
 from networks import problem
 from problems import solve
+
+
+@pytest.fixture(autouse=True)
+def no_figures_are_left():
+    plt.close("all")
+    yield
+    plt.close("all")
 
 
 def ledger_of(cluster):
@@ -56,6 +64,16 @@ def test_many_nodes_are_not_named_and_an_axis_can_be_given():
     ax = ledger_of(LocalCluster(450, "tree")).plot_network(ax=given)
     assert ax is given
     assert not ax.texts
+
+
+def test_it_is_drawn_on_the_current_axes_of_pyplot_unless_they_are_in_use():
+    result = solve(*problem(3), L1Ball(2.0), nodes=3, max_rounds=2)
+    assert result.ledger.plot_network() is plt.gca()
+    trace = result.trace.plot(ax=plt.figure().subplots())
+    network = result.ledger.plot_network()
+    assert network is plt.gca()
+    assert network is not trace
+    assert len(plt.get_fignums()) == 3
 
 
 def test_an_unknown_weight_is_refused():

@@ -1,13 +1,21 @@
-"""Pictures: what is drawn, and that nothing global changes."""
+"""Pictures: what is drawn, and where."""
 
 import subprocess
 import sys
 
+import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
-from atomcast.report.plots import column, plot_convergence, plot_trace
+from atomcast.report.plots import column, new_figure, plot_convergence, plot_trace
 from atomcast.trace import Row, Trace
+
+
+@pytest.fixture(autouse=True)
+def no_figures_are_left():
+    plt.close("all")
+    yield
+    plt.close("all")
 
 
 def trace_of(gaps, values=None, objective=2.0):
@@ -86,14 +94,47 @@ def test_convergence_needs_a_trace():
 
 
 def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
-    monkeypatch.setitem(sys.modules, "matplotlib.figure", None)
-    with pytest.raises(ImportError, match=r'pip install "atomcast\[plot\]"'):
-        plot_trace(trace_of([1.0]))
+    for name in ("matplotlib", "matplotlib.figure"):
+        monkeypatch.setitem(sys.modules, name, None)
+    for draw in (new_figure, lambda: plot_trace(trace_of([1.0]))):
+        with pytest.raises(ImportError, match=r'pip install "atomcast\[plot\]"'):
+            draw()
 
 
-def test_nothing_global_is_touched():
+def test_figures_of_commands_touch_nothing_global():
     code = (
         "import sys; import atomcast.report.plots as p; assert 'matplotlib' not in sys.modules\n"
         "p.new_figure(); assert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)
+
+
+def test_what_users_draw_is_on_the_current_figure_of_pyplot(tmp_path):
+    figure, (left, right) = plt.subplots(1, 2)
+    assert trace_of([4.0, 1.0]).plot() is right is plt.gca()
+    plt.sca(left)
+    assert trace_of([3.0, 1.0]).plot(x="simulated_seconds", y="round") is left
+    assert left.get_xlabel() == "simulated seconds"
+    trace_of([2.0, 1.0]).plot(x="simulated_seconds", y="round")
+    assert len({line.get_color() for line in left.get_lines()}) == 2
+    assert plt.get_fignums() == [figure.number]
+
+
+def test_without_a_figure_one_is_made_and_can_be_saved(tmp_path):
+    ax = trace_of([4.0, 1.0]).plot()
+    plt.savefig(tmp_path / "p.png")
+    shown = plt.imread(tmp_path / "p.png")
+    assert ax.figure is plt.gcf()
+    assert shown[..., :3].min() < 0.9  # not blank
+
+
+def test_the_convergence_of_runs_is_the_current_figure_unless_it_goes_to_a_file(tmp_path):
+    figure = plot_convergence({"a": trace_of([2.0, 1.0])})
+    assert plt.gcf() is figure
+    assert plot_convergence({"a": trace_of([2.0, 1.0])}, tmp_path / "p.svg") is not plt.gcf()
+    assert len(plt.get_fignums()) == 1
+
+
+@pytest.mark.parametrize("name", Trace.columns)
+def test_every_column_of_a_trace_can_be_drawn(name):
+    assert plot_trace(trace_of([1.0, 0.5]), x=name).get_xlabel()

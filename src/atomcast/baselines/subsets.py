@@ -19,6 +19,7 @@ from atomcast.baselines.gathered import Gathered, gather
 from atomcast.callbacks import State
 from atomcast.cluster.local import LocalCluster
 from atomcast.data.shards import Shard, Shards
+from atomcast.interrupting import all_or_nothing
 from atomcast.network import wire
 from atomcast.network.build import kind_of
 from atomcast.network.ledger import COORDINATOR, Ledger
@@ -48,6 +49,7 @@ def random_subsets(
     return [rng.permutation(ids)[:per_node].astype(np.int64) for ids in mine]
 
 
+@all_or_nothing()
 def local_frank_wolfe(
     problem: Problem,
     shards: Shards,
@@ -96,6 +98,7 @@ def local_frank_wolfe(
     return chosen
 
 
+@all_or_nothing()
 def solve_on_subsets(
     problem: Problem,
     shards: Shards,

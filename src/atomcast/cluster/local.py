@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Mapping, Sequence
 from types import TracebackType
 from typing import Any, Self
@@ -13,11 +14,13 @@ from atomcast._checks import check_choice, check_count, check_positive
 from atomcast.atoms.atom import Atom
 from atomcast.cluster.balance import Balance
 from atomcast.cluster.fleet import Fleet
+from atomcast.cluster.machine import machine
 from atomcast.cluster.pace import Pace, check_slow_only, check_star
 from atomcast.cluster.rounding import rounded
 from atomcast.cluster.validation import checked_shard as _checked
 from atomcast.data.shards import Shards
 from atomcast.fingerprint import data_fingerprint, shard_fingerprint
+from atomcast.kernels.threads import thread_count
 from atomcast.network import wire
 from atomcast.network.build import check_broadcast, is_graph, make_topology, size_of
 from atomcast.network.faults import Faults
@@ -29,6 +32,8 @@ from atomcast.protocol import Agreement, Proposals, Request
 from atomcast.recovery.opening import check_faults, open_with_faults
 from atomcast.replica import Replica
 from atomcast.result import Status
+
+logger = logging.getLogger(__name__)
 
 
 class LocalCluster:
@@ -190,6 +195,9 @@ class LocalSession:
             self._one_fleet(problem, shards) if together else self._fleet_each(problem, shards)
         )
         self._network.prepare(self.ledger)
+        if logger.isEnabledFor(logging.INFO):
+            logger.info("%d nodes on %s, threads: %d", self.nodes, machine(), thread_count())
+            logger.info("loaded %d atoms in %d shards (%s)", self.n, self.nodes, shards.kind)
 
     def _one_fleet(self, problem: Problem, shards: Shards) -> list[Fleet]:
         """All nodes over the user's own matrix, which is neither copied nor cut."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import shutil
 import sys
@@ -20,17 +21,20 @@ from atomcast.atoms.atom import Atom
 from atomcast.cluster.account import Account, new_winners
 from atomcast.cluster.agreeing import check_digests, state_digest
 from atomcast.cluster.base import DEADLINE, check_deadline, error_in_flight
+from atomcast.cluster.machine import log_nodes
 from atomcast.cluster.mpi_errors import RankError
 from atomcast.cluster.mpi_processes import GO_ON, STOP, TELL_FINGERPRINT, Ranks
 from atomcast.cluster.plain import pack
 from atomcast.cluster.stored_shards import store
-from atomcast.cluster.validation import raise_described, refuse_balanced
+from atomcast.cluster.validation import ShardReport, raise_described, refuse_balanced
 from atomcast.data.shards import Shards
 from atomcast.network.ledger import Ledger
 from atomcast.problem import Problem
 from atomcast.protocol import Agreement, Request
 from atomcast.replica import Replica
 from atomcast.result import Status
+
+logger = logging.getLogger(__name__)
 
 
 class LaunchedCluster:
@@ -105,7 +109,9 @@ class LaunchedSession:
             self._ranks = Ranks(
                 cluster.nodes, cluster.threads, cluster.options, self._folder, cluster.deadline
             )
-            self.n = int(self._told()["n"])
+            told = self._told()
+            self.n = int(told["n"])
+            log_nodes(logger, [ShardReport(**r) for r in told["reports"]], cluster.threads)
         except BaseException as error:
             self.__exit__(type(error), error, None)
             raise

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 import os
 import re
 import shutil
@@ -16,6 +17,8 @@ import atomcast
 from atomcast.cluster.channel import Channel, Listener
 from atomcast.cluster.mpi_errors import RankError
 from atomcast.errors import ClusterError, StallError
+
+logger = logging.getLogger(__name__)
 
 #: What the program says to the ranks after the proposals of a round.
 STOP, GO_ON, TELL_FINGERPRINT = range(3)
@@ -71,6 +74,7 @@ class Ranks:
                     env=environment,
                     start_new_session=True,
                 )
+            logger.debug("process %d: %s", self._process.pid, " ".join(command))
             try:
                 self._channel = listener.accept(lambda: self._process.poll() is None)
             except BaseException:

@@ -6,6 +6,7 @@ collective for the proposals (plus one if they are many) and one for the atom, u
 
 from __future__ import annotations
 
+import logging
 import sys
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -21,6 +22,7 @@ from atomcast.cluster.account import Account, new_winners
 from atomcast.cluster.agreeing import check_digests, check_same_facts, facts, state_digest
 from atomcast.cluster.base import error_in_flight
 from atomcast.cluster.fleet import Fleet
+from atomcast.cluster.machine import log_nodes
 from atomcast.cluster.mpi_buffers import Broadcaster, gather_bytes, gather_json
 from atomcast.cluster.mpi_errors import RankError, abort, agreed
 from atomcast.cluster.mpi_resume import fingerprint_of_all, owners_among_all, read_by_rank_0
@@ -46,12 +48,15 @@ from atomcast.cluster.validation import (
     refuse_balanced,
 )
 from atomcast.data.shards import Shard, Shards
+from atomcast.kernels.threads import thread_count
 from atomcast.network import wire
 from atomcast.network.ledger import Ledger
 from atomcast.problem import Problem
 from atomcast.protocol import Agreement, Proposals, Request
 from atomcast.replica import Replica
 from atomcast.result import Status
+
+logger = logging.getLogger(__name__)
 
 #: What a run can end with, by the number that stands for it in a message; 0 means "go on".
 STATUSES: tuple[Status, ...] = get_args(Status)
@@ -107,6 +112,9 @@ class MPISession:
         self._pulse.at = (NO_ROUND, STARTING)
         reports = [ShardReport.from_json(m) for m in gather_bytes(self._comm, report.to_json())]
         check_reports(reports, axis)
+        self.reports = reports
+        if self.speaks:
+            log_nodes(logger, reports, thread_count())
         assert shard is not None
         shards.validate(axis)
         self.n = report.total

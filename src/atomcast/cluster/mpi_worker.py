@@ -7,8 +7,10 @@ callbacks and the user.
 
 from __future__ import annotations
 
+import signal
 import sys
 from collections.abc import Callable, Sequence
+from dataclasses import asdict
 from pathlib import Path
 from typing import Any
 
@@ -27,6 +29,7 @@ from atomcast.cluster.stored_shards import StoredShards
 from atomcast.cluster.validation import described
 from atomcast.data._files import FileShards
 from atomcast.data.shards import Shards
+from atomcast.interrupting import Interrupts
 from atomcast.network import wire
 from atomcast.problem import Problem
 from atomcast.protocol import Agreement, Request
@@ -125,11 +128,12 @@ def follow(comm: Any, session: RelayedSession, channel: Channel | None) -> None:
         best = Best(replica.tol)
         if settings["resume"]:
             resume("the checkpoint", replica, best, session)
-        Solver(tol=replica.tol)._run(replica, best, session)
+        Solver(tol=replica.tol)._run(replica, best, session, Interrupts())  # the program's to hear
 
 
 def main(folder: str, socket_path: str) -> None:
     """Load this rank's shard, then follow the program."""
+    signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program, which then tells us
     comm = import_mpi().COMM_WORLD
     channel = connect(socket_path) if comm.Get_rank() == 0 else None
     try:
@@ -139,7 +143,7 @@ def main(folder: str, socket_path: str) -> None:
         pulse = watch_of(comm, order["deadline"])
         session = RelayedSession(comm, order["problem"], shards, channel, pulse)
         if channel is not None:
-            channel.send({"n": session.n})
+            channel.send({"n": session.n, "reports": [asdict(r) for r in session.reports]})
         follow(comm, session, channel)
     except EOFError:  # the program is gone: there is nobody left to work for
         abort(None)

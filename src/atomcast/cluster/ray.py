@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import logging
 import math
 import os
 import socket
@@ -19,6 +20,8 @@ from atomcast.problem import Problem
 
 if TYPE_CHECKING:
     from atomcast.cluster.ray_session import RaySession
+
+logger = logging.getLogger(__name__)
 
 #: How long an address may take to answer, in seconds.
 ANSWER = 5.0
@@ -217,6 +220,7 @@ class RayCluster:
             ) from error
         if ray.is_initialized():
             return ray
+        logger.info("starting Ray here" if address == "local" else f"joining Ray at {address}")
         quiet: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
         if address == "local":
             cores = max(os.cpu_count() or 1, math.ceil(self.nodes * self.cpus))

@@ -7,6 +7,7 @@ fetch them from where they are.
 
 from __future__ import annotations
 
+import logging
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -23,6 +24,7 @@ from atomcast.atoms.atom import Atom
 from atomcast.cluster.account import Account, new_winners
 from atomcast.cluster.agreeing import check_digests, state_digest
 from atomcast.cluster.base import error_in_flight
+from atomcast.cluster.machine import log_nodes
 from atomcast.cluster.ray_deadline import NodeError, late, stalled
 from atomcast.cluster.ray_node import as_news, from_rows, in_order
 from atomcast.cluster.validation import check_reports, refuse_balanced
@@ -38,6 +40,8 @@ from atomcast.result import Status
 
 if TYPE_CHECKING:
     from atomcast.cluster.ray import RayCluster
+
+logger = logging.getLogger(__name__)
 
 #: How long to wait before an actor that is being restarted is asked again, in seconds.
 PAUSE = 0.1
@@ -118,6 +122,7 @@ class RaySession:
         except RayActorError as error:
             raise NodeError(f"a node was lost while it loaded its shard: {error}") from error
         check_reports(reports, axis)
+        log_nodes(logger, reports, self._cluster.threads)
         self._sizes = np.array([report.atoms for report in reports])
         return int(reports[0].total)
 
@@ -268,16 +273,19 @@ class RaySession:
     def _after_restoring(self, i: int, call: Callable[[Any], Any]) -> Any:
         """The answer of a node that was lost, once it is back and knows all that it missed."""
         log, patience = ray.put(self._log), self._cluster.patience
+        logger.warning("round %d: node %d is lost; waiting for it to come back", self._round, i)
         self._news = (None,)  # the log tells it all, and objects of a lost machine may be gone
         deadline = time.monotonic() + patience
         while True:
             left = max(deadline - time.monotonic(), PAUSE)
             try:
                 ray.get(self._actors[i].ready.remote(), timeout=left)
-                check_reports([self._in_time(i, self._load(i))], 1)
+                report = self._in_time(i, self._load(i))
+                check_reports([report], 1)
                 self._in_time(i, self._actors[i].restore.remote(log))
                 answer = self._in_time(i, call(self._actors[i]))
                 if answer is not None:
+                    logger.info("round %d: node %d is back on %s", self._round, i, report.machine)
                     return answer
             except RayTaskError as error:
                 raise NodeError(f"node {i} was lost, and failed again: {error.cause}") from error

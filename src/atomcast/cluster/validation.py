@@ -10,6 +10,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import NDArray
 
+from atomcast.cluster.machine import machine
 from atomcast.data.alignment import check_same_length, check_same_rows
 from atomcast.data.finite import check_finite
 from atomcast.data.shards import Shard
@@ -40,6 +41,8 @@ class ShardReport:
         Hash of the row ids, if they were given.
     error : tuple (type, message) or None
         What is wrong with it.
+    machine : str
+        Where the node runs, for the log.
     """
 
     source: str
@@ -48,6 +51,7 @@ class ShardReport:
     total: int = 0
     row_digest: str | None = None
     error: tuple[str, str] | None = None
+    machine: str = ""
 
     def to_json(self) -> bytes:
         """The report as bytes."""
@@ -84,6 +88,7 @@ def inspect(
             length=shard.matrix.shape[1 - problem.axis],
             total=total(),
             row_digest=shard.row_digest,
+            machine=machine(),
         )
         return shard, report
     except Exception as error:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 import typer
 
 from atomcast.commands.errors import Debug, clear_errors
+from atomcast.commands.logs import Verbosity, log_on_stderr
 
 if TYPE_CHECKING:
     import numpy as np
@@ -43,21 +44,24 @@ def demo(
     ] = Path("atomcast-demo"),
     nodes: Annotated[int, typer.Option(help="How many nodes share the features.")] = 10,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON instead of a table.")] = False,
+    verbosity: Verbosity = 0,
     debug: Debug = False,
 ) -> None:
     """Fit a lasso on 10 simulated nodes, beside the paper's own step."""
-    with clear_errors(debug):
+    with clear_errors(debug), log_on_stderr(verbosity):
         from atomcast._checks import check_count
+        from atomcast.interrupting import all_or_nothing
 
         check_count("--nodes", nodes, "how many nodes share the features")
         if out.exists() and not out.is_dir():
             raise ValueError(f"--out {out} is a file: give the name of a folder")
         out.mkdir(parents=True, exist_ok=True)
         data = load_data()
-        runs = {
-            CORRECTIVE: _timed_fit(data, nodes, "corrective"),
-            CLASSIC: _timed_fit(data, nodes, "classic", max_rounds=CLASSIC_ROUNDS),
-        }
+        with all_or_nothing():
+            runs = {
+                CORRECTIVE: _timed_fit(data, nodes, "corrective"),
+                CLASSIC: _timed_fit(data, nodes, "classic", max_rounds=CLASSIC_ROUNDS),
+            }
         files = _write_files(out, runs, data, nodes)
         summaries = {label: _summary(model, seconds) for label, (model, seconds) in runs.items()}
         if as_json:

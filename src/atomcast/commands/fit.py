@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import inspect
+import sys
 import time
 from collections.abc import Callable
 from functools import partial
@@ -14,6 +15,7 @@ import typer
 from atomcast.commands.engines import ENGINES
 from atomcast.commands.errors import Debug, clear_errors
 from atomcast.commands.estimators import ESTIMATORS, Recipe
+from atomcast.commands.logs import Verbosity, log_on_stderr
 
 fit_app = typer.Typer(
     help="Fit a model to data in files, one for each node.",
@@ -21,6 +23,8 @@ fit_app = typer.Typer(
     rich_markup_mode=None,
 )
 
+#: The exit code of a fit that Ctrl-C ended, also where a model was saved: 128 + SIGINT.
+INTERRUPTED = 130
 #: The steps, as `atomcast.steps.STEPS` has them; named here so that --help needs no NumPy.
 STEP_NAMES = ("classic", "line-search", "away", "pairwise", "blended-pairwise", "corrective")
 
@@ -194,10 +198,11 @@ def run_fit(
     resume: Resume = None,
     as_json: AsJson = False,
     talk: Talk = None,
+    verbosity: Verbosity = 0,
     debug: Debug = False,
 ) -> None:
     """Fit what `make` returns; the parameters from `parts` on are the options of every command."""
-    with clear_errors(debug):
+    with clear_errors(debug), log_on_stderr(verbosity):
         from atomcast._checks import check_choice
         from atomcast.commands.inputs import (
             Reading,
@@ -215,7 +220,8 @@ def run_fit(
         engine = check_choice("--engine", engine, tuple(ENGINES))
         estimator = make()
         watchers = _watchers(time_limit, checkpoint, checkpoint_rounds)
-        solver = _solver(step, tol, max_rounds, watchers, resume, talk)
+        live = sys.stderr.isatty() and not verbosity if talk is None else talk
+        solver = _solver(step, tol, max_rounds, watchers, resume, live)
         reading = Reading(row_ids, columns, align, prefix)
         shards, y = read_data(parts, nodes, target, reading, recipe.axis)
         check_target(y, target, recipe.numeric_target)
@@ -230,10 +236,22 @@ def run_fit(
         if trace is not None:
             estimator.result_.trace.to_csv(trace)
         if plot is not None:
-            estimator.result_.ledger.plot_network().figure.savefig(plot, dpi=150)
+            _draw(estimator.result_.ledger, plot)
         if talk is not False:
             files = {"model": out, "trace": trace, "plot": plot}
             _report(estimator, len(y), seconds, files, as_json)
+        if estimator.result_.status == "interrupted":
+            raise typer.Exit(INTERRUPTED)
+
+
+def _draw(ledger: Any, path: Path) -> None:
+    """Write the picture of a network, without a window."""
+    from atomcast.report.network_plot import SIZE
+    from atomcast.report.plots import new_figure
+
+    figure = new_figure(*SIZE)
+    ledger.plot_network(ax=figure.subplots())
+    figure.savefig(path, dpi=150)
 
 
 def _cluster(
@@ -274,10 +292,8 @@ def _solver(
     max_rounds: int,
     watchers: list[Any],
     resume: Path | None,
-    talk: bool | None,
+    verbose: bool,
 ) -> Any:
-    import sys
-
     from atomcast import Solver
 
     return Solver(
@@ -285,7 +301,7 @@ def _solver(
         tol=tol,
         max_rounds=max_rounds,
         callbacks=watchers,
-        verbose=sys.stderr.isatty() if talk is None else talk,
+        verbose=verbose,
         resume=resume,
     )
 

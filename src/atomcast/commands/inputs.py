@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from atomcast._checks import check_folder
+
 if TYPE_CHECKING:
     from atomcast.data.parts import Part
     from atomcast.data.shards import Shards
@@ -111,8 +113,7 @@ def check_output(option: str, path: Path | None, suffixes: Sequence[str] = ()) -
         return
     if path.is_dir():
         raise ValueError(f"{option} {path} is a folder: give the name of a file")
-    if not path.absolute().parent.is_dir():
-        raise ValueError(f"{option} {path}: there is no folder {path.parent}: create it first")
+    check_folder(f"{option} {path}", path)
     if suffixes and path.suffix.lower() not in suffixes:
         raise ValueError(
             f"{option} {path}: the suffix {path.suffix!r} is not known; use {' or '.join(suffixes)}"

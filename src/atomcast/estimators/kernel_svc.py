@@ -23,6 +23,7 @@ from atomcast.estimators.class_weights import class_weights
 from atomcast.estimators.deciding import DecidingClassifier
 from atomcast.estimators.inputs import check_same_index, keep_names, validated
 from atomcast.estimators.lasso import warn_unless_converged
+from atomcast.interrupting import all_or_nothing
 from atomcast.kernels.active_set import SupportVectors
 from atomcast.kernels.functions import Gamma, KernelSpec
 from atomcast.kernels.gram import kernel_block
@@ -193,7 +194,10 @@ class KernelSVC(DecidingClassifier):
         for result in self.results_:
             warn_unless_converged(result, solver)
         if self.probability:
-            self.calibration_ = fitted_sigmoids(self, X, y, solver)
+            if self.result_.status == "interrupted":
+                raise KeyboardInterrupt("interrupted before probabilities were calibrated")
+            with all_or_nothing():
+                self.calibration_ = fitted_sigmoids(self, X, y, solver)
         return self
 
     def _inputs(self, X: Any, y: Any) -> tuple[Shards, NDArray[Any], Any]:

@@ -133,11 +133,15 @@ class Lasso(SparseLinearModel):
 
 
 def warn_unless_converged(result: Result, solver: Solver) -> None:
-    """Warn, as scikit-learn does, if the rounds were used up before the tolerance was reached."""
-    if result.status == "max_rounds":
+    """Warn, as scikit-learn does, if the run ended before the tolerance was reached."""
+    remedies = {
+        "max_rounds": "raise max_rounds or tol",
+        "interrupted": "the run was interrupted (Ctrl-C), and the model is the best so far",
+    }
+    if result.status in remedies:
         warnings.warn(
             f"the relative gap is {result.relative_gap:.2g} after {result.rounds} rounds, above "
-            f"tol={solver.tol:.2g}: raise max_rounds or tol",
+            f"tol={solver.tol:.2g}: {remedies[result.status]}",
             ConvergenceWarning,
             stacklevel=3,
         )

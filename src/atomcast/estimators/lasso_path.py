@@ -13,6 +13,8 @@ from atomcast._checks import check_positive
 from atomcast.data.shards import Shards
 from atomcast.domains import L1Ball
 from atomcast.estimators.inputs import features_and_target
+from atomcast.estimators.lasso import warn_unless_converged
+from atomcast.interrupting import all_or_nothing
 from atomcast.network.ledger import Ledger
 from atomcast.objectives import SquaredError
 from atomcast.problem import explicit_problem
@@ -67,6 +69,11 @@ def lasso_path(
     fit_intercept, cluster, solver
         As for `Lasso`.
 
+    Returns
+    -------
+    Path
+        After Ctrl-C, up to the radius that was being fitted, with a warning.
+
     Examples
     --------
     >>> from sklearn.datasets import load_diabetes
@@ -78,11 +85,16 @@ def lasso_path(
     shards, y, cluster = features_and_target(BaseEstimator(), X, y, cluster)
     objective = SquaredError(y, fit_intercept)
     if betas is None:
-        betas = default_betas(shards, objective, n_betas, cluster, [])
-    radii = checked_betas(betas)
-    results = list(results_along(shards, objective, radii, cluster, as_solver(solver)))
+        with all_or_nothing():
+            betas = default_betas(shards, objective, n_betas, cluster, [])
+    radii, results, solver = checked_betas(betas), [], as_solver(solver)
+    for result in results_along(shards, objective, radii, cluster, solver):
+        results.append(result)
+        if result.status == "interrupted":
+            warn_unless_converged(result, solver)
+            break
     return Path(
-        radii,
+        radii[: len(results)],
         np.column_stack([result.weights for result in results]),
         np.array([objective.intercept(np.asarray(result.image)) for result in results]),
         np.array([result.gap for result in results]),

@@ -14,6 +14,7 @@ from atomcast.cluster.mpi_shards import RankShards
 from atomcast.data._split import SplitShards
 from atomcast.data.shards import Shard, Shards
 from atomcast.estimators.lasso_path import checked_betas
+from atomcast.interrupting import all_or_nothing
 from atomcast.network.ledger import Ledger
 from atomcast.result import Result
 from atomcast.solver import Solver
@@ -88,12 +89,13 @@ class PathCV:
         """
         objective, self.ledgers_ = task.objective(slice(None)), []
         betas = self.betas
-        if betas is None:
-            betas = task.radii(shards, objective, self.n_betas, cluster, self.ledgers_)
-        self.betas_ = checked_betas(betas)
-        losses = np.column_stack([
-            self._losses(task, train, test, shards, cluster, solver) for train, test in folds
-        ])  # fmt: skip
+        with all_or_nothing():  # until a radius is chosen, there is no model
+            if betas is None:
+                betas = task.radii(shards, objective, self.n_betas, cluster, self.ledgers_)
+            self.betas_ = checked_betas(betas)
+            losses = np.column_stack([
+                self._losses(task, train, test, shards, cluster, solver) for train, test in folds
+            ])  # fmt: skip
         best = int(np.argmin(losses.mean(axis=1)))
         self.beta_ = float(self.betas_[best])
         *_, result = task.results(shards, objective, self.betas_[: best + 1], cluster, solver)

@@ -195,13 +195,15 @@ def _run(name: str, debug: bool, **chosen: Any) -> None:
 def _shown(name: str, options: Options, failures: Mapping[str, str]) -> Record:
     """Run one experiment, keep what it found, and write the page of all that was found."""
     from atomcast.experiments import page, store
+    from atomcast.interrupting import all_or_nothing
 
     show: Show = import_module(f"atomcast.experiments.{EXPERIMENTS[name].module}").show
     check_writable(options.out)
     check_plots()
     began, start = time.time(), time.perf_counter()
     try:
-        record = show(options)
+        with all_or_nothing():
+            record = show(options)
     except BaseException:
         store.discard_outdated(name, options.out, began)
         raise

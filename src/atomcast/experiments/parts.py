@@ -21,6 +21,7 @@ from scipy import sparse
 
 import atomcast
 from atomcast.experiments.curves import Counter, Point
+from atomcast.interrupting import all_or_nothing
 
 SCHEMA = 1
 
@@ -114,7 +115,8 @@ def _finished(
 
 
 def _numbered(k: int, run: Callable[[], Done]) -> tuple[int, Done]:
-    return k, run()
+    with all_or_nothing():  # what is cut short must not be kept as finished
+        return k, run()
 
 
 def _path(part: Part, folder: Path) -> Path:

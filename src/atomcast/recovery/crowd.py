@@ -38,6 +38,9 @@ class Crowd:
         return self.members[self.best]
 
     def __getattr__(self, name: str) -> Any:
+        # Copying asks for methods of its own, also before there are members.
+        if name.startswith("__") or "members" not in self.__dict__:
+            raise AttributeError(f"a {type(self).__name__} has no attribute {name!r}")
         return getattr(self.chosen.active, name)
 
     def __len__(self) -> int:

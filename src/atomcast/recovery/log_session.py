@@ -6,6 +6,7 @@ repaired, and neither heard nor scored: what it would propose is about another i
 
 from __future__ import annotations
 
+import logging
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
@@ -32,6 +33,8 @@ from atomcast.result import Status
 
 if TYPE_CHECKING:
     from atomcast.cluster.local import LocalCluster
+
+logger = logging.getLogger(__name__)
 
 #: In a usual round, the root gives missing nodes time for so many repetitions, then goes on.
 REPETITIONS = 20
@@ -85,7 +88,10 @@ class LogSession(LocalSession):
         if not agreement.complete and (needed or self._needs_all(replica, agreement)):
             self._insist(self._all_heard, self._unheard, replica)
             agreement = self._agreed(proposals, request)
+        before = self._silent
         self._silent = self._root.everyone & ~(self._root.heard | self._root.spoken)
+        if self._silent != before:
+            self._log_changes(before, replica.round)
         self._root.spoken = 0
         self._flush()
         self._open = agreement
@@ -212,6 +218,13 @@ class LogSession(LocalSession):
 
     def _owners_of_missing(self) -> list[int]:
         return sorted({owner for _, owner in self._root.missing.values()})
+
+    def _log_changes(self, before: int, round: int) -> None:
+        lost, back = self._silent & ~before, before & ~self._silent
+        for what, nodes in (("is lost", lost), ("is back", back)):
+            if nodes:
+                numbers = ", ".join(str(i) for i in range(self.nodes) if nodes >> i & 1)
+                logger.info("round %d: node %s %s", round, numbers, what)
 
     def _heard(self) -> NDArray[np.bool_]:
         heard = self._root.heard

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 
 from atomcast._checks import check_choice
 from atomcast.network.ledger import COORDINATOR, Ledger
-from atomcast.report.plots import new_figure
+from atomcast.report.plots import current_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,6 +20,8 @@ Floats = NDArray[np.float64]
 NAMED = 40
 #: and laid out by their distances up to this many (which takes seconds), else on a circle.
 LAID_OUT = 400
+#: Width and height of a new figure, in inches.
+SIZE = (6.4, 5.6)
 
 
 def plot_network(ledger: Ledger, weight: str = "values", ax: Axes | None = None) -> Axes:
@@ -31,7 +33,8 @@ def plot_network(ledger: Ledger, weight: str = "values", ax: Axes | None = None)
     weight : {"values", "bytes", "messages"}
         What the width and colour of an edge show, both directions together.
     ax : matplotlib axes, optional
-        Where to draw; by default on a new figure, `ax.figure`.
+        Where to draw; by default on the current ones of pyplot if they are empty, or else on a
+        new figure.
 
     Returns
     -------
@@ -44,7 +47,7 @@ def plot_network(ledger: Ledger, weight: str = "values", ax: Axes | None = None)
     amount = np.array([traffic.get(edge, 0) for edge in edges], dtype=np.float64)
     place = _places(ledger.nodes, edges)
     if ax is None:
-        ax = new_figure(6.4, 5.6).subplots()
+        ax = current_axes(*SIZE, empty=True)
     _draw_edges(ax, [(place[u], place[v]) for u, v in edges], amount, weight)
     _draw_nodes(ax, ledger, place)
     busiest = max(traffic, key=lambda edge: traffic[edge], default=None)

@@ -1,11 +1,13 @@
 """Pictures of how runs went. matplotlib is imported when a picture is drawn.
 
-Figures are made without pyplot, so that nothing global changes and no display is needed.
+What users draw goes to pyplot's current axes unless they give others, as they expect of
+matplotlib; that needs no display. What commands draw goes to figures of their own, without pyplot.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -30,6 +32,7 @@ LABELS = {
     "atoms": "atoms known to all",
     "values": "values sent",
     "bytes": "bytes sent",
+    "simulated_seconds": "simulated seconds",
 }
 #: Distinguishable with any kind of colour vision (Okabe and Ito).
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")
@@ -37,16 +40,38 @@ COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#00
 
 def new_figure(width: float = 6.4, height: float = 4.0) -> Figure:
     """An empty figure that belongs to no window."""
-    try:
+    with _matplotlib_needed():
         from matplotlib.backends.backend_agg import FigureCanvasAgg
         from matplotlib.figure import Figure
+    figure = Figure(figsize=(width, height), layout="constrained")
+    FigureCanvasAgg(figure)
+    return figure
+
+
+def pyplot_figure(width: float = 6.4, height: float = 4.0) -> Figure:
+    """An empty figure, which becomes pyplot's current one."""
+    with _matplotlib_needed():
+        from matplotlib import pyplot
+    return pyplot.figure(figsize=(width, height), layout="constrained")
+
+
+def current_axes(width: float = 6.4, height: float = 4.0, *, empty: bool = False) -> Axes:
+    """The current axes of pyplot; new ones if there are none, or if `empty` ones are needed."""
+    with _matplotlib_needed():
+        from matplotlib import pyplot
+    if not pyplot.get_fignums() or (empty and pyplot.gca().has_data()):
+        return pyplot_figure(width, height).subplots()
+    return pyplot.gca()
+
+
+@contextmanager
+def _matplotlib_needed() -> Iterator[None]:
+    try:
+        yield
     except ImportError as error:
         raise ImportError(
             'pictures need matplotlib, which is not installed: pip install "atomcast[plot]"'
         ) from error
-    figure = Figure(figsize=(width, height), layout="constrained")
-    FigureCanvasAgg(figure)
-    return figure
 
 
 def column(trace: Trace, name: str) -> Floats:
@@ -69,7 +94,7 @@ def plot_trace(trace: Trace, x: str = "values", y: str = "gap", ax: Axes | None 
         Columns of the trace, or "relative_gap". An axis is logarithmic if its positive values
         span more than a factor of ten.
     ax : matplotlib axes, optional
-        Where to draw; by default on a new figure, `ax.figure`.
+        Where to draw; by default on the current ones of pyplot.
 
     Returns
     -------
@@ -77,9 +102,10 @@ def plot_trace(trace: Trace, x: str = "values", y: str = "gap", ax: Axes | None 
     """
     horizontal, vertical = column(trace, x), column(trace, y)
     if ax is None:
-        ax = new_figure().subplots()
+        ax = current_axes()
     drawn = np.isfinite(horizontal) & np.isfinite(vertical)
-    ax.plot(horizontal[drawn], vertical[drawn], color=COLORS[0], linewidth=1.5)
+    color = COLORS[len(ax.get_lines()) % len(COLORS)]
+    ax.plot(horizontal[drawn], vertical[drawn], color=color, linewidth=1.5)
     ax.set_xlabel(LABELS[x])
     ax.set_ylabel(LABELS[y])
     _logarithmic(ax, "x", horizontal[drawn])
@@ -104,7 +130,8 @@ def plot_convergence(
     traces : mapping of str to Trace
         The runs, by the label that each gets.
     path : path, optional
-        Where to write the picture; the suffix tells the format.
+        Where to write the picture; the suffix tells the format. Without it, the figure becomes
+        pyplot's current one.
     tol : float, optional
         Mark this relative gap, and end the axis a little below it: what is better is good enough.
     title : str, optional
@@ -115,7 +142,7 @@ def plot_convergence(
     """
     if not traces:
         raise ValueError("traces is empty: give at least one, as {label: trace}")
-    figure = new_figure(9.0, 3.8)
+    figure = pyplot_figure(9.0, 3.8) if path is None else new_figure(9.0, 3.8)
     panels = figure.subplots(1, 2, sharey=True)
     sent = any(column(trace, "values").any() for trace in traces.values())
     for ax, x in zip(panels, ("round", "values" if sent else "seconds"), strict=True):
