@@ -26,11 +26,12 @@ def total(counts):
 
 
 def check_sums(ledger):
-    expected = Count(ledger.values, ledger.bytes, ledger.messages)
-    assert total(ledger.by_kind().values()) == expected
-    assert total(ledger.by_node().values()) == expected
-    assert total(ledger.by_round()) == expected
-    assert total(ledger.by_edge().values()) == expected
+    in_rounds = Count(ledger.values, ledger.bytes, ledger.messages)
+    assert total(ledger.by_round()) == in_rounds
+    assert ledger.total == in_rounds + ledger.by_kind()["target"]
+    assert total(ledger.by_kind().values()) == ledger.total
+    assert total(ledger.by_node().values()) == ledger.total
+    assert total(ledger.by_edge().values()) == ledger.total
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -87,7 +88,7 @@ def test_a_node_alone_sends_nothing(step):
     X, y = regression(seed=3)
     ledger = solve(X, y, L1Ball(1.0), step=step, max_rounds=10).ledger
     assert (ledger.values, ledger.bytes, ledger.messages) == (0, 0, 0)
-    assert ledger.disclosures == []
+    assert ledger.disclosures == ledger.told == []
     check_sums(ledger)
 
 
@@ -105,7 +106,8 @@ def test_the_paper_s_count_for_a_star(nodes, step):
     assert kinds["partial sum"].values == 2 * nodes * rounds
     assert kinds["atom"].values == 17 * nodes * ledger.atoms_sent
     assert kinds["atom"].messages == nodes * ledger.atoms_sent
-    assert kinds["control"] == Count()
+    assert kinds["control"] == kinds["prediction"] == Count()
+    assert kinds["target"] == Count(17 * nodes, 8 * 17 * nodes, nodes)
     assert ledger.values == 6 * nodes * rounds + 17 * nodes * ledger.atoms_sent
     assert set(ledger.by_edge()) == {(COORDINATOR, i) for i in range(nodes)}
 

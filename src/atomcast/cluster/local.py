@@ -174,7 +174,7 @@ class LocalSession:
                 f"{cluster.nodes} nodes; use LocalCluster(nodes={shards.nodes})"
             )
         self.nodes = cluster.nodes
-        self.ledger = Ledger(self.nodes)
+        self.ledger = Ledger(self.nodes, shards.party_names)
         self._fingerprint: str | None = None
         self._network = cluster.network()
         self._cast = cluster.cast
@@ -190,6 +190,7 @@ class LocalSession:
             self._one_fleet(problem, shards) if together else self._fleet_each(problem, shards)
         )
         self._network.prepare(self.ledger)
+        self._network.tell_target(problem.d or 0, self.ledger)
 
     def _one_fleet(self, problem: Problem, shards: Shards) -> list[Fleet]:
         """All nodes over the user's own matrix, which is neither copied nor cut."""

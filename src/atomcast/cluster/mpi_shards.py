@@ -29,6 +29,7 @@ def place(comm: Any, shards: Shards, pulse: Pulse) -> Shards:
         told = {
             "shape": [local.count(0), local.count(1)],
             "names": local.column_names(),
+            "party": None if local.party_names is None else local.party_names[0],
             "source": shards.source(rank) if hasattr(shards, "source") else f"shard {rank}",
         }
     except Exception as error:
@@ -76,6 +77,12 @@ class RankShards(Shards):
     def nodes(self) -> int:
         """As many as there are ranks."""
         return len(self._told)
+
+    @property
+    def party_names(self) -> tuple[str, ...] | None:
+        """The names that all ranks gave; None if one of them gave none."""
+        names = [said["party"] for said in self._told]
+        return None if None in names else tuple(names)
 
     def _bounds(self, axis: int) -> IntArray:
         check_axis(axis)

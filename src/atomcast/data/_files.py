@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -20,6 +20,7 @@ from atomcast.data.alignment import (
 )
 from atomcast.data.matrices import IntArray, check_axis, oriented, ready
 from atomcast.data.parts import PartInfo
+from atomcast.data.party_names import checked_party_names, names_of_files
 from atomcast.data.readers import describe, read_part, read_row_ids
 from atomcast.data.shards import Shard, Shards, contiguous_bounds
 
@@ -31,7 +32,7 @@ class FileShards(Shards):
 
     def __init__(
         self,
-        paths: Iterable[str | os.PathLike[str]],
+        paths: Iterable[str | os.PathLike[str]] | Mapping[str, str | os.PathLike[str]],
         *,
         row_ids: str | None = None,
         n_features: int | None = None,
@@ -42,9 +43,15 @@ class FileShards(Shards):
                 f"needed: [{os.fspath(paths)!r}] for one node, sorted(glob(...)) for many"
             )
         # Absolute, because a worker process may run in another folder.
-        self._paths = [Path(path).expanduser().absolute() for path in paths]
+        places = paths.values() if isinstance(paths, Mapping) else paths
+        self._paths = [Path(path).expanduser().absolute() for path in places]
         if not self._paths:
             raise ValueError("paths is empty: give at least one file, one per node")
+        self._party_names = (
+            checked_party_names(paths, self.nodes)
+            if isinstance(paths, Mapping)
+            else names_of_files(self._paths)
+        )
         self._row_ids = row_ids
         self._n_features = n_features
 
@@ -55,10 +62,15 @@ class FileShards(Shards):
     def nodes(self) -> int:
         return len(self._paths)
 
+    @property
+    def party_names(self) -> tuple[str, ...]:
+        return self._party_names
+
     def only(self, i: int) -> FileShards:
         """Return the file of one node alone, so that no other file need be within reach."""
         self._check_node(i)
-        return FileShards([self._paths[i]], row_ids=self._row_ids, n_features=self._n_features)
+        own = {self._party_names[i]: self._paths[i]}
+        return FileShards(own, row_ids=self._row_ids, n_features=self._n_features)
 
     def within_reach(self) -> bool:
         """Return whether this process can read all files."""
@@ -72,7 +84,7 @@ class FileShards(Shards):
 
     def arguments(self) -> dict[str, Any]:
         """Return what `Shards.files` must be given to make these shards again, as plain data."""
-        paths = [str(path) for path in self._paths]
+        paths = dict(zip(self._party_names, map(str, self._paths), strict=True))
         return {"paths": paths, "row_ids": self._row_ids, "n_features": self._n_features}
 
     def column_names(self, axis: int = 1) -> tuple[str, ...] | None:

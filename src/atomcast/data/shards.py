@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, ClassVar, Literal
 
@@ -84,6 +84,7 @@ class Shards(ABC):
         by: str | Sequence[int] = "random",
         random_state: Any = 0,
         names: Iterable[str] | None = None,
+        party_names: Iterable[str] | None = None,
     ) -> Shards:
         """Cut a matrix that is all here into one shard per node.
 
@@ -103,6 +104,8 @@ class Shards(ABC):
             Seed of by="random"; the assignment stays the same in copies of this object.
         names : iterable of str, optional
             Names of the columns; default: the columns of a DataFrame, else none.
+        party_names : iterable of str, optional
+            Names of the nodes, for accounts and pictures; default: 0, 1, 2, ...
 
         Examples
         --------
@@ -114,7 +117,9 @@ class Shards(ABC):
         """
         from atomcast.data._split import SplitShards
 
-        return SplitShards(X, nodes, by=by, random_state=random_state, names=names)
+        return SplitShards(
+            X, nodes, by=by, random_state=random_state, names=names, party_names=party_names
+        )
 
     @classmethod
     def mine(
@@ -142,7 +147,7 @@ class Shards(ABC):
     @classmethod
     def files(
         cls,
-        paths: Iterable[str | os.PathLike[str]],
+        paths: Iterable[str | os.PathLike[str]] | Mapping[str, str | os.PathLike[str]],
         *,
         row_ids: str | None = None,
         n_features: int | None = None,
@@ -151,7 +156,9 @@ class Shards(ABC):
 
         Parameters
         ----------
-        paths : iterable of path, one per node
+        paths : iterable of path, one per node, or dict of name to path
+            The nodes have these names in accounts and pictures; default: what the files are
+            called, without suffix.
             .npy (memory-mapped), .npz (dense or scipy sparse), .parquet, .csv, .csv.gz, or
             svmlight (.svm, .svmlight, .libsvm, .txt, also .gz).
         row_ids : str, optional
@@ -168,6 +175,11 @@ class Shards(ABC):
     @abstractmethod
     def nodes(self) -> int:
         """Number of nodes (1 for `mine`)."""
+
+    @property
+    def party_names(self) -> tuple[str, ...] | None:
+        """Names of the nodes; None if they are just 0, 1, 2, ..."""
+        return None
 
     @property
     def matrix(self) -> Matrix | None:

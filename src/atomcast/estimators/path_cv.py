@@ -159,6 +159,11 @@ class ShardsOfRows(Shards):
         """As many nodes as before."""
         return self._shards.nodes
 
+    @property
+    def party_names(self) -> tuple[str, ...] | None:
+        """The same parties as before."""
+        return self._shards.party_names
+
     def column_names(self, axis: int = 1) -> tuple[str, ...] | None:
         """The same names as before."""
         return self._shards.column_names(axis)

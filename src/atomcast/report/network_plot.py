@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast._checks import check_choice
+from atomcast.network import breakdown
 from atomcast.network.ledger import COORDINATOR, Ledger
 from atomcast.report.plots import new_figure
 
@@ -38,7 +39,8 @@ def plot_network(ledger: Ledger, weight: str = "values", ax: Axes | None = None)
     matplotlib axes
     """
     check_choice("weight", weight, ("values", "bytes", "messages"))
-    traffic = {ends: getattr(count, weight) for ends, count in ledger.by_edge().items()}
+    counts = breakdown.sums(ledger.waves(), ledger.nodes, breakdown.edges)
+    traffic = {ends: getattr(count, weight) for ends, count in counts.items()}
     every = [] if ledger.edges is None else [(int(u), int(v)) for u, v in ledger.edges]
     edges = sorted(set(every) | set(traffic))
     amount = np.array([traffic.get(edge, 0) for edge in edges], dtype=np.float64)
@@ -130,4 +132,5 @@ def _name(ledger: Ledger, node: int) -> str:
     """What the user calls a node."""
     if node == COORDINATOR:
         return "hub"
-    return str(node if ledger.labels is None else ledger.labels[node])
+    names = ledger.parties or ledger.labels
+    return str(node if names is None else names[node])
