@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Sequence
 from pathlib import Path
 
-#: A star's coordinator goes by this name, so that no party can.
-TAKEN = "coordinator"
+#: A star's coordinator goes by this name where nodes have names, so that no node can.
+COORDINATOR_NAME = "coordinator"
 
 
 def checked_party_names(names: Iterable[str], nodes: int) -> tuple[str, ...]:
@@ -19,10 +19,10 @@ def checked_party_names(names: Iterable[str], nodes: int) -> tuple[str, ...]:
     if len(result) != nodes:
         raise ValueError(f"{len(result)} party names for {nodes} nodes: give one name each")
     for name in result:
-        if not isinstance(name, str) or not name.strip() or name == TAKEN:
+        if not isinstance(name, str) or not name.strip() or name == COORDINATOR_NAME:
             raise ValueError(
                 f"the party name {name!r} is not accepted: give a text that is neither empty nor "
-                f'"{TAKEN}", which is the one in the middle'
+                f'"{COORDINATOR_NAME}", which is the one in the middle'
             )
     if len(set(result)) < nodes:
         twice = next(name for name in result if result.count(name) > 1)
@@ -40,7 +40,7 @@ def names_of_files(paths: Sequence[Path]) -> tuple[str, ...]:
     )
     for way in ways:
         names = tuple(way(path) for path in paths)
-        if len(set(names)) == len(names) and TAKEN not in names:
+        if len(set(names)) == len(names) and COORDINATOR_NAME not in names:
             return names
     return tuple(f"{_stem(path)} {i}" for i, path in enumerate(paths))
 

@@ -5,9 +5,10 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import Literal
 
-#: The number of a star's coordinator, which holds no atoms; where nodes have names, its name.
+from atomcast.data.party_names import COORDINATOR_NAME
+
+#: The number of a star's coordinator, which holds no atoms.
 COORDINATOR = -1
-COORDINATOR_NAME = "coordinator"
 #: The round of what is told before the first one.
 BEFORE = -1
 
@@ -55,6 +56,4 @@ class Disclosure:
     @property
     def who(self) -> str:
         """The name of the node, or its number."""
-        return self.party or (
-            COORDINATOR_NAME if self.node == COORDINATOR else str(self.node)
-        )
+        return self.party or (COORDINATOR_NAME if self.node == COORDINATOR else str(self.node))

@@ -9,6 +9,11 @@ from atomcast.network.disclosure import BEFORE, Disclosure
 from atomcast.network.ledger import Duration, Ledger
 
 
+def named(what: str, ledgers: Iterable[Ledger]) -> list[tuple[str, Ledger]]:
+    """Ledgers that are called "fold 1", "fold 2", ... if `what` is "fold"."""
+    return [(f"{what} {k}", ledger) for k, ledger in enumerate(ledgers, 1)]
+
+
 def joined(parts: Iterable[tuple[str, Ledger]]) -> Ledger:
     """One account of the runs that make up a fit, by what each of them is called.
 

@@ -6,8 +6,9 @@ from abc import ABC, abstractmethod
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
+from atomcast.data.party_names import COORDINATOR_NAME
 from atomcast.network import breakdown
-from atomcast.network.disclosure import BEFORE, COORDINATOR, COORDINATOR_NAME, Disclosure
+from atomcast.network.disclosure import BEFORE, COORDINATOR, Disclosure
 from atomcast.network.wave import KINDS, Count, Kind, Wave
 
 if TYPE_CHECKING:
