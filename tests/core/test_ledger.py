@@ -1,5 +1,7 @@
 """The account: every atom once, by its owner, in its round; all sums agree; nothing at N = 1."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -149,6 +151,52 @@ def test_empty_shards_still_answer():
     assert by_node[1] == by_node[2]
     assert {entry.node for entry in result.ledger.disclosures} == {0}
     check_sums(result.ledger)
+
+
+def test_parties_go_by_their_names():
+    X, y = regression(seed=9, d=10, n=6)
+    shards = Shards.split(X, 2, by="contiguous", party_names=["north", "south"])
+    named = solve(shards, y, L1Ball(1.0)).ledger
+    plain = solve(Shards.split(X, 2, by="contiguous"), y, L1Ball(1.0)).ledger
+    names = {-1: "coordinator", 0: "north", 1: "south"}
+    assert named.by_node() == {names[i]: count for i, count in plain.by_node().items()}
+    for view in ("by_edge", "by_link"):
+        assert getattr(named, view)() == {
+            (names[u], names[v]): count for (u, v), count in getattr(plain, view)().items()
+        }
+    assert set(named.to_pandas()["source"]) == set(names.values())
+    for one, other in zip(named.disclosures, plain.disclosures, strict=True):
+        assert (one.party, one.who) == (names[one.node], names[one.node])
+        assert (other.party, other.who) == ("", str(other.node))
+    assert [one.who for one in named.told + plain.told] == ["coordinator"] * 2
+
+
+def calls_of(function):
+    """How many times Python enters or resumes a function meanwhile."""
+    calls = 0
+
+    def watch(frame, event, argument):
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(watch)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.parametrize("view", ["by_node", "by_edge", "by_link"])
+def test_breakdowns_take_time_in_proportion_to_the_waves(view):
+    def ledger_of(waves):
+        ledger, one = Ledger(2), np.array([1])
+        for _ in range(waves):
+            ledger.record("atom", one - 1, one, one, one)
+        return ledger
+
+    few, many = (calls_of(getattr(ledger_of(waves), view)) for waves in (200, 800))
+    assert many < 5 * few
 
 
 def test_an_empty_ledger():

@@ -15,7 +15,7 @@ from atomcast.atoms.atom import Atom
 from atomcast.cluster.local import LocalCluster
 from atomcast.domains import L1Ball
 from atomcast.network import wire
-from atomcast.network.ledger import Count
+from atomcast.network.ledger import Count, Ledger
 from networks import cases, connected_graphs, problem
 from problems import solve, sparse_regression
 
@@ -181,6 +181,26 @@ def test_the_result_is_the_same_on_every_topology(graph, step):
         assert result.status == reference.status
         # Partial sums are added in another order on every topology, so that digits may differ.
         np.testing.assert_allclose(result.gap, reference.gap, rtol=1e-9, atol=1e-12)
+
+
+@settings(deadline=None, max_examples=20)
+@given(connected_graphs(), st.integers(1, 50))
+def test_sums_over_all_nodes_cost_as_much_as_agreements(graph, rows):
+    """A prediction goes where each of the three numbers of the classic proposal does."""
+    nodes = graph.number_of_nodes()
+    for name, (cluster, formula) in cases(graph).items():
+        network, ledger = cluster.network(), Ledger(nodes)
+        network.prepare(Ledger(nodes))
+        network.add_up(rows, ledger)
+        signed = name == "flooding"
+        links = formula.agree // (4 if signed else 3)
+        kinds = ledger.by_kind()
+        assert (kinds["prediction"].values, kinds["prediction"].bytes) == (
+            rows * links,
+            8 * rows * links,
+        ), name
+        assert kinds["control"].values == links * signed, name
+        assert ledger.values == (rows + signed) * links, name
 
 
 def test_batches_are_thinned_out_on_a_tree():

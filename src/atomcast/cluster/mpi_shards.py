@@ -11,6 +11,7 @@ from atomcast.cluster.mpi_watch import LOADING, NO_ROUND, STARTING, Pulse
 from atomcast.cluster.validation import described, raise_described
 from atomcast.data.alignment import check_unique
 from atomcast.data.matrices import IntArray, check_axis
+from atomcast.data.party_names import checked_party_names
 from atomcast.data.shards import Shard, Shards, contiguous_bounds
 
 
@@ -41,7 +42,10 @@ def place(comm: Any, shards: Shards, pulse: Pulse) -> Shards:
         if "error" in said:
             raise_described(said["error"], f"shard {i}")
     assert local is not None
-    return RankShards(local, rank, everything)
+    shards = RankShards(local, rank, everything)
+    if shards.party_names is not None:
+        checked_party_names(shards.party_names, size)
+    return shards
 
 
 def _own_part(shards: Shards, rank: int, size: int) -> Shards:

@@ -122,8 +122,7 @@ def _print(content: dict[str, Any], limit: int | None) -> None:
         _print_disclosures(content["disclosures"], limit)
     if content["told"]:
         _print_told(content["told"], limit)
-    print("Every node learns all of these (of predictions, their sums), the scores of the winners,")
-    print("and the names of all columns.")
+    print("Every node learns these (of predictions, their sums) and the scores of winners.")
 
 
 def _parameter_rows(parameters: dict[str, Any]) -> list[tuple[str, str]]:
@@ -168,7 +167,7 @@ def _print_told(told: list[dict[str, Any]], limit: int | None) -> None:
     for d in told:
         key = words[d["kind"]], d["who"]
         totals[key] = totals.get(key, 0) + d["values"]
-    rows = [(*key, f"{values:,}") for key, values in totals.items()]
+    rows: list[tuple[str, ...]] = [(*key, f"{values:,}") for key, values in totals.items()]
     _print_some("Told beside atoms", ("what", "node", "values"), rows, limit)
 
 

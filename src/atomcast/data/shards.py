@@ -128,6 +128,7 @@ class Shards(ABC):
         *,
         names: Iterable[str] | None = None,
         row_ids: Iterable[Any] | None = None,
+        party_name: str | None = None,
     ) -> Shards:
         """Say that this matrix is the share of this process in an MPI job.
 
@@ -139,10 +140,12 @@ class Shards(ABC):
             Names of the columns; default: the columns of a DataFrame, else none.
         row_ids : iterable of int or str, optional
             Ids of the rows, of which a hash is compared between the processes.
+        party_name : str, optional
+            What accounts call this process, if all processes have a name; default: its rank.
         """
         from atomcast.data._mine import LocalShards
 
-        return LocalShards(X_local, names=names, row_ids=row_ids)
+        return LocalShards(X_local, names=names, row_ids=row_ids, party_name=party_name)
 
     @classmethod
     def files(

@@ -19,6 +19,8 @@ Floats = NDArray[np.float64]
 
 #: Nodes are named in pictures of at most this many,
 NAMED = 40
+#: inside their circles if they are no longer than this,
+FITTING = 4
 #: and laid out by their distances up to this many (which takes seconds), else on a circle.
 LAID_OUT = 400
 
@@ -108,6 +110,8 @@ def _draw_edges(ax: Axes, lines: list[Any], amount: Floats, weight: str) -> None
 
 
 def _draw_nodes(ax: Axes, ledger: Ledger, place: dict[int, Floats]) -> None:
+    from matplotlib.transforms import ScaledTranslation
+
     atoms = dict.fromkeys(place, 0)
     for entry in ledger.disclosures:
         atoms[entry.node] += 1
@@ -124,7 +128,11 @@ def _draw_nodes(ax: Axes, ledger: Ledger, place: dict[int, Floats]) -> None:
             ax.scatter(x, y, s=size, c=color, marker=marker, edgecolors="0.2", lw=0.7, zorder=3)
     if named:
         for node, (x, y) in place.items():
-            ax.text(x, y, _name(ledger, node), ha="center", va="center", fontsize=7, zorder=4)
+            name = _name(ledger, node)
+            below = -13 if len(name) > FITTING else 0
+            offset = ScaledTranslation(0, below / 72, ax.figure.dpi_scale_trans)
+            where = ax.transData + offset
+            ax.text(x, y, name, ha="center", va="center", fontsize=7, zorder=4, transform=where)
     ax.margins(0.08)
 
 
