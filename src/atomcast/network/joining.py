@@ -27,7 +27,7 @@ def joined(parts: Iterable[tuple[str, Ledger]]) -> Ledger:
     target = max((ledger for _, ledger in runs), key=lambda ledger: ledger._before.values)
     for phase, ledger in runs:
         _append_traffic(whole, ledger, with_target=ledger is target)
-        whole.disclosures += [_within(phase, one) for one in ledger.disclosures]
+        whole.disclosures.extend(_within(phase, one) for one in ledger.disclosures)
         whole.told += [_within(phase, one) for one in ledger.told if one.kind != "target"]
     whole.told[:0] = [one for one in target.told if one.kind == "target"]
     return whole

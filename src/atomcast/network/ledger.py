@@ -50,8 +50,6 @@ class Ledger(Views):
 
     Attributes
     ----------
-    disclosures : list of Disclosure
-        Every atom that left its node, in order.
     told : list of Disclosure
         What else was told to all: the target, and predictions for held-out rows.
     edges : array of shape (M, 2) or None
@@ -64,7 +62,8 @@ class Ledger(Views):
         self.nodes = nodes
         self.parties = None if parties is None else tuple(parties)
         self.round = 0
-        self.disclosures: list[Disclosure] = []
+        self._disclosures: list[Disclosure] = []
+        self._unwritten: list[tuple[int, int, int, str, int, str]] = []
         self.told: list[Disclosure] = []
         self.edges: Counts | None = None
         self.labels: list[Any] | None = None
@@ -175,19 +174,26 @@ class Ledger(Views):
         self._phase, self._first_round = phase, round
 
     def disclose(self, node: int, atom: int, name: str, values: int) -> None:
-        """Enter an atom that left its node."""
-        self.disclosures.append(self._disclosure(node, atom, name, values, "atom"))
+        """Enter an atom that left its node; this is done in every round, so it is cheap."""
+        round = self.round - self._first_round
+        self._unwritten.append((round, node, atom, name, values, self._phase))
 
     def tell(self, kind: Disclosed, node: int, name: str, values: int) -> None:
         """Enter that a node told all others something that is no atom."""
-        self.told.append(self._disclosure(node, -1, name, values, kind))
-
-    def _disclosure(
-        self, node: int, atom: int, name: str, values: int, kind: Disclosed
-    ) -> Disclosure:
-        party = "" if self.parties is None else str(self.party(node))
         round = BEFORE if self.round == BEFORE else self.round - self._first_round
-        return Disclosure(round, node, atom, name, values, self._phase, party, kind)
+        party = self._party_name(node)
+        self.told.append(Disclosure(round, node, -1, name, values, self._phase, party, kind))
+
+    @property
+    def disclosures(self) -> list[Disclosure]:
+        """Every atom that left its node, in order."""
+        for entry in self._unwritten:
+            self._disclosures.append(Disclosure(*entry, self._party_name(entry[1])))
+        self._unwritten.clear()
+        return self._disclosures
+
+    def _party_name(self, node: int) -> str:
+        return "" if self.parties is None else str(self.party(node))
 
     def __getstate__(self) -> dict[str, Any]:
         self._file_all()

@@ -25,7 +25,6 @@ class Views(ABC):
 
     nodes: int
     parties: tuple[str, ...] | None
-    disclosures: list[Disclosure]
     _values: int
     _bytes: int
     _messages: int
@@ -33,6 +32,11 @@ class Views(ABC):
     _kinds: dict[Kind, Count]
     _durations: list[Duration]
     _seconds: float
+
+    @property
+    @abstractmethod
+    def disclosures(self) -> list[Disclosure]:
+        """Every atom that left its node, in order."""
 
     @abstractmethod
     def _file_all(self) -> list[Wave]:

@@ -129,10 +129,12 @@ def _draw_nodes(ax: Axes, ledger: Ledger, place: dict[int, Floats]) -> None:
     if named:
         for node, (x, y) in place.items():
             name = _name(ledger, node)
-            below = -13 if len(name) > FITTING else 0
-            offset = ScaledTranslation(0, below / 72, ax.figure.dpi_scale_trans)
-            where = ax.transData + offset
-            ax.text(x, y, name, ha="center", va="center", fontsize=7, zorder=4, transform=where)
+            how: dict[str, Any] = {}
+            if len(name) > FITTING:  # below the circle then, thirteen points
+                offset = ScaledTranslation(0, -13 / 72, ax.figure.dpi_scale_trans)
+                box = {"boxstyle": "round,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.8}
+                how = {"transform": ax.transData + offset, "bbox": box}
+            ax.text(x, y, name, ha="center", va="center", fontsize=7, zorder=4, **how)
     ax.margins(0.08)
 
 
