@@ -305,7 +305,8 @@ def only_the_own_file_is_within_reach(cluster):
     folder.mkdir(exist_ok=True)
     np.save(folder / f"part-{rank}.npy", X[:, parts(X, nodes, rank)])
     shards = Shards.files([folder / f"part-{i}.npy" for i in range(nodes)])
-    whole = Shards.split(X, nodes, by="contiguous")
+    names = [f"part-{i}" for i in range(nodes)]
+    whole = Shards.split(X, nodes, by="contiguous", party_names=names)
     expected = fitted(whole, y, simulated(nodes)).result_
     assert_same_result(fitted(shards, y, cluster).result_, expected)
 
