@@ -45,11 +45,10 @@ def main() -> None:
             f"R^2 {model.score(shards, y):.3f}, certified within a relative gap of "
             f"{model.result_.relative_gap:.1e}"
         )
+        for one in model.result_.ledger.told:
+            print(f"{one.when}: everybody was told {one.name} ({one.values} values)")
         for one in model.result_.ledger.disclosures:
-            print(
-                f"round {one.round}: {paths[one.node].stem:>5} sent column {one.name!r} "
-                f"({one.values} values)"
-            )
+            print(f"{one.when}: {one.party:>5} sent column {one.name!r} ({one.values} values)")
         kept = set(shards.names) - {one.name for one in model.result_.ledger.disclosures}
         print("never left their hospital:", ", ".join(sorted(kept)) or "none")
 

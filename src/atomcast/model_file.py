@@ -144,7 +144,7 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
         "certificate": certificate_header(certificate),
     }
     arrays = {PREFIX + key: array for key, array in layout_of(name).pack(estimator).items()}
-    arrays |= disclosure_arrays(certificate.disclosures)
+    arrays |= disclosure_arrays(certificate)
     if hasattr(estimator, "feature_names_in_"):
         arrays["feature_names"] = text_array(estimator.feature_names_in_)
     write_model_file(path, header, arrays)

@@ -13,6 +13,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
+from itertools import chain, count
 from typing import Any, Literal
 
 import numpy as np
@@ -106,27 +107,34 @@ class Solver:
 
     def solve(self, problem: Problem, shards: Shards, cluster: Any = None) -> Result:
         """Solve one problem on a cluster (None: one node; an int: so many local nodes)."""
-        return next(iter(self.solve_path([problem], shards, cluster)))
+        return next(iter(self.solve_path([problem], shards, cluster, names=[""])))
 
     def solve_path(
-        self, problems: Iterable[Problem], shards: Shards, cluster: Any = None
+        self,
+        problems: Iterable[Problem],
+        shards: Shards,
+        cluster: Any = None,
+        names: Sequence[str] = (),
     ) -> Iterable[Result]:
         """Solve problems that differ in their domain, one after the other, with warm starts.
 
         What was broadcast for one problem stays known for the next, and is not sent again. After
         a result with the status "interrupted", asking for the next raises KeyboardInterrupt.
+        Disclosures call the problems by their names, or else "problem 1", "problem 2", ...
         """
         replica: Replica | None = None
         session: Session | None = None
         result: Result | None = None
         interrupts = Interrupts()
+        numbered = (f"problem {k}" for k in count(len(names) + 1))
         try:
-            for problem in problems:
+            for problem, name in zip(problems, chain(names, numbered), strict=False):
                 if result is not None and result.status == "interrupted":
                     raise KeyboardInterrupt("the problem before this one was interrupted")
                 first, replica = replica is None, self._replica(problem, replica)
                 if session is None:
                     session = as_cluster(cluster).open(problem, shards).__enter__()
+                session.ledger.begin(name, replica.first_round)
                 path = self.resume if first else None
                 session.begin(replica, {**self.settings, "resume": path is not None})
                 best = Best(self.tol)

@@ -1,13 +1,14 @@
 """`atomcast predict` and `atomcast inspect`."""
 
 import json
+from dataclasses import asdict
 
 import numpy as np
 import pandas as pd
 import pytest
 from sklearn.datasets import dump_svmlight_file
 
-from atomcast import Lasso, Solver, save_model
+from atomcast import Lasso, Solver, load_model, save_model
 
 
 @pytest.fixture
@@ -66,7 +67,7 @@ def test_svmlight_data_may_end_with_empty_columns(run, files):
 def test_inspect_tells_all_as_json(run, model):
     said = json.loads(run("inspect", "m.safetensors", "--json").stdout)
     result = model.result_
-    assert (said["estimator"], said["schema"], said["features"]) == ("Lasso", 1, 10)
+    assert (said["estimator"], said["schema"], said["features"]) == ("Lasso", 2, 10)
     assert said["parameters"]["beta"] == 800.0
     assert said["parameters"]["solver"]["tol"] == 1e-6
     assert (said["objective"], said["gap"]) == (result.objective, result.gap)
@@ -78,10 +79,12 @@ def test_inspect_tells_all_as_json(run, model):
         if weight
     }
     assert said["disclosures"] == [
-        {"round": d.round, "node": d.node, "atom": d.atom, "name": d.name, "values": d.values}
-        for d in result.ledger.disclosures
+        {**asdict(d), "who": d.who, "when": d.when} for d in result.ledger.disclosures
     ]
-    assert sum(kind["values"] for kind in said["communication"].values()) == said["values"]
+    assert [d["kind"] for d in said["told"]] == ["target"]
+    by_kind = {kind: count["values"] for kind, count in said["communication"].items()}
+    assert by_kind["target"] == said["target_values"] > 0
+    assert sum(by_kind.values()) == said["values"] + said["target_values"]
 
 
 def test_inspect_shows_the_largest_atoms_and_the_disclosures(run, model):
@@ -91,6 +94,31 @@ def test_inspect_shows_the_largest_atoms_and_the_disclosures(run, model):
     assert "solver.step" in text
     assert max(map(len, text.splitlines())) <= 80
     assert text.isascii()
+
+
+def test_inspect_tells_folds_apart_and_calls_parties_by_name(run, files):
+    fitted = run("fit", "lasso-cv", "a.csv", "b.csv", "-y", "y.npy", "-o", "m.safetensors")
+    assert fitted.exit_code == 0, fitted.stderr
+    said = json.loads(run("inspect", "m.safetensors", "--json").stdout)
+    assert said["parties"] == ["a", "b"]
+    rounds = {d["when"]: d["round"] for d in said["disclosures"]}
+    assert {when.split(",")[0] for when in rounds} >= {"search 1", "fold 1", "fold 5", "final fit"}
+    assert {d["who"] for d in said["disclosures"]} == {"a", "b"}
+    # The rounds of the fit are those of its last phase, and none may be beyond them.
+    phase = f"final fit, radius {load_model('m.safetensors').beta_:.4g}"
+    last = [d["round"] for d in said["disclosures"] if d["phase"] == phase]
+    assert all(round < said["rounds"] for round in last)
+    assert max(rounds.values()) < 10
+    assert said["different_atoms"] <= 10 < said["atoms_sent"] == len(said["disclosures"])
+    told = sum(d["values"] for d in said["told"] if d["kind"] == "prediction")
+    assert said["communication"]["prediction"]["values"] == 2 * told == said["prediction_values"]
+    text = run("inspect", "m.safetensors").stdout
+    assert "predictions for held-out rows" in text
+    assert "search 1, round 0" in text
+    assert max(map(len, text.splitlines())) <= 80
+    for line in ("different atoms sent", "of these, predictions", "values of the target"):
+        assert line in fitted.stdout
+        assert line in text
 
 
 @pytest.fixture

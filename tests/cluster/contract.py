@@ -63,6 +63,8 @@ def assert_same_account(ledger, expected):
     assert ledger.values == expected.values
     assert ledger.atoms_sent == expected.atoms_sent
     assert ledger.disclosures == expected.disclosures
+    assert ledger.told == expected.told
+    assert ledger.parties == expected.parties
     mine, theirs = ledger.by_kind(), expected.by_kind()
     control = mine.pop("control")
     theirs.pop("control")
@@ -213,7 +215,13 @@ def names_reach_the_account(cluster_of, nodes):
 def files(cluster_of, nodes):
     X, y = regression(seed=13, d=20, n=24)
     paths = parts_of(X, nodes)
-    assert_same_fit(Shards.files(paths), y, cluster_of(nodes), nodes, tol=1e-6)
+    model = assert_same_fit(Shards.files(paths), y, cluster_of(nodes), nodes, tol=1e-6)
+    assert model.result_.ledger.parties == tuple(f"part-{i}" for i in range(nodes))
+    called = {f"party {i}": path for i, path in enumerate(paths)}
+    model = assert_same_fit(Shards.files(called), y, cluster_of(nodes), nodes, tol=1e-6)
+    if nodes > 1:
+        assert {one.who for one in model.result_.ledger.disclosures} <= set(called)
+        assert set(model.result_.ledger.by_node()) == {"coordinator", *called}
 
 
 @case
@@ -259,6 +267,11 @@ def cross_validation(cluster_of, nodes):
     assert model.beta_ == expected.beta_
     np.testing.assert_allclose(model.coef_, expected.coef_, rtol=0, atol=1e-9)
     np.testing.assert_allclose(model.mse_path_, expected.mse_path_, rtol=1e-9)
+    ledger = model.result_.ledger
+    assert_same_account(ledger, expected.result_.ledger)
+    if nodes > 1:  # predictions of 40 rows in all, for two radii, up and down
+        assert ledger.by_kind()["prediction"].values == 2 * nodes * 40 * 2
+        assert {one.kind for one in ledger.told} == {"target", "prediction"}
 
 
 # -- stopping -------------------------------------------------------------------------------

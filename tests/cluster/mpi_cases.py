@@ -27,7 +27,14 @@ from atomcast import (
 from atomcast.cluster.agreeing import DriftError
 from atomcast.cluster.mpi_errors import RankError
 from cluster import resume_cases
-from cluster.contract import assert_same_fit, assert_same_result, fitted, parts_of, simulated
+from cluster.contract import (
+    assert_same_account,
+    assert_same_fit,
+    assert_same_result,
+    fitted,
+    parts_of,
+    simulated,
+)
 from problems import regression, sparse_regression
 
 CASES = {}
@@ -59,12 +66,20 @@ def every_rank_brings_its_own_part(cluster):
 @case
 def cross_validation_where_every_rank_has_its_own_part(cluster):
     X, y = regression(seed=1, d=40, n=16)
-    mine = Shards.mine(X[:, parts(X, cluster.nodes, cluster.rank)])
+    own = parts(X, cluster.nodes, cluster.rank)
+    mine = Shards.mine(X[:, own], party_name=f"party {cluster.rank}")
+    parties = [f"party {rank}" for rank in range(cluster.nodes)]
+    whole = Shards.split(X, cluster.nodes, by="contiguous", party_names=parties)
     for settings in ({"betas": [0.5, 2.0], "cv": 3}, {"n_betas": 4, "cv": 2}):
         model = LassoCV(**settings, cluster=cluster).fit(mine, y)
-        expected = LassoCV(**settings).fit(X, y)
+        expected = LassoCV(**settings, cluster=simulated(cluster.nodes)).fit(whole, y)
         np.testing.assert_allclose(model.mse_path_, expected.mse_path_, rtol=1e-6)
         np.testing.assert_allclose(model.coef_, expected.coef_, rtol=0, atol=1e-6)
+        assert_same_account(model.result_.ledger, expected.result_.ledger)
+    if cluster.nodes > 1:
+        again = Shards.mine(X[:, own], party_name="the same")
+        with pytest.raises(ValueError, match="party name 'the same' occurs twice"):
+            LassoCV(cluster=cluster).fit(again, y)
 
 
 @case
@@ -290,7 +305,8 @@ def only_the_own_file_is_within_reach(cluster):
     folder.mkdir(exist_ok=True)
     np.save(folder / f"part-{rank}.npy", X[:, parts(X, nodes, rank)])
     shards = Shards.files([folder / f"part-{i}.npy" for i in range(nodes)])
-    whole = Shards.split(X, nodes, by="contiguous")
+    names = [f"part-{i}" for i in range(nodes)]
+    whole = Shards.split(X, nodes, by="contiguous", party_names=names)
     expected = fitted(whole, y, simulated(nodes)).result_
     assert_same_result(fitted(shards, y, cluster).result_, expected)
 

@@ -1,5 +1,7 @@
 """The account: every atom once, by its owner, in its round; all sums agree; nothing at N = 1."""
 
+import sys
+
 import numpy as np
 import pytest
 
@@ -26,11 +28,12 @@ def total(counts):
 
 
 def check_sums(ledger):
-    expected = Count(ledger.values, ledger.bytes, ledger.messages)
-    assert total(ledger.by_kind().values()) == expected
-    assert total(ledger.by_node().values()) == expected
-    assert total(ledger.by_round()) == expected
-    assert total(ledger.by_edge().values()) == expected
+    in_rounds = Count(ledger.values, ledger.bytes, ledger.messages)
+    assert total(ledger.by_round()) == in_rounds
+    assert ledger.total == in_rounds + ledger.by_kind()["target"]
+    assert total(ledger.by_kind().values()) == ledger.total
+    assert total(ledger.by_node().values()) == ledger.total
+    assert total(ledger.by_edge().values()) == ledger.total
 
 
 @pytest.mark.parametrize("step", STEPS)
@@ -87,7 +90,7 @@ def test_a_node_alone_sends_nothing(step):
     X, y = regression(seed=3)
     ledger = solve(X, y, L1Ball(1.0), step=step, max_rounds=10).ledger
     assert (ledger.values, ledger.bytes, ledger.messages) == (0, 0, 0)
-    assert ledger.disclosures == []
+    assert ledger.disclosures == ledger.told == []
     check_sums(ledger)
 
 
@@ -105,7 +108,8 @@ def test_the_paper_s_count_for_a_star(nodes, step):
     assert kinds["partial sum"].values == 2 * nodes * rounds
     assert kinds["atom"].values == 17 * nodes * ledger.atoms_sent
     assert kinds["atom"].messages == nodes * ledger.atoms_sent
-    assert kinds["control"] == Count()
+    assert kinds["control"] == kinds["prediction"] == Count()
+    assert kinds["target"] == Count(17 * nodes, 8 * 17 * nodes, nodes)
     assert ledger.values == 6 * nodes * rounds + 17 * nodes * ledger.atoms_sent
     assert set(ledger.by_edge()) == {(COORDINATOR, i) for i in range(nodes)}
 
@@ -147,6 +151,52 @@ def test_empty_shards_still_answer():
     assert by_node[1] == by_node[2]
     assert {entry.node for entry in result.ledger.disclosures} == {0}
     check_sums(result.ledger)
+
+
+def test_parties_go_by_their_names():
+    X, y = regression(seed=9, d=10, n=6)
+    shards = Shards.split(X, 2, by="contiguous", party_names=["north", "south"])
+    named = solve(shards, y, L1Ball(1.0)).ledger
+    plain = solve(Shards.split(X, 2, by="contiguous"), y, L1Ball(1.0)).ledger
+    names = {-1: "coordinator", 0: "north", 1: "south"}
+    assert named.by_node() == {names[i]: count for i, count in plain.by_node().items()}
+    for view in ("by_edge", "by_link"):
+        assert getattr(named, view)() == {
+            (names[u], names[v]): count for (u, v), count in getattr(plain, view)().items()
+        }
+    assert set(named.to_pandas()["source"]) == set(names.values())
+    for one, other in zip(named.disclosures, plain.disclosures, strict=True):
+        assert (one.party, one.who) == (names[one.node], names[one.node])
+        assert (other.party, other.who) == ("", str(other.node))
+    assert [one.who for one in named.told + plain.told] == ["coordinator"] * 2
+
+
+def calls_of(function):
+    """How many times Python enters or resumes a function meanwhile."""
+    calls = 0
+
+    def watch(frame, event, argument):
+        nonlocal calls
+        calls += event == "call"
+
+    sys.setprofile(watch)
+    try:
+        function()
+    finally:
+        sys.setprofile(None)
+    return calls
+
+
+@pytest.mark.parametrize("view", ["by_node", "by_edge", "by_link"])
+def test_breakdowns_take_time_in_proportion_to_the_waves(view):
+    def ledger_of(waves):
+        ledger, one = Ledger(2), np.array([1])
+        for _ in range(waves):
+            ledger.record("atom", one - 1, one, one, one)
+        return ledger
+
+    few, many = (calls_of(getattr(ledger_of(waves), view)) for waves in (200, 800))
+    assert many < 5 * few
 
 
 def test_an_empty_ledger():

@@ -197,6 +197,31 @@ def test_copies_find_their_files_from_elsewhere(tmp_path, monkeypatch, duplicate
     np.testing.assert_array_equal(copied.shard(2).ids, [3, 4])
 
 
+@pytest.mark.parametrize(
+    ("paths", "names"),
+    [
+        (["north.csv", "south.csv.gz", "x.y.npy"], ("north", "south", "x.y")),
+        (["part.csv", "part.npy"], ("part.csv", "part.npy")),
+        (["north/part.csv", "south/part.csv"], ("north/part", "south/part")),
+        (["coordinator.csv", "b.csv"], ("coordinator.csv", "b.csv")),
+        (["/a/b/part.csv", "/c/b/part.csv"], ("/a/b/part.csv", "/c/b/part.csv")),
+        (["same.csv", "same.csv"], ("same 0", "same 1")),
+        ({"Oslo": "a.csv", "Bern": "b.csv"}, ("Oslo", "Bern")),
+    ],
+)
+def test_parties_are_called_like_their_files_or_as_the_user_says(paths, names):
+    shards = Shards.files(paths)
+    assert shards.party_names == names
+    assert [shards.only(i).party_names for i in range(len(names))] == [(name,) for name in names]
+    assert Shards.files(**shards.arguments()).party_names == names
+
+
+def test_bad_names_of_parties():
+    for names in ({"": "a.csv"}, {"coordinator": "a.csv"}, {3: "a.csv"}):
+        with pytest.raises(ValueError, match=r"party name .* is not accepted"):
+            Shards.files(names)
+
+
 def test_bad_paths(tmp_path):
     with pytest.raises(TypeError, match="one path, but a list"):
         Shards.files("part-*.npz")

@@ -239,6 +239,12 @@ def test_assignment_cannot_be_changed_by_accident():
         ({"nodes": 2, "by": [1, 1]}, ValueError, "adds up to 2, but X has 5 columns and 3 rows"),
         ({"nodes": 2, "names": ["a"]}, ValueError, "names has 1 entries, but X has 5 columns"),
         ({"nodes": 2, "names": "abcde"}, TypeError, "names='abcde'"),
+        ({"nodes": 2, "party_names": ["n"]}, ValueError, "1 party names for 2 nodes"),
+        ({"nodes": 2, "party_names": ["n", "n"]}, ValueError, "party name 'n' occurs twice"),
+        ({"nodes": 2, "party_names": ["n", " "]}, ValueError, "party name ' ' is not accepted"),
+        ({"nodes": 2, "party_names": ["n", 3]}, ValueError, "party name 3 is not accepted"),
+        ({"nodes": 1, "party_names": ["coordinator"]}, ValueError, "'coordinator' is not accepted"),
+        ({"nodes": 2, "party_names": "ns"}, TypeError, "party_names='ns'"),
         ({"nodes": 2, "random_state": "x"}, (TypeError, ValueError), "random_state='x'"),
     ],
 )
@@ -270,6 +276,13 @@ def test_shifted_shard():
     np.testing.assert_array_equal(moved.ids, [10, 11, 12])
     assert (moved.origin, moved.source) == (10, "shard 4")
     np.testing.assert_array_equal(part.ids, [0, 1, 2])
+
+
+def test_parties_keep_their_names_in_copies():
+    shards = Shards.split(np.zeros((3, 5)), 2, party_names=("north", "south"))
+    for same in (shards, copy.copy(shards), pickle.loads(pickle.dumps(shards))):
+        assert same.party_names == ("north", "south")
+    assert Shards.split(np.zeros((3, 5)), 2).party_names is None
 
 
 def test_repr_says_what_it_is():

@@ -15,7 +15,7 @@ from atomcast.atoms.atom import Atom
 from atomcast.cluster.local import LocalCluster
 from atomcast.domains import L1Ball
 from atomcast.network import wire
-from atomcast.network.ledger import Count
+from atomcast.network.ledger import Count, Ledger
 from networks import cases, connected_graphs, problem
 from problems import solve, sparse_regression
 
@@ -54,8 +54,14 @@ def test_every_round_costs_what_the_formula_says(graph, seed):
         result = run(X, y, cluster)
         rounds = result.ledger.by_round()
         if N == 1:
-            assert (rounds, result.ledger.values) == ([], 0)
+            assert (rounds, result.ledger.total) == ([], Count())
             continue
+        # The target crosses as many links as an atom does, once, and in none of the rounds.
+        assert result.ledger.by_kind()["target"].values == formula.atom * d, name
+        assert result.ledger.by_kind(round=-1)["target"].bytes == 8 * formula.atom * d, name
+        (target,) = result.ledger.told
+        holder = -1 if "star" in name else 0
+        assert (target.kind, target.node, target.values) == ("target", holder, d), name
         sizes = atom_bytes(X, result)
         assert len(sizes) == ROUNDS, name
         # The last round only finds that it is the last: its gap is known, no atom is sent.
@@ -84,7 +90,8 @@ def test_messages_hops_and_kinds(graph):
     for name, messages in expected.items():
         ledger = run(X, y, made[name][0]).ledger
         assert ledger.messages == messages, name
-        assert sum(count.messages for count in ledger.by_kind().values()) == messages
+        kinds = {**ledger.by_kind(), "target": Count()}
+        assert sum(count.messages for count in kinds.values()) == messages
     ledger = run(X, y, made["spanning tree"][0]).ledger
     assert ledger.by_kind()["control"] == Count(2 * M, 16 * M, 2 * M)
     # Every link carries exactly one message while the tree is built.
@@ -103,7 +110,7 @@ def test_flooding_waves_are_those_of_the_distances(graph):
     X, y = problem(N)
     cluster = LocalCluster(topology=graph, broadcast="flooding")
     ledger = run(X, y, cluster, rounds=0).ledger
-    assert ledger.by_link() == plain_flood(graph)
+    assert ledger.by_link(round=0) == plain_flood(graph)
     assert ledger.hops >= nx.diameter(graph)
 
 
@@ -140,11 +147,12 @@ def test_breakdowns_add_up(graph, seed):
     edges = {tuple(sorted(edge)) for edge in graph.edges}
     for name, (cluster, _) in cases(graph).items():
         ledger = run(X, y, cluster, step="corrective", rounds=3, tol=1e-6).ledger
-        total = Count(ledger.values, ledger.bytes, ledger.messages)
-        views = [ledger.by_edge(), ledger.by_node(), ledger.by_link(), ledger.by_kind()]
-        for view in [*views, dict(enumerate(ledger.by_round()))]:
+        total, in_rounds = ledger.total, Count(ledger.values, ledger.bytes, ledger.messages)
+        for view in (ledger.by_edge(), ledger.by_node(), ledger.by_link(), ledger.by_kind()):
             assert sum(view.values(), Count()) == total, name
-        per_round = [ledger.by_edge(round=k) for k in range(len(ledger.by_round()))]
+        assert sum(ledger.by_round(), Count()) == in_rounds, name
+        assert total == in_rounds + ledger.by_kind()["target"], name
+        per_round = [ledger.by_edge(round=k) for k in range(-1, len(ledger.by_round()))]
         assert sum((sum(v.values(), Count()) for v in per_round), Count()) == total
         by_kind = [ledger.by_node(kind=kind) for kind in ledger.by_kind()]
         assert sum((sum(v.values(), Count()) for v in by_kind), Count()) == total
@@ -173,6 +181,26 @@ def test_the_result_is_the_same_on_every_topology(graph, step):
         assert result.status == reference.status
         # Partial sums are added in another order on every topology, so that digits may differ.
         np.testing.assert_allclose(result.gap, reference.gap, rtol=1e-9, atol=1e-12)
+
+
+@settings(deadline=None, max_examples=20)
+@given(connected_graphs(), st.integers(1, 50))
+def test_sums_over_all_nodes_cost_as_much_as_agreements(graph, rows):
+    """A prediction goes where each of the three numbers of the classic proposal does."""
+    nodes = graph.number_of_nodes()
+    for name, (cluster, formula) in cases(graph).items():
+        network, ledger = cluster.network(), Ledger(nodes)
+        network.prepare(Ledger(nodes))
+        network.add_up(rows, ledger)
+        signed = name == "flooding"
+        links = formula.agree // (4 if signed else 3)
+        kinds = ledger.by_kind()
+        assert (kinds["prediction"].values, kinds["prediction"].bytes) == (
+            rows * links,
+            8 * rows * links,
+        ), name
+        assert kinds["control"].values == links * signed, name
+        assert ledger.values == (rows + signed) * links, name
 
 
 def test_batches_are_thinned_out_on_a_tree():

@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 from atomcast.cluster.local import LocalCluster
+from atomcast.data.shards import Shards
 from atomcast.domains import L1Ball
 from networks import problem
 from problems import solve
@@ -55,6 +56,14 @@ def test_labels_and_a_single_node():
     shown = {text.get_text() for text in ax.plot_network().texts}
     assert shown == {"oslo", "rome", "bern"}
     assert "1 nodes, 0 edges" in ledger_of(LocalCluster(1)).plot_network().get_title()
+
+
+def test_parties_are_called_by_their_names():
+    X, y = problem(3)
+    shards = Shards.split(X, 3, party_names=["north", "south", "it"])
+    ax = solve(shards, y, L1Ball(2.0)).ledger.plot_network()
+    assert {text.get_text() for text in ax.texts} == {"north", "south", "it", "hub"}
+    assert "hub – " in ax.get_title()
 
 
 def test_many_nodes_are_not_named_and_an_axis_can_be_given():

@@ -3,6 +3,7 @@
 import json
 import pickle
 from dataclasses import dataclass
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,9 +16,18 @@ from sklearn.exceptions import NotFittedError
 from sklearn.linear_model import Lasso as OtherLasso
 from sklearn.linear_model import LinearRegression
 
-from atomcast import Lasso, LassoCV, LocalCluster, Solver, TimeLimit, load_model, save_model
+from atomcast import (
+    Lasso,
+    LassoCV,
+    LocalCluster,
+    Shards,
+    Solver,
+    TimeLimit,
+    load_model,
+    save_model,
+)
 from atomcast.model_file import ENTRIES, certificate_of, register
-from atomcast.saving.container import SCHEMA, read_model_file, write_model_file
+from atomcast.saving.container import SCHEMA, read_model_file, text_array, write_model_file
 
 
 @pytest.fixture(scope="module")
@@ -71,7 +81,33 @@ def test_certificate_and_disclosures_come_back(path, model):
         assert getattr(certificate, key) == getattr(result.ledger, key)
     assert list(certificate.disclosures) == result.ledger.disclosures
     assert certificate.disclosures[0].name in model.feature_names_in_
-    assert sum(count.bytes for count in certificate.by_kind.values()) == result.ledger.bytes
+    assert list(certificate.told) == result.ledger.told
+    assert sum(count.bytes for count in certificate.by_kind.values()) == result.ledger.total.bytes
+
+
+def test_folds_and_parties_come_back(tmp_path, data):
+    X, y = data
+    shards = Shards.split(X, 2, party_names=["north", "süd"])
+    model = LassoCV(betas=[10.0, 100.0], cv=3).fit(shards, y)
+    save_model(model, tmp_path / "m")
+    certificate, ledger = load_model(tmp_path / "m").certificate_, model.result_.ledger
+    assert certificate.parties == ("north", "süd")
+    assert list(certificate.disclosures) == ledger.disclosures
+    assert list(certificate.told) == ledger.told
+    assert {one.phase.split(",")[0] for one in certificate.disclosures} == {
+        *("fold 1", "fold 2", "fold 3", "final fit")
+    }
+    assert certificate == certificate_of(model)
+
+
+def test_files_of_the_first_schema_are_still_read(data):
+    loaded = load_model(Path(__file__).parent / "files" / "lasso-schema-1.safetensors")
+    expected = Lasso(800.0, cluster=3).fit(*data)
+    np.testing.assert_allclose(loaded.coef_, expected.coef_)
+    certificate, ledger = loaded.certificate_, expected.result_.ledger
+    assert list(certificate.disclosures) == ledger.disclosures
+    assert (certificate.values, certificate.messages) == (ledger.values, ledger.messages)
+    assert (certificate.told, certificate.parties) == ((), None)
 
 
 def test_parameters_come_back_except_where_and_callbacks(path, model):
@@ -279,17 +315,22 @@ def test_a_safetensors_file_of_something_else(tmp_path):
             load_model(tmp_path / "m")
 
 
-@pytest.mark.parametrize("header", ["", "[]", "{}", "3", '{"schema": 2}', "[" * 100_000])
+@pytest.mark.parametrize("header", ["", "[]", "{}", "3", '{"schema": 3}', "[" * 100_000])
 def test_headers_that_are_none(tmp_path, header):
     save_file({"weight": np.zeros(3)}, tmp_path / "m", metadata={"atomcast": header})
-    with pytest.raises(ValueError, match=r"header cannot be read|schema version 2"):
+    with pytest.raises(ValueError, match=r"header cannot be read|schema version 3"):
         load_model(tmp_path / "m")
 
 
 def test_another_schema_version_is_named(path, monkeypatch):
-    monkeypatch.setattr("atomcast.saving.container.SCHEMA", SCHEMA + 1)
+    monkeypatch.setattr("atomcast.saving.container.READABLE", (SCHEMA + 1,))
     with pytest.raises(ValueError, match=f"schema version {SCHEMA}, .* reads {SCHEMA + 1}"):
         load_model(path)
+
+
+def kinds_like(arrays):
+    """A kind that nobody knows, for each disclosure."""
+    return text_array(["secret"] * len(arrays["disclosures.node"]))
 
 
 CHANGES = {
@@ -309,6 +350,14 @@ CHANGES = {
     "names": lambda header, arrays: arrays.update({"feature_names": np.zeros(3, np.uint8)}),
     "certificate": lambda header, arrays: header["certificate"].pop("gap"),
     "disclosures": lambda header, arrays: arrays.update({"disclosures.node": np.zeros(1, int)}),
+    "no phases": lambda header, arrays: arrays.pop("disclosures.phase"),
+    "kinds": lambda header, arrays: arrays.update({"disclosures.kind": kinds_like(arrays)}),
+    "parties": lambda header, arrays: header["certificate"].update(parties=["north"]),
+    "parties type": lambda header, arrays: header["certificate"].update(parties=[1, 2, 3, 4]),
+    "party": lambda header, arrays: (
+        header["certificate"].update(parties=list("nsew")),
+        arrays["disclosures.node"].__setitem__(0, 4),
+    ),
 }
 
 

@@ -17,7 +17,7 @@ from atomcast.cluster.star_traffic import Broadcast, Star, Talk
 from atomcast.network import wire
 from atomcast.network.ledger import Ledger
 from atomcast.network.star import star_links
-from atomcast.network.topology import announce, proposal_parts
+from atomcast.network.topology import announce, enter_target, proposal_parts
 from atomcast.network.wave import Counts, Part
 from atomcast.protocol import Agreement, Proposals, agree
 from atomcast.replica import Replica
@@ -29,11 +29,22 @@ CONTROL = Part(np.array([0]), np.array([24]))
 
 
 class Account:
-    """A ledger, and the star whose messages are entered in it."""
+    """A ledger, and the star whose messages are entered in it.
 
-    def __init__(self, nodes: int) -> None:
+    Parameters
+    ----------
+    nodes : int
+    parties : sequence of str, optional
+        The names of the nodes.
+    target : int or None
+        How many values of a target every node is told; None: there is no such target.
+    """
+
+    def __init__(
+        self, nodes: int, parties: Sequence[str] | None = None, target: int | None = None
+    ) -> None:
         self.nodes = nodes
-        self.ledger = Ledger(nodes)
+        self.ledger = Ledger(nodes, parties)
         self._links = star_links(nodes)
         announce(self._links, self.ledger)
         every = np.arange(nodes)
@@ -42,6 +53,7 @@ class Account:
             up = self._links.between(every, np.full(nodes, nodes))
         self._star = Star(self._links.ends, up, self._links.reverse[up])
         self._known: dict[tuple[object, ...], Talk] = {}
+        enter_target(self._links, nodes, target or 0, [self._star.down], self.ledger)
 
     def agree(self, replica: Replica, proposals: Proposals, count: int) -> Agreement:
         """What follows from all proposals: they go up, and the agreement comes down."""

@@ -179,7 +179,7 @@ class LocalSession:
                 f"{cluster.nodes} nodes; use LocalCluster(nodes={shards.nodes})"
             )
         self.nodes = cluster.nodes
-        self.ledger = Ledger(self.nodes)
+        self.ledger = Ledger(self.nodes, shards.party_names)
         self._fingerprint: str | None = None
         self._network = cluster.network()
         self._cast = cluster.cast
@@ -195,6 +195,7 @@ class LocalSession:
             self._one_fleet(problem, shards) if together else self._fleet_each(problem, shards)
         )
         self._network.prepare(self.ledger)
+        self._network.tell_target(problem.d or 0, self.ledger)
         if logger.isEnabledFor(logging.INFO):
             logger.info("%d nodes on %s, threads: %d", self.nodes, machine(), thread_count())
             logger.info("loaded %d atoms in %d shards (%s)", self.n, self.nodes, shards.kind)

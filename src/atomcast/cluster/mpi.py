@@ -86,15 +86,19 @@ class MPICluster:
             watch.at = (NO_ROUND, OUTSIDE)
 
     def total(self, part: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The sum of an array over all ranks, bit for bit the same on each; all must call it."""
+        """The sum of an array over all ranks, bit for bit the same on each; all must call it.
+
+        Rank 0 adds up: the others see nothing of each other's but the sum.
+        """
         from atomcast.cluster.mpi_watch import NO_ROUND, STARTING, watch_of
 
         watch = watch_of(self.comm, self.deadline)
         before, watch.at = watch.at, (NO_ROUND, STARTING)
-        everyone = np.empty((self.nodes, *part.shape))
-        self.comm.Allgather(np.ascontiguousarray(part), everyone)
+        everyone = np.empty((self.nodes, *part.shape)) if self.rank == 0 else None
+        self.comm.Gather(np.ascontiguousarray(part), everyone)
+        total = np.empty(part.shape) if everyone is None else everyone.sum(axis=0)
+        self.comm.Bcast(total)
         watch.at = before
-        total: NDArray[np.float64] = everyone.sum(axis=0)
         return total
 
     def open(self, problem: Problem, shards: Shards) -> MPISession:

@@ -97,7 +97,7 @@ class LaunchedSession:
                 f"{cluster.nodes} ranks; use MPICluster.launch(nodes={shards.nodes})"
             )
         self.nodes = cluster.nodes
-        self._account = Account(self.nodes)
+        self._account = Account(self.nodes, shards.party_names, problem.d)
         self._outer = sys.exc_info()[1]
         self._folder = Path(tempfile.mkdtemp(prefix="atomcast-", dir=cluster.folder))
         self._limits = threadpool_limits(limits=cluster.threads)

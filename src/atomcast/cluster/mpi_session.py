@@ -75,12 +75,12 @@ class MPISession:
         self._outer = sys.exc_info()[1]
         self.rank, self.nodes = comm.Get_rank(), comm.Get_size()
         self.speaks = self.rank == 0
-        self._account = Account(self.nodes)
         self._broadcaster = Broadcaster(comm)
         self._table = Table(comm)
         with _told_by_all():
             shards = place(comm, shards, self._pulse)
             shard, sizes = self._loaded(problem, shards)
+        self._account = Account(self.nodes, shards.party_names, problem.d)
         owner = np.full(len(shard.ids), self.rank, dtype=np.int64)
         self._fleet = Fleet(problem.make_atoms(shard), shard.ids, owner, self.nodes, sizes)
         self._fingerprint: str | None = None

@@ -11,6 +11,7 @@ from atomcast.cluster.mpi_watch import LOADING, NO_ROUND, STARTING, Pulse
 from atomcast.cluster.validation import described, raise_described
 from atomcast.data.alignment import check_unique
 from atomcast.data.matrices import IntArray, check_axis
+from atomcast.data.party_names import checked_party_names
 from atomcast.data.shards import Shard, Shards, contiguous_bounds
 
 
@@ -29,6 +30,7 @@ def place(comm: Any, shards: Shards, pulse: Pulse) -> Shards:
         told = {
             "shape": [local.rows(), local.count()],
             "names": local.column_names(),
+            "party": None if local.party_names is None else local.party_names[0],
             "source": shards.source(rank) if hasattr(shards, "source") else f"shard {rank}",
         }
     except Exception as error:
@@ -40,7 +42,10 @@ def place(comm: Any, shards: Shards, pulse: Pulse) -> Shards:
         if "error" in said:
             raise_described(said["error"], f"shard {i}")
     assert local is not None
-    return RankShards(local, rank, everything)
+    shards = RankShards(local, rank, everything)
+    if shards.party_names is not None:
+        checked_party_names(shards.party_names, size)
+    return shards
 
 
 def _own_part(shards: Shards, rank: int, size: int) -> Shards:
@@ -76,6 +81,12 @@ class RankShards(Shards):
     def nodes(self) -> int:
         """As many as there are ranks."""
         return len(self._told)
+
+    @property
+    def party_names(self) -> tuple[str, ...] | None:
+        """The names that all ranks gave; None if one of them gave none."""
+        names = [said["party"] for said in self._told]
+        return None if None in names else tuple(names)
 
     def _bounds(self, axis: int) -> IntArray:
         check_axis(axis)

@@ -31,12 +31,37 @@ if TYPE_CHECKING:
     from atomcast.cluster.ray import RayCluster
 
 
+class AsynchronousAccount(Account):
+    """The account of a star whose nodes are heard one by one."""
+
+    def hear(self, node: int, offered: int) -> None:
+        """Enter the proposals of one node."""
+        parts = proposal_parts(np.array([offered]), False)
+        self._deliver(self._star.up[[node]], {**parts, "control": CONTROL})
+
+    def tell(self, node: int, winners: int) -> None:
+        """Enter what one node is told of the winners since it was last told."""
+        parts = proposal_parts(np.array([winners]), False) if winners else {}
+        self._deliver(self._star.down[[node]], {**parts, "control": CONTROL})
+
+    def ask_for(self, owners: Sequence[int]) -> None:
+        """Enter that owners are told which of their atoms have won."""
+        if self.nodes > 1 and owners:
+            each, counts = np.unique(owners, return_counts=True)
+            self._deliver(self._star.down[each], {"index": numbers(counts)})
+
+    def _deliver(self, links: Counts, parts: dict[Kind, Part]) -> None:
+        self.ledger.deliver(self._links.ends, links, parts)
+
+
 class AsynchronousRaySession(RaySession):
     """Actors with their shards loaded; made by `RayCluster(asynchronous=True).open`."""
 
+    account_type = AsynchronousAccount
+    _account: AsynchronousAccount
+
     def __init__(self, cluster: RayCluster, problem: Problem, shards: Shards) -> None:
         super().__init__(cluster, problem, shards)
-        self._account: AsynchronousAccount = AsynchronousAccount(self.nodes)
         self._coordinator = Coordinator(self.nodes, cluster.staleness)
         self._gathering = Gathering()
         self._under_way: dict[Any, tuple[int, Task, bool, float]] = {}
@@ -116,26 +141,3 @@ class AsynchronousRaySession(RaySession):
         proposals = Proposals(np.full(len(own.id), node), own.id, own.score, own.merit, best)
         self._account.hear(node, len(own.id))
         return Answer(node, version, task, proposals, checkable)
-
-
-class AsynchronousAccount(Account):
-    """The account of a star whose nodes are heard one by one."""
-
-    def hear(self, node: int, offered: int) -> None:
-        """Enter the proposals of one node."""
-        parts = proposal_parts(np.array([offered]), False)
-        self._deliver(self._star.up[[node]], {**parts, "control": CONTROL})
-
-    def tell(self, node: int, winners: int) -> None:
-        """Enter what one node is told of the winners since it was last told."""
-        parts = proposal_parts(np.array([winners]), False) if winners else {}
-        self._deliver(self._star.down[[node]], {**parts, "control": CONTROL})
-
-    def ask_for(self, owners: Sequence[int]) -> None:
-        """Enter that owners are told which of their atoms have won."""
-        if self.nodes > 1 and owners:
-            each, counts = np.unique(owners, return_counts=True)
-            self._deliver(self._star.down[each], {"index": numbers(counts)})
-
-    def _deliver(self, links: Counts, parts: dict[Kind, Part]) -> None:
-        self.ledger.deliver(self._links.ends, links, parts)

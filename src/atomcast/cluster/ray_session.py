@@ -51,6 +51,7 @@ class RaySession:
     """Actors with their shards loaded; made by `RayCluster.open`."""
 
     speaks = True
+    account_type = Account
 
     def __init__(self, cluster: RayCluster, problem: Problem, shards: Shards) -> None:
         if shards.nodes != cluster.nodes:
@@ -61,7 +62,7 @@ class RaySession:
         self.nodes = cluster.nodes
         self._outer = sys.exc_info()[1]
         self._cluster = cluster
-        self._account = Account(self.nodes)
+        self._account = self.account_type(self.nodes, shards.party_names, problem.d)
         self._limits = threadpool_limits(limits=cluster.threads)
         self._actors: list[Any] = []
         self._log: list[tuple[Any, list[Any]]] = []

@@ -11,10 +11,13 @@ import typer
 from atomcast.commands.errors import Debug, clear_errors
 
 if TYPE_CHECKING:
+    from atomcast.network.disclosure import Disclosure
     from atomcast.saving.container import ModelFile
 
 #: Lines of a long table that are shown unless all are asked for.
 SHOWN = 10
+#: Columns of tables that are texts.
+_TEXTS = ("name", "node", "what", "when")
 
 
 def inspect(
@@ -76,8 +79,15 @@ def described(file: ModelFile) -> dict[str, Any]:
         **outcome(certificate),
         "atoms": atoms,
         "communication": {kind: asdict(count) for kind, count in certificate.by_kind.items()},
-        "disclosures": [asdict(disclosure) for disclosure in certificate.disclosures],
+        "parties": certificate.parties,
+        "disclosures": [_plain(one) for one in certificate.disclosures],
+        "told": [_plain(one) for one in certificate.told],
     }
+
+
+def _plain(one: Disclosure) -> dict[str, Any]:
+    """A disclosure by the names of its fields, and in words who made it and when."""
+    return {**asdict(one), "who": one.who, "when": one.when}
 
 
 def _print(content: dict[str, Any], limit: int | None) -> None:
@@ -98,6 +108,7 @@ def _print(content: dict[str, Any], limit: int | None) -> None:
     )
     if not content["disclosures"]:
         print("No atom left its node.")
+    if not content["communication"]:
         return
     print_table(
         "Communication",
@@ -107,7 +118,11 @@ def _print(content: dict[str, Any], limit: int | None) -> None:
             for kind, count in content["communication"].items()
         ],
     )
-    _print_disclosures(content["disclosures"], limit)
+    if content["disclosures"]:
+        _print_disclosures(content["disclosures"], limit)
+    if content["told"]:
+        _print_told(content["told"], limit)
+    print("Every node learns these (of predictions, their sums) and the scores of winners.")
 
 
 def _parameter_rows(parameters: dict[str, Any]) -> list[tuple[str, str]]:
@@ -120,27 +135,40 @@ def _parameter_rows(parameters: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _print_disclosures(disclosures: list[dict[str, Any]], limit: int | None) -> None:
-    """Who disclosed how much, and what: nothing else than these atoms left a node."""
+    """Who disclosed how many atoms, and which."""
     nodes = sorted({d["node"] for d in disclosures})
     sent = {node: [d for d in disclosures if d["node"] == node] for node in nodes}
     _print_some(
         "Atoms that left their node",
-        ("node", "atoms", "values"),
+        ("node", "times", "atoms", "values"),
         [
-            (str(node), f"{len(those):,}", f"{sum(d['values'] for d in those):,}")
-            for node, those in sent.items()
+            (
+                those[0]["who"],
+                f"{len(those):,}",
+                f"{len({d['atom'] for d in those}):,}",
+                f"{sum(d['values'] for d in those):,}",
+            )
+            for those in sent.values()
         ],
         limit,
     )
     _print_some(
         "Disclosures",
-        ("round", "node", "atom", "name", "values"),
-        [
-            (str(d["round"]), str(d["node"]), str(d["atom"]), d["name"], f"{d['values']:,}")
-            for d in disclosures
-        ],
+        ("when", "node", "atom", "name", "values"),
+        [(d["when"], d["who"], str(d["atom"]), d["name"], f"{d['values']:,}") for d in disclosures],
         limit,
     )
+
+
+def _print_told(told: list[dict[str, Any]], limit: int | None) -> None:
+    """Who told the others what beside atoms, added up over the phases of the fit."""
+    words = {"target": "the target", "prediction": "predictions for held-out rows"}
+    totals: dict[tuple[str, str], int] = {}
+    for d in told:
+        key = words[d["kind"]], d["who"]
+        totals[key] = totals.get(key, 0) + d["values"]
+    rows: list[tuple[str, ...]] = [(*key, f"{values:,}") for key, values in totals.items()]
+    _print_some("Told beside atoms", ("what", "node", "values"), rows, limit)
 
 
 def _print_some(
@@ -157,7 +185,7 @@ def _print_some(
         title,
         [header[j] for j in kept],
         [[row[j] for j in kept] for row in rows],
-        text_columns=[place for place, j in enumerate(kept) if header[j] == "name"],
+        text_columns=[place for place, j in enumerate(kept) if header[j] in _TEXTS],
     )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import os
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -17,7 +17,8 @@ from atomcast.data.file_rows import FileRows
 from atomcast.data.joining import Alignment
 from atomcast.data.matrices import IntArray, check_axis, oriented, ready
 from atomcast.data.parts import PartInfo
-from atomcast.data.readers import describe, known_suffix, read_part
+from atomcast.data.party_names import checked_party_names, names_of_files
+from atomcast.data.readers import describe, read_part
 from atomcast.data.shards import Shard, Shards, contiguous_bounds
 
 
@@ -28,7 +29,7 @@ class FileShards(Shards):
 
     def __init__(
         self,
-        paths: Iterable[str | os.PathLike[str]],
+        paths: Iterable[str | os.PathLike[str]] | Mapping[str, str | os.PathLike[str]],
         *,
         row_ids: str | None = None,
         n_features: int | None = None,
@@ -42,12 +43,18 @@ class FileShards(Shards):
                 f"needed: [{os.fspath(paths)!r}] for one node, sorted(glob(...)) for many"
             )
         # Absolute, because a worker process may run in another folder.
-        self._paths = [Path(path).expanduser().absolute() for path in paths]
+        places = paths.values() if isinstance(paths, Mapping) else paths
+        self._paths = [Path(path).expanduser().absolute() for path in places]
         if not self._paths:
             raise ValueError("paths is empty: give at least one file, one per node")
+        self._party_names = (
+            checked_party_names(paths, self.nodes)
+            if isinstance(paths, Mapping)
+            else names_of_files(self._paths)
+        )
         self._row_ids = row_ids
         self._n_features = n_features
-        self._prefixes = _prefixes(prefix, self._paths)
+        self._prefixes = _prefixes(prefix, self._party_names)
         sources = [self.source(i) for i in range(self.nodes)]
         self._rows = FileRows(self._paths, sources, row_ids, align, target)
 
@@ -58,11 +65,15 @@ class FileShards(Shards):
     def nodes(self) -> int:
         return len(self._paths)
 
+    @property
+    def party_names(self) -> tuple[str, ...]:
+        return self._party_names
+
     def only(self, i: int) -> FileShards:
         """Return the file of one node alone, so that no other file need be within reach."""
         self._check_node(i)
         own = self.arguments()
-        own["paths"] = own["paths"][i : i + 1]
+        own["paths"] = {self._party_names[i]: own["paths"][self._party_names[i]]}
         own["prefix"] = self._prefixes and self._prefixes[i : i + 1]
         own["alignment"] = None if self.alignment is None else self.alignment.only(i)
         return FileShards.again(**own)
@@ -84,7 +95,7 @@ class FileShards(Shards):
         target stays here.
         """
         return {
-            "paths": [str(path) for path in self._paths],
+            "paths": dict(zip(self._party_names, map(str, self._paths), strict=True)),
             "row_ids": self._row_ids,
             "n_features": self._n_features,
             "prefix": self._prefixes,
@@ -239,15 +250,10 @@ def _check_unique_across(known: list[tuple[tuple[str, ...], str]]) -> None:
             holder[name] = source
 
 
-def party_name(path: Path) -> str:
-    """Return what a party is called: its file's name without the suffix."""
-    return path.name[: -len(known_suffix(path))] if known_suffix(path) else path.name
-
-
-def _prefixes(prefix: bool | Sequence[str], paths: list[Path]) -> list[str] | None:
+def _prefixes(prefix: bool | Sequence[str], parties: Sequence[str]) -> list[str] | None:
     """What to put before the names of each file's columns, or None."""
     if isinstance(prefix, bool):
-        prefixes = [party_name(path) for path in paths] if prefix else None
+        prefixes = list(parties) if prefix else None
     elif isinstance(prefix, str):
         raise TypeError(
             f"prefix={prefix!r} is one text: use True, or a list with one for each file"
@@ -256,9 +262,9 @@ def _prefixes(prefix: bool | Sequence[str], paths: list[Path]) -> list[str] | No
         prefixes = [str(name) for name in prefix]
     if prefixes is None:
         return None
-    if len(prefixes) != len(paths):
+    if len(prefixes) != len(parties):
         raise ValueError(
-            f"prefix has {len(prefixes)} entries, but there are {len(paths)} files: give one each"
+            f"prefix has {len(prefixes)} entries, but there are {len(parties)} files: give one each"
         )
     if len(set(prefixes)) < len(prefixes):
         raise ValueError(

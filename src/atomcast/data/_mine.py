@@ -9,6 +9,7 @@ import numpy as np
 
 from atomcast.data.alignment import checked_ids, row_digest
 from atomcast.data.matrices import IntArray, Matrix, as_matrix, check_axis, oriented, ready
+from atomcast.data.party_names import checked_party_names
 from atomcast.data.shards import Shard, Shards, checked_names
 from atomcast.data.tables import is_table, table_names, table_to_matrix
 
@@ -24,12 +25,14 @@ class LocalShards(Shards):
         *,
         names: Iterable[str] | None = None,
         row_ids: Iterable[Any] | None = None,
+        party_name: str | None = None,
     ) -> None:
         if is_table(X_local):
             names = table_names(X_local) if names is None else names
             X_local = table_to_matrix(X_local, source="X_local")
         self._local: Matrix = as_matrix(X_local, parameter="X_local")
         self._names = None if names is None else checked_names(names, self._local.shape[1])
+        self._party = None if party_name is None else checked_party_names([party_name], 1)
         self._digest = None if row_ids is None else self._checked_digest(row_ids)
 
     def __repr__(self) -> str:
@@ -39,6 +42,10 @@ class LocalShards(Shards):
     @property
     def nodes(self) -> int:
         return 1
+
+    @property
+    def party_names(self) -> tuple[str, ...] | None:
+        return self._party
 
     def column_names(self, axis: int = 1) -> tuple[str, ...] | None:
         check_axis(axis)

@@ -13,6 +13,7 @@ import numpy as np
 
 from atomcast.data.matrices import IntArray, Matrix, as_matrix, check_axis, cut, oriented, ready
 from atomcast.data.matrices import take as take_atoms
+from atomcast.data.party_names import checked_party_names
 from atomcast.data.shards import Shard, Shards, checked_names, contiguous_bounds
 from atomcast.data.tables import is_table, table_names, table_to_matrix
 
@@ -30,6 +31,7 @@ class SplitShards(Shards):
         by: str | Sequence[int] = "random",
         random_state: Any = 0,
         names: Iterable[str] | None = None,
+        party_names: Iterable[str] | None = None,
     ) -> None:
         self._index = getattr(X, "index", None) if is_table(X) else None
         if is_table(X):
@@ -38,6 +40,9 @@ class SplitShards(Shards):
         self._matrix: Matrix = as_matrix(X)
         self._nodes = _checked_nodes(nodes)
         self._names = None if names is None else checked_names(names, self._matrix.shape[1])
+        self._party_names = (
+            None if party_names is None else checked_party_names(party_names, self._nodes)
+        )
         self._by = by if isinstance(by, str) else _checked_sizes(by, self._nodes, self._matrix)
         if isinstance(by, str) and by not in ("random", "contiguous"):
             raise ValueError(
@@ -55,6 +60,10 @@ class SplitShards(Shards):
     @property
     def nodes(self) -> int:
         return self._nodes
+
+    @property
+    def party_names(self) -> tuple[str, ...] | None:
+        return self._party_names
 
     @property
     def matrix(self) -> Matrix:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import dataclasses
 import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
@@ -90,6 +90,7 @@ class Shards(ABC):
         by: str | Sequence[int] = "random",
         random_state: Any = 0,
         names: Iterable[str] | None = None,
+        party_names: Iterable[str] | None = None,
     ) -> Shards:
         """Cut a matrix that is all here into one shard per node.
 
@@ -109,6 +110,8 @@ class Shards(ABC):
             Seed of by="random"; the assignment stays the same in copies of this object.
         names : iterable of str, optional
             Names of the columns; default: the columns of a DataFrame, else none.
+        party_names : iterable of str, optional
+            Names of the nodes, for accounts and pictures; default: 0, 1, 2, ...
 
         Examples
         --------
@@ -120,7 +123,9 @@ class Shards(ABC):
         """
         from atomcast.data._split import SplitShards
 
-        return SplitShards(X, nodes, by=by, random_state=random_state, names=names)
+        return SplitShards(
+            X, nodes, by=by, random_state=random_state, names=names, party_names=party_names
+        )
 
     @classmethod
     def mine(
@@ -129,6 +134,7 @@ class Shards(ABC):
         *,
         names: Iterable[str] | None = None,
         row_ids: Iterable[Any] | None = None,
+        party_name: str | None = None,
     ) -> Shards:
         """Say that this matrix is the share of this process in an MPI job.
 
@@ -140,15 +146,17 @@ class Shards(ABC):
             Names of the columns; default: the columns of a DataFrame, else none.
         row_ids : iterable of int or str, optional
             Ids of the rows, of which a hash is compared between the processes.
+        party_name : str, optional
+            What accounts call this process, if all processes have a name; default: its rank.
         """
         from atomcast.data._mine import LocalShards
 
-        return LocalShards(X_local, names=names, row_ids=row_ids)
+        return LocalShards(X_local, names=names, row_ids=row_ids, party_name=party_name)
 
     @classmethod
     def files(
         cls,
-        paths: Iterable[str | os.PathLike[str]],
+        paths: Iterable[str | os.PathLike[str]] | Mapping[str, str | os.PathLike[str]],
         *,
         row_ids: str | None = None,
         n_features: int | None = None,
@@ -160,7 +168,9 @@ class Shards(ABC):
 
         Parameters
         ----------
-        paths : iterable of path, one per node
+        paths : iterable of path, one per node, or dict of name to path
+            The nodes have these names in accounts and pictures; default: what the files are
+            called, without suffix.
             .npy (memory-mapped), .npz (dense or scipy sparse), .parquet, .csv, .csv.gz, or
             svmlight (.svm, .svmlight, .libsvm, .txt, also .gz).
         row_ids : str, optional
@@ -195,6 +205,11 @@ class Shards(ABC):
     @abstractmethod
     def nodes(self) -> int:
         """Number of nodes (1 for `mine`)."""
+
+    @property
+    def party_names(self) -> tuple[str, ...] | None:
+        """Names of the nodes; None if they are just 0, 1, 2, ..."""
+        return None
 
     @property
     def matrix(self) -> Matrix | None:

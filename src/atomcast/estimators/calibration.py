@@ -3,27 +3,48 @@
 from __future__ import annotations
 
 from dataclasses import replace
-from typing import Any
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import clone
 
+from atomcast.callbacks import State
 from atomcast.checkpoint import Checkpoint
 from atomcast.data.shards import Shards
+from atomcast.network.joining import joined, named
+from atomcast.network.ledger import Ledger
+from atomcast.result import Result
 from atomcast.solver import Solver
 
 Floats = NDArray[np.float64]
 
 
-def fitted_sigmoids(estimator: Any, X: Any, y: Any, solver: Solver) -> Floats:
+class Ledgers:
+    """A callback that keeps the ledger of every run it sees, also of copies of its solver."""
+
+    def __init__(self) -> None:
+        self.seen: list[Ledger] = []
+
+    def __call__(self, state: State) -> None:
+        """Keep the ledger of a run that has just begun."""
+        if not any(ledger is state.ledger for ledger in self.seen):
+            self.seen.append(state.ledger)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> Self:
+        return self
+
+
+def fitted_sigmoids(estimator: Any, X: Any, y: Any, solver: Solver) -> tuple[Floats, list[Ledger]]:
     """Fit sigmoids to the decisions of cross-validated copies, as scikit-learn does.
 
     Returns
     -------
-    array of shape (n_decisions, 2)
+    sigmoids : array of shape (n_decisions, 2)
         The a and b of each probability 1 / (1 + exp(a * decision + b)).
+    ledgers : list of Ledger
+        What was sent to fit the copies.
     """
     from sklearn.calibration import CalibratedClassifierCV
 
@@ -39,11 +60,19 @@ def fitted_sigmoids(estimator: Any, X: Any, y: Any, solver: Solver) -> Floats:
         )
     # A checkpoint is one of the fit to all examples, not of these.
     watchers = [watch for watch in solver.callbacks if not isinstance(watch, Checkpoint)]
-    solver = replace(solver, callbacks=watchers, resume=None)
+    ledgers = Ledgers()
+    solver = replace(solver, callbacks=[*watchers, ledgers], resume=None)
     plain = clone(estimator).set_params(probability=False, solver=solver)
     calibrated = CalibratedClassifierCV(plain, ensemble=False, cv=folds).fit(X, y)
     sigmoids = calibrated.calibrated_classifiers_[0].calibrators
-    return np.array([[sigmoid.a_, sigmoid.b_] for sigmoid in sigmoids], dtype=np.float64)
+    fitted = np.array([[sigmoid.a_, sigmoid.b_] for sigmoid in sigmoids], dtype=np.float64)
+    return fitted, ledgers.seen
+
+
+def with_ledgers(results: tuple[Result, ...], ledgers: list[Ledger]) -> tuple[Result, ...]:
+    """Results of a fit whose ledger also has what was sent to fit cross-validated copies."""
+    whole = joined([("", results[-1].ledger), *named("calibration", ledgers)])
+    return tuple(replace(result, ledger=whole) for result in results)
 
 
 def probabilities(decisions: Floats, sigmoids: Floats) -> Floats:

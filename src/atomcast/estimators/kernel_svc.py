@@ -18,7 +18,7 @@ from atomcast.atoms.kernel import LocalLabels, OwnLabels
 from atomcast.checkpoint import Checkpoint
 from atomcast.cluster.local import LocalCluster, as_cluster
 from atomcast.data.shards import Shards
-from atomcast.estimators.calibration import fitted_sigmoids, probabilities
+from atomcast.estimators.calibration import fitted_sigmoids, probabilities, with_ledgers
 from atomcast.estimators.class_weights import class_weights
 from atomcast.estimators.deciding import DecidingClassifier
 from atomcast.estimators.inputs import check_same_index, keep_names, validated
@@ -103,8 +103,8 @@ class KernelSVC(DecidingClassifier):
     dual_coef_ : array of shape (1, n_SV), or (n_classes, n_SV) if there are more than two classes
     intercept_ : array of shape (1,) or (n_classes,)
     result_ : Result
-        Objective, certified gap, trace, and the ledger of what was sent; of the last machine, if
-        there is one for each class.
+        Objective, certified gap, trace, and the ledger of all that was sent; otherwise of the
+        last machine, if there is one for each class.
     results_ : tuple of Result
         The results of all machines; more than one if there is one for each class.
     calibration_ : array of shape (1 or n_classes, 2)
@@ -125,6 +125,7 @@ class KernelSVC(DecidingClassifier):
     """
 
     result_: Result
+    results_: tuple[Result, ...]
 
     def __init__(
         self,
@@ -188,7 +189,9 @@ class KernelSVC(DecidingClassifier):
             _refuse_checkpoints(solver)
             rivals = [one_against_rest(code, c) for c in range(code.classes)]
             problems = [make(code=rival, one_class=c) for c, rival in enumerate(rivals)]
-            self._keep(list(solver.solve_path(problems, shards, cluster)), one_vs_rest=True)
+            names = [f"class {label}" for label in self.classes_]
+            results = solver.solve_path(problems, shards, cluster, names)
+            self._keep(list(results), one_vs_rest=True)
         else:
             self._keep([solver.solve(make(code=code), shards, cluster)], one_vs_rest=False)
         for result in self.results_:
@@ -197,7 +200,9 @@ class KernelSVC(DecidingClassifier):
             if self.result_.status == "interrupted":
                 raise KeyboardInterrupt("interrupted before probabilities were calibrated")
             with all_or_nothing():
-                self.calibration_ = fitted_sigmoids(self, X, y, solver)
+                self.calibration_, ledgers = fitted_sigmoids(self, X, y, solver)
+            self.results_ = with_ledgers(self.results_, ledgers)
+            self.result_ = self.results_[-1]
         return self
 
     def _inputs(self, X: Any, y: Any) -> tuple[Shards, NDArray[Any], Any]:

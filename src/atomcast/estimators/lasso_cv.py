@@ -42,9 +42,8 @@ class LassoCV(PathCV, SparseLinearModel):
     mse_path_ : array of shape (n_betas, n_folds)
         Mean squared error on the held-out rows.
     ledgers_ : list of Ledger
-        What was sent to find the radii (if they were not given) and for each fold; `result_` has
-        the ledger of the model itself. The predictions for held-out rows, which the nodes add up,
-        are not in it.
+        What was sent to find the radii (if they were not given) and for each fold, predictions
+        for held-out rows included; the ledger of `result_` has all that and the fit to all rows.
     coef_, intercept_, result_, dual_gap_, n_iter_
         Of the model refitted on all rows, as for `Lasso`.
     """

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,7 @@ from atomcast.domains import L1Ball
 from atomcast.estimators.inputs import features_and_target
 from atomcast.estimators.lasso import warn_unless_converged
 from atomcast.interrupting import all_or_nothing
+from atomcast.network.joining import joined, named
 from atomcast.network.ledger import Ledger
 from atomcast.objectives import SquaredError
 from atomcast.problem import explicit_problem
@@ -37,7 +39,8 @@ class Path(NamedTuple):
     intercepts : array of shape (n_betas,)
     dual_gaps : array of shape (n_betas,)
     results : list of Result
-        They share one ledger: what was sent for one radius is known at the next.
+        They share one ledger: what was sent for one radius is known at the next. What it took to
+        find the radii, if they were not given, is in it.
     """
 
     betas: Floats
@@ -84,15 +87,17 @@ def lasso_path(
     """
     shards, y, cluster = features_and_target(BaseEstimator(), X, y, cluster)
     objective = SquaredError(y, fit_intercept)
+    searches: list[Ledger] = []
     if betas is None:
         with all_or_nothing():
-            betas = default_betas(shards, objective, n_betas, cluster, [])
+            betas = default_betas(shards, objective, n_betas, cluster, searches)
     radii, results, solver = checked_betas(betas), [], as_solver(solver)
     for result in results_along(shards, objective, radii, cluster, solver):
         results.append(result)
         if result.status == "interrupted":
             warn_unless_converged(result, solver)
             break
+    results = with_search(results, searches)
     return Path(
         radii[: len(results)],
         np.column_stack([result.weights for result in results]),
@@ -107,7 +112,21 @@ def results_along(
 ) -> Iterator[Result]:
     """A result for each radius, in order."""
     problems = (explicit_problem(objective, L1Ball(float(beta))) for beta in betas)
-    return iter(solver.solve_path(problems, shards, cluster))
+    return iter(solver.solve_path(problems, shards, cluster, radius_names(betas)))
+
+
+def radius_names(betas: Floats) -> list[str]:
+    """What disclosures call the runs of a path."""
+    return [f"radius {beta:.4g}" for beta in betas]
+
+
+def with_search(results: list[Result], searches: list[Ledger]) -> list[Result]:
+    """Results of a path whose ledger also has what it took to find its radii."""
+    if not searches:
+        return results
+    parts = [*named("search", searches), ("", results[-1].ledger)]
+    ledger = joined(parts)
+    return [replace(result, ledger=ledger) for result in results]
 
 
 def checked_betas(betas: ArrayLike) -> Floats:

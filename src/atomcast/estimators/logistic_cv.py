@@ -15,7 +15,7 @@ from atomcast.data.shards import Shards
 from atomcast.domains import L1Ball
 from atomcast.estimators.inputs import features_and_classes
 from atomcast.estimators.lasso import warn_unless_converged
-from atomcast.estimators.lasso_path import WORTHWHILE, largest_of_use
+from atomcast.estimators.lasso_path import WORTHWHILE, largest_of_use, radius_names
 from atomcast.estimators.logistic import (
     SparseLogisticModel,
     coefficients,
@@ -54,8 +54,8 @@ class SparseLogisticRegressionCV(PathCV, SparseLogisticModel):
     loss_path_ : array of shape (n_betas, n_folds)
         Mean logistic loss on the held-out rows.
     ledgers_ : list of Ledger
-        What was sent to find the radii (if they were not given) and for each fold; `result_` has
-        the ledger of the model itself.
+        What was sent to find the radii (if they were not given) and for each fold, predictions
+        included; the ledger of `result_` has all that and the fit to all rows.
     classes_, coef_, intercept_, result_, dual_gap_, n_iter_
         Of the model refitted on all rows, as for `SparseLogisticRegression`.
     """
@@ -146,7 +146,7 @@ def results_along(
 ) -> Iterator[Result]:
     """A result for each radius, in order, each warm-started from the one before."""
     problems = (logistic_problem(objective, L1Ball(float(beta))) for beta in betas)
-    return iter(solver.solve_path(problems, shards, cluster))
+    return iter(solver.solve_path(problems, shards, cluster, radius_names(betas)))
 
 
 def default_betas(

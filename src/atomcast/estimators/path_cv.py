@@ -15,7 +15,9 @@ from atomcast.data._split import SplitShards
 from atomcast.data.shards import Shard, Shards
 from atomcast.estimators.lasso_path import checked_betas
 from atomcast.interrupting import all_or_nothing
+from atomcast.network.joining import joined, named
 from atomcast.network.ledger import Ledger
+from atomcast.network.star import Star
 from atomcast.result import Result
 from atomcast.solver import Solver
 
@@ -93,13 +95,19 @@ class PathCV:
             if betas is None:
                 betas = task.radii(shards, objective, self.n_betas, cluster, self.ledgers_)
             self.betas_ = checked_betas(betas)
+            searches = len(self.ledgers_)
             losses = np.column_stack([
                 self._losses(task, train, test, shards, cluster, solver) for train, test in folds
             ])  # fmt: skip
         best = int(np.argmin(losses.mean(axis=1)))
         self.beta_ = float(self.betas_[best])
         *_, result = task.results(shards, objective, self.betas_[: best + 1], cluster, solver)
-        return Chosen(losses, result, objective)
+        parts = [
+            *named("search", self.ledgers_[:searches]),
+            *named("fold", self.ledgers_[searches:]),
+            ("final fit", result.ledger),
+        ]
+        return Chosen(losses, replace(result, ledger=joined(parts)), objective)
 
     def _losses(
         self, task: Task, train: Rows, test: Rows, shards: Shards, cluster: Any, solver: Solver
@@ -111,14 +119,22 @@ class PathCV:
             predicted = held_out.predicted(task.coefficients(result, objective))
             predicted += objective.intercept(np.asarray(result.image))
             losses.append(task.loss(predicted, test))
-        self.ledgers_.append(result.ledger)
+        self.ledgers_.append(joined([("", result.ledger), ("held-out rows", held_out.ledger())]))
         return np.array(losses)
 
 
 class HeldOut:
-    """Some rows of all shards, to predict; where ranks hold a part each, they add up theirs."""
+    """Some rows of all shards, to predict: every node has a part of the sum for each row.
+
+    What the nodes tell each other to add these up is on the ledger, wherever they really are.
+    """
 
     def __init__(self, shards: Shards, rows: Rows, cluster: Any) -> None:
+        self._ledger = Ledger(shards.nodes, shards.party_names)
+        self._network = cluster.network() if hasattr(cluster, "network") else Star(shards.nodes)
+        self._network.prepare(Ledger(shards.nodes))  # the run has paid for its tree
+        self._network.links.clock[:] = 0.0
+        self._told = 0
         own: Any = range(shards.nodes)
         self._sum_over_ranks = None
         if isinstance(shards, RankShards):
@@ -132,7 +148,17 @@ class HeldOut:
         total = np.zeros((self._rows, *coef.shape[1:]))
         for ids, matrix in self._parts:
             total += matrix @ coef[ids]
+        self._network.add_up(total.size, self._ledger)
+        self._ledger.round += 1
+        self._told += total.size
         return total if self._sum_over_ranks is None else self._sum_over_ranks(total)
+
+    def ledger(self) -> Ledger:
+        """What the nodes told each other so far, a round for each time."""
+        self._ledger.round = 0
+        for node in range(self._ledger.nodes if self._ledger.nodes > 1 else 0):
+            self._ledger.tell("prediction", node, f"{self._rows} held-out rows", self._told)
+        return self._ledger
 
 
 def rows_of(shards: Shards, rows: Rows) -> Shards:
@@ -160,6 +186,11 @@ class ShardsOfRows(Shards):
     def nodes(self) -> int:
         """As many nodes as before."""
         return self._shards.nodes
+
+    @property
+    def party_names(self) -> tuple[str, ...] | None:
+        """The same parties as before."""
+        return self._shards.party_names
 
     def column_names(self, axis: int = 1) -> tuple[str, ...] | None:
         """The same names as before."""

@@ -7,8 +7,8 @@ from numpy.typing import ArrayLike
 
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
-from atomcast.network.topology import announce, proposal_parts
-from atomcast.network.wave import Counts, Part
+from atomcast.network.topology import announce, enter_target, proposal_parts
+from atomcast.network.wave import Counts, Part, numbers
 from atomcast.protocol import Agreement, Proposals, agree
 
 
@@ -45,3 +45,12 @@ class Complete:
             return np.repeat(sums, self.nodes - 1)
 
         self.links.carry(used, {"atom": Part(of_sender(values), of_sender(size))}, ledger)
+
+    def tell_target(self, values: int, ledger: Ledger) -> None:
+        """From node 0 to all others."""
+        into, _ = self.links.into(np.array([0]))
+        enter_target(self.links, 0, values, [self.links.reverse[into]], ledger)
+
+    def add_up(self, values: int, ledger: Ledger) -> None:
+        """Every node tells all others its own, and each adds them up."""
+        self.links.carry(self._every, {"prediction": numbers(values)}, ledger)

@@ -13,8 +13,8 @@ from numpy.typing import ArrayLike
 from atomcast.network.flood import flood
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
-from atomcast.network.topology import announce, spread_atoms
-from atomcast.network.wave import Counts, Kind, numbers
+from atomcast.network.topology import announce, enter_target, spread_atoms
+from atomcast.network.wave import Counts, Kind, Part, numbers
 from atomcast.protocol import Agreement, Proposals, agree
 
 
@@ -67,3 +67,20 @@ class Flooding:
     ) -> None:
         """From each owner to its neighbours, and from everybody who is told to its own."""
         spread_atoms(self.links, source, values, size, ledger)
+
+    def tell_target(self, values: int, ledger: Ledger) -> None:
+        """From a coordinator, if there is one, or else from node 0, by flooding."""
+        root = self.nodes if self.links.vertices > self.nodes else 0
+        waves = (used for used, _ in flood(self.links, np.array([root]), np.ones((1, 1), int)))
+        enter_target(self.links, root, values, waves, ledger)
+
+    def add_up(self, values: int, ledger: Ledger) -> None:
+        """Every node tells all others its own, and each adds them up."""
+        if self.nodes == 1:
+            return
+        amounts = np.outer([values, int(self.signed)], np.ones(self.nodes, int))
+        for used, (carried, signs) in flood(self.links, np.arange(self.nodes), amounts):
+            parts: dict[Kind, Part] = {"prediction": numbers(carried)}
+            if self.signed:
+                parts["control"] = numbers(signs)
+            self.links.carry(used, parts, ledger)

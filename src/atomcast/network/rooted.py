@@ -15,8 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
-from atomcast.network.topology import announce, proposal_parts, spread_atoms
-from atomcast.network.wave import Counts
+from atomcast.network.topology import announce, enter_target, proposal_parts, spread_atoms
+from atomcast.network.wave import Counts, numbers
 from atomcast.protocol import Agreement, Proposals, leaders
 
 Floats = NDArray[np.float64]
@@ -116,6 +116,15 @@ class RootedTree:
     ) -> None:
         """From each owner over every edge of the tree, away from the owner."""
         spread_atoms(self.links, source, values, size, ledger)
+
+    def tell_target(self, values: int, ledger: Ledger) -> None:
+        """From the root down, level by level."""
+        enter_target(self.links, int(self._levels[0][0]), values, self._down, ledger)
+
+    def add_up(self, values: int, ledger: Ledger) -> None:
+        """Sums go up to the root, and the total comes down."""
+        for links in (*reversed(self._up), *self._down):
+            self.links.carry(links, {"prediction": numbers(values)}, ledger)
 
     def _gather(
         self,

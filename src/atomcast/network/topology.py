@@ -7,12 +7,14 @@ What a message costs is what it holds; no cost is computed by a formula.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
 
+from atomcast.network.disclosure import BEFORE
 from atomcast.network.flood import flood
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
@@ -22,7 +24,7 @@ from atomcast.protocol import Agreement, Proposals
 #: Networks with at most so many nodes have few enough patterns of messages to remember them.
 SMALL = 32
 
-__all__ = ["NUMBER", "Topology", "announce", "proposal_parts", "spread_atoms"]
+__all__ = ["NUMBER", "Topology", "announce", "enter_target", "proposal_parts", "spread_atoms"]
 
 
 class Topology(Protocol):
@@ -49,6 +51,14 @@ class Topology(Protocol):
         source, values, size : int, or arrays of shape (k,)
             The owner of each atom, its real numbers, and its bytes.
         """
+        ...
+
+    def tell_target(self, values: int, ledger: Ledger) -> None:
+        """Carry a target of so many numbers from the root, which holds it, to all nodes."""
+        ...
+
+    def add_up(self, values: int, ledger: Ledger) -> None:
+        """Let every node learn the sums of so many predictions over all nodes."""
         ...
 
 
@@ -86,6 +96,31 @@ def spread_atoms(
         return
     for used, (carried, bytes_carried) in flood(links, owner, np.stack((amount, length))):
         links.carry(used, {"atom": Part(carried, bytes_carried)}, ledger)
+
+
+def enter_target(
+    links: Links, holder: int, values: int, waves: Iterable[Counts], ledger: Ledger
+) -> None:
+    """Enter that all nodes were told the target, before the first round and its clock.
+
+    Parameters
+    ----------
+    links : Links
+    holder : int
+        The vertex that knows it to begin with.
+    values : int
+        How many numbers it has.
+    waves : iterable of arrays
+        The links that it crosses, one wave after the other.
+    ledger : Ledger
+    """
+    if not values or not len(links.source):
+        return
+    ledger.round = BEFORE
+    for used in waves:
+        ledger.deliver(links.ends, used, {"target": numbers(values)})
+    ledger.tell("target", int(links.names[holder]), "the target", values)
+    ledger.round = 0
 
 
 def announce(links: Links, ledger: Ledger, labels: list[object] | None = None) -> None:

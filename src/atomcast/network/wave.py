@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-Kind = Literal["proposal", "partial sum", "index", "atom", "control", "prediction", "repair"]
-KINDS: tuple[Kind, ...] = (
-    "proposal", "partial sum", "index", "atom", "control", "prediction", "repair",
-)  # fmt: skip
+Kind = Literal[
+    "proposal", "partial sum", "index", "atom", "control", "prediction", "repair", "target"
+]  # fmt: skip
+KINDS: tuple[Kind, ...] = get_args(Kind)
 Counts = NDArray[np.int64]
 
 #: On the wire a number takes eight bytes: a float64 or an int64.

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast._checks import check_choice
+from atomcast.network import breakdown
 from atomcast.network.ledger import COORDINATOR, Ledger
 from atomcast.report.plots import current_axes
 
@@ -18,6 +19,8 @@ Floats = NDArray[np.float64]
 
 #: Nodes are named in pictures of at most this many,
 NAMED = 40
+#: inside their circles if they are no longer than this,
+FITTING = 4
 #: and laid out by their distances up to this many (which takes seconds), else on a circle.
 LAID_OUT = 400
 #: Width and height of a new figure, in inches.
@@ -41,7 +44,8 @@ def plot_network(ledger: Ledger, weight: str = "values", ax: Axes | None = None)
     matplotlib axes
     """
     check_choice("weight", weight, ("values", "bytes", "messages"))
-    traffic = {ends: getattr(count, weight) for ends, count in ledger.by_edge().items()}
+    counts = breakdown.sums(ledger.waves(), ledger.nodes, breakdown.edges)
+    traffic = {ends: getattr(count, weight) for ends, count in counts.items()}
     every = [] if ledger.edges is None else [(int(u), int(v)) for u, v in ledger.edges]
     edges = sorted(set(every) | set(traffic))
     amount = np.array([traffic.get(edge, 0) for edge in edges], dtype=np.float64)
@@ -109,6 +113,8 @@ def _draw_edges(ax: Axes, lines: list[Any], amount: Floats, weight: str) -> None
 
 
 def _draw_nodes(ax: Axes, ledger: Ledger, place: dict[int, Floats]) -> None:
+    from matplotlib.transforms import ScaledTranslation
+
     atoms = dict.fromkeys(place, 0)
     for entry in ledger.disclosures:
         atoms[entry.node] += 1
@@ -125,7 +131,13 @@ def _draw_nodes(ax: Axes, ledger: Ledger, place: dict[int, Floats]) -> None:
             ax.scatter(x, y, s=size, c=color, marker=marker, edgecolors="0.2", lw=0.7, zorder=3)
     if named:
         for node, (x, y) in place.items():
-            ax.text(x, y, _name(ledger, node), ha="center", va="center", fontsize=7, zorder=4)
+            name = _name(ledger, node)
+            how: dict[str, Any] = {}
+            if len(name) > FITTING:  # below the circle then, thirteen points
+                offset = ScaledTranslation(0, -13 / 72, ax.figure.dpi_scale_trans)
+                box = {"boxstyle": "round,pad=0.1", "fc": "white", "ec": "none", "alpha": 0.8}
+                how = {"transform": ax.transData + offset, "bbox": box}
+            ax.text(x, y, name, ha="center", va="center", fontsize=7, zorder=4, **how)
     ax.margins(0.08)
 
 
@@ -133,4 +145,5 @@ def _name(ledger: Ledger, node: int) -> str:
     """What the user calls a node."""
     if node == COORDINATOR:
         return "hub"
-    return str(node if ledger.labels is None else ledger.labels[node])
+    names = ledger.parties or ledger.labels
+    return str(node if names is None else names[node])

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
+from atomcast.network.wave import Count
 from atomcast.saving.certificate import Certificate
 
 
@@ -11,7 +12,11 @@ def outcome(certificate: Certificate) -> dict[str, Any]:
     """The figures of a run by name, as --json prints them."""
     names = ("status", "objective", "gap", "relative_gap", "rounds", "nodes")
     traffic = ("atoms_sent", "values", "bytes", "messages")
-    return {name: getattr(certificate, name) for name in (*names, *traffic)}
+    figures = {name: getattr(certificate, name) for name in (*names, *traffic)}
+    figures["different_atoms"] = len({one.atom for one in certificate.disclosures})
+    for kind in ("prediction", "target"):
+        figures[f"{kind}_values"] = certificate.by_kind.get(kind, Count()).values
+    return figures
 
 
 #: What a table calls a figure, and how it prints it.
@@ -26,7 +31,10 @@ FIGURES: dict[str, tuple[str, str]] = {
     "atoms": ("atoms in the model", ",d"),
     "atoms_available": ("atoms to choose from", ",d"),
     "atoms_sent": ("atoms sent", ",d"),
+    "different_atoms": ("different atoms sent", ",d"),
     "values": ("values sent", ",d"),
+    "prediction_values": ("of these, predictions", ",d"),
+    "target_values": ("values of the target", ",d"),
     "bytes": ("bytes sent", ",d"),
     "seconds": ("seconds", ".2f"),
 }
@@ -37,5 +45,12 @@ def outcome_rows(*summaries: dict[str, Any]) -> list[tuple[str, ...]]:
     return [
         (title, *(format(summary[name], form) for summary in summaries))
         for name, (title, form) in FIGURES.items()
-        if name in summaries[0]
+        if name in summaries[0] and any(_is_news(name, summary) for summary in summaries)
     ]
+
+
+def _is_news(name: str, summary: dict[str, Any]) -> bool:
+    """Whether a figure says something that the others do not."""
+    if name == "different_atoms":
+        return bool(summary[name] != summary["atoms_sent"])
+    return name not in ("prediction_values", "target_values") or summary[name] > 0

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import numpy as np
 
-from atomcast.network.ledger import Count, Disclosure
+from atomcast.data.party_names import COORDINATOR_NAME, checked_party_names
+from atomcast.network.disclosure import COORDINATOR, Disclosed, Disclosure
+from atomcast.network.wave import Count
 from atomcast.result import Status
 from atomcast.saving.container import Arrays, ModelFile, text_array, texts_of
 
-_DISCLOSED = ("round", "node", "atom", "values")
+#: The columns of the table of disclosures, and what texts are in files that lack them.
+_NUMBERS = ("round", "node", "atom", "values")
+_TEXTS = {"name": "", "phase": "", "kind": "atom"}
 
 
 @dataclass(frozen=True)
@@ -29,8 +33,11 @@ class Certificate:
         The totals of the ledger.
     by_kind : dict
         The traffic of each kind of message, as in `Ledger.by_kind`.
-    disclosures : tuple of Disclosure
-        Which atom left which node in which round.
+    disclosures, told : tuples of Disclosure
+        Which atom left which node in which round, and what else was told to all: the target, and
+        predictions for held-out rows.
+    parties : tuple of str or None
+        The names of the nodes.
     """
 
     objective: float
@@ -45,6 +52,8 @@ class Certificate:
     atoms_sent: int
     by_kind: dict[str, Count] = field(repr=False)
     disclosures: tuple[Disclosure, ...] = field(repr=False)
+    told: tuple[Disclosure, ...] = field(default=(), repr=False)
+    parties: tuple[str, ...] | None = None
 
 
 def certificate_of(estimator: Any) -> Certificate:
@@ -67,6 +76,8 @@ def certificate_of(estimator: Any) -> Certificate:
         atoms_sent=ledger.atoms_sent,
         by_kind={kind: count for kind, count in ledger.by_kind().items() if count.bytes},
         disclosures=tuple(ledger.disclosures),
+        told=tuple(ledger.told),
+        parties=ledger.parties,
     )
 
 
@@ -76,28 +87,62 @@ def certificate_in(file: ModelFile) -> Certificate:
     for key in ("objective", "gap", "relative_gap"):
         saved[key] = float(saved[key])
     saved["by_kind"] = {kind: Count(**count) for kind, count in saved["by_kind"].items()}
-    columns = [file.arrays[f"disclosures.{key}"].tolist() for key in _DISCLOSED]
-    names = texts_of(file.arrays["disclosures.name"])
-    saved["disclosures"] = tuple(
-        Disclosure(round=round, node=node, atom=atom, values=values, name=name)
-        for round, node, atom, values, name in zip(*columns, names, strict=True)
-    )
+    parties = saved["parties"] = _parties_in(saved)
+    entries = _entries_in(file, parties)
+    saved["disclosures"] = tuple(one for one in entries if one.kind == "atom")
+    saved["told"] = tuple(one for one in entries if one.kind != "atom")
     return Certificate(**saved)
+
+
+def _parties_in(saved: dict[str, Any]) -> tuple[str, ...] | None:
+    """The names of the nodes; files of schema version 1 have none."""
+    names = saved.get("parties")
+    return None if names is None else checked_party_names(names, saved["nodes"])
+
+
+def _entries_in(file: ModelFile, parties: tuple[str, ...] | None) -> list[Disclosure]:
+    """All that was disclosed, in order; files of schema version 1 know of atoms only."""
+    columns = [file.arrays[f"disclosures.{key}"].tolist() for key in _NUMBERS]
+    texts = [
+        texts_of(file.arrays[f"disclosures.{key}"])
+        if key == "name" or file.header["schema"] > 1
+        else [default] * len(columns[0])
+        for key, default in _TEXTS.items()
+    ]
+    entries = []
+    for round, node, atom, values, name, phase, kind in zip(*columns, *texts, strict=True):
+        if kind not in get_args(Disclosed):
+            raise ValueError(f"nothing is known of disclosures of the kind {kind!r}")
+        party = "" if parties is None else _party(node, parties)
+        entries.append(Disclosure(round, node, atom, name, values, phase, party, kind))
+    return entries
+
+
+def _party(node: int, parties: tuple[str, ...]) -> str:
+    if node == COORDINATOR:
+        return COORDINATOR_NAME
+    if not 0 <= node < len(parties):
+        raise ValueError(f"there is no node {node}")
+    return parties[node]
 
 
 def certificate_header(certificate: Certificate) -> dict[str, Any]:
     """A certificate without its disclosures, as JSON values."""
-    saved = {key: value for key, value in asdict(certificate).items() if key != "disclosures"}
+    apart = ("disclosures", "told")
+    saved = {key: value for key, value in asdict(certificate).items() if key not in apart}
     # JSON has no infinity, which is the gap of a run that never came to a feasible point.
     for key in ("objective", "gap", "relative_gap"):
         saved[key] = saved[key] if math.isfinite(saved[key]) else str(saved[key])
     return saved
 
 
-def disclosure_arrays(disclosures: tuple[Disclosure, ...]) -> Arrays:
-    """Disclosures as one array a column."""
+def disclosure_arrays(certificate: Certificate) -> Arrays:
+    """All that was disclosed as one array a column."""
+    entries = (*certificate.disclosures, *certificate.told)
     arrays: Arrays = {
-        f"disclosures.{key}": np.array([getattr(d, key) for d in disclosures], dtype=np.int64)
-        for key in _DISCLOSED
+        f"disclosures.{key}": np.array([getattr(one, key) for one in entries], dtype=np.int64)
+        for key in _NUMBERS
     }
-    return arrays | {"disclosures.name": text_array(d.name for d in disclosures)}
+    for key in _TEXTS:
+        arrays[f"disclosures.{key}"] = text_array(getattr(one, key) for one in entries)
+    return arrays

@@ -17,8 +17,9 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-#: The version of the layout that this code writes and reads.
-SCHEMA = 1
+#: The version of the layout that this code writes, and those that it reads.
+SCHEMA = 2
+READABLE = (1, 2)
 #: The key of the safetensors metadata under which the header stands.
 KEY = "atomcast"
 
@@ -117,10 +118,10 @@ def _header(
         schema = header["schema"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"{path} is damaged: its header cannot be read ({error})") from error
-    if schema != SCHEMA:
+    if schema not in READABLE:
         raise ValueError(
             f"{path} has schema version {schema!r}, but this version of atomcast reads "
-            f"{SCHEMA}: use the version of atomcast that wrote it"
+            f"{' and '.join(map(str, READABLE))}: use the version of atomcast that wrote it"
         )
     return dict(header)
 

@@ -1,0 +1,155 @@
+"""What a ledger tells: totals, and breakdowns by kind, round, node, edge and direction."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable
+from typing import TYPE_CHECKING
+
+from atomcast.data.party_names import COORDINATOR_NAME
+from atomcast.network import breakdown
+from atomcast.network.disclosure import BEFORE, COORDINATOR, Disclosure
+from atomcast.network.wave import KINDS, Count, Kind, Wave
+
+if TYPE_CHECKING:
+    import pandas
+
+    from atomcast.network.ledger import Duration
+
+#: A node by its number, or by its name where nodes have names.
+Party = int | str
+
+
+class Views(ABC):
+    """The reading half of a `Ledger`."""
+
+    nodes: int
+    parties: tuple[str, ...] | None
+    _values: int
+    _bytes: int
+    _messages: int
+    _before: Count
+    _kinds: dict[Kind, Count]
+    _durations: list[Duration]
+    _seconds: float
+
+    @property
+    @abstractmethod
+    def disclosures(self) -> list[Disclosure]:
+        """Every atom that left its node, in order."""
+
+    @abstractmethod
+    def _file_all(self) -> list[Wave]:
+        """All waves in order, once those of all traffic have been worked out."""
+
+    # -- totals -----------------------------------------------------------------------------
+
+    @property
+    def total(self) -> Count:
+        """All traffic, that of the target included."""
+        return Count(self._values, self._bytes, self._messages) + self._before
+
+    @property
+    def values(self) -> int:
+        """Real values sent in all rounds, summed over every edge crossed (the paper's measure).
+
+        That every node knows the target is where the paper starts: see `by_kind()["target"]`.
+        """
+        return self._values
+
+    @property
+    def bytes(self) -> int:
+        """Bytes sent in all rounds, summed over every edge crossed."""
+        return self._bytes
+
+    @property
+    def messages(self) -> int:
+        """Messages sent in all rounds, each hop counting as one."""
+        return self._messages
+
+    @property
+    def atoms_sent(self) -> int:
+        """How many times an atom was broadcast by its owner."""
+        return len(self.disclosures)
+
+    @property
+    def hops(self) -> int:
+        """Hops that had to follow each other, of all rounds together."""
+        return sum(self.hops_by_round())
+
+    @property
+    def seconds(self) -> float:
+        """Simulated time: 0.0 unless latencies, bandwidths or computing times are given."""
+        return self._seconds
+
+    # -- breakdowns -------------------------------------------------------------------------
+
+    def by_kind(self, round: int | None = None) -> dict[Kind, Count]:
+        """The traffic of each kind; a message of several kinds counts once, under its first."""
+        if round is None:
+            self._file_all()
+            return dict(self._kinds)
+        totals: dict[Kind, Count] = dict.fromkeys(KINDS, Count())
+        for wave in self.waves(round):
+            for kind in wave.parts:
+                totals[kind] += wave.count(kind)
+        return totals
+
+    def by_round(self) -> list[Count]:
+        """The traffic of each round, counted through where a fit has several phases.
+
+        What it took to build a tree counts to round 0, the target to none.
+        """
+        waves = [wave for wave in self._file_all() if wave.round != BEFORE]
+        totals = [Count()] * (1 + max((wave.round for wave in waves), default=-1))
+        for wave in waves:
+            for kind in wave.parts:
+                totals[wave.round] += wave.count(kind)
+        return totals
+
+    def hops_by_round(self) -> list[int]:
+        """The hops of each round that had to follow each other."""
+        self._file_all()
+        return [duration.hops for duration in self._durations]
+
+    def seconds_by_round(self) -> list[float]:
+        """The simulated time that each round took."""
+        self._file_all()
+        return [duration.seconds for duration in self._durations]
+
+    def by_node(self, kind: Kind | None = None, round: int | None = None) -> dict[Party, Count]:
+        """What each node sent, forwarding included; -1 is the coordinator of a star."""
+        sums = breakdown.sums(self.waves(round), self.nodes, breakdown.senders, kind)
+        return {self.party(source): count for (source, _), count in sums.items()}
+
+    def by_edge(
+        self, kind: Kind | None = None, round: int | None = None
+    ) -> dict[tuple[Party, Party], Count]:
+        """The traffic of each edge, both directions together; -1 is the coordinator."""
+        return self._named(breakdown.sums(self.waves(round), self.nodes, breakdown.edges, kind))
+
+    def by_link(
+        self, kind: Kind | None = None, round: int | None = None
+    ) -> dict[tuple[Party, Party], Count]:
+        """The traffic of each edge in each direction, as (source, target)."""
+        return self._named(breakdown.sums(self.waves(round), self.nodes, breakdown.links, kind))
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """A row for each round, direction of an edge and kind that had traffic."""
+        table = breakdown.table(self._file_all())
+        for end in ("source", "target"):
+            table[end] = table[end].map(self.party)
+        return table
+
+    def party(self, node: int) -> Party:
+        """The name of a node, or its number where nodes have no names."""
+        if self.parties is None:
+            return node
+        return COORDINATOR_NAME if node == COORDINATOR else self.parties[node]
+
+    def waves(self, round: int | None = None) -> Iterable[Wave]:
+        """All messages, or those of one round (-1: before the first), wave by wave."""
+        return (wave for wave in self._file_all() if round is None or wave.round == round)
+
+    def _named(self, sums: dict[tuple[int, int], Count]) -> dict[tuple[Party, Party], Count]:
+        return {(self.party(low), self.party(high)): count for (low, high), count in sums.items()}
