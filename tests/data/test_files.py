@@ -213,7 +213,7 @@ def test_parties_are_called_like_their_files_or_as_the_user_says(paths, names):
     shards = Shards.files(paths)
     assert shards.party_names == names
     assert [shards.only(i).party_names for i in range(len(names))] == [(name,) for name in names]
-    assert Shards.files(**shards.arguments()).party_names == names
+    assert type(shards).again(**shards.arguments()).party_names == names
 
 
 def test_bad_names_of_parties():

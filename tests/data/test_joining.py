@@ -262,8 +262,8 @@ def test_bad_options(parts, tmp_path):
         Shards.files(parts, prefix=["north"])
     with pytest.raises(TypeError, match="prefix='north' is one text"):
         Shards.files(parts, prefix="north")
-    with pytest.raises(ValueError, match="the same name: rename the files"):
-        Shards.files([parts[0], tmp_path / "other" / "north.csv"], prefix=True)
+    with pytest.raises(ValueError, match="the same name: give each file its own"):
+        Shards.files(parts, prefix=["north", "north"])
     with pytest.raises(FileNotFoundError, match=r"nothing\.csv cannot be read here.*align='inner'"):
         joined([*parts, tmp_path / "nothing.csv"]).validate()
 

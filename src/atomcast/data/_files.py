@@ -268,8 +268,8 @@ def _prefixes(prefix: bool | Sequence[str], parties: Sequence[str]) -> list[str]
         )
     if len(set(prefixes)) < len(prefixes):
         raise ValueError(
-            f"prefix={prefixes} would give columns of several files the same name: rename the "
-            "files, or give a prefix for each in a list"
+            f"prefix={prefixes} would give columns of several files the same name: give each "
+            "file its own"
         )
     return prefixes
 
