@@ -7,6 +7,7 @@ Every rank runs each case with its own communicator; like the contract, these ar
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -21,6 +22,7 @@ from atomcast import (
     LassoCV,
     LocalCluster,
     Shards,
+    Solver,
     SparseLogisticRegressionCV,
     TimeLimit,
 )
@@ -333,3 +335,49 @@ def a_name_on_two_ranks(cluster):
     names = ["age", *(f"x{cluster.rank}-{j}" for j in range(3))]
     with pytest.raises(ValueError, match=r"the column name 'age' occurs more than once"):
         fitted(Shards.mine(own, names=names), y, cluster)
+
+
+def own_peak():
+    """The most memory, in bytes, that this process has had since `forget_peak`."""
+    status = Path("/proc/self/status").read_text()
+    return 1024 * int(re.search(r"VmHWM:\s+(\d+)", status)[1])
+
+
+def forget_peak():
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+@case
+def a_matrix_in_a_file_costs_a_rank_its_own_part(cluster):
+    if cluster.nodes > 2:
+        return
+    folder = Path(os.environ["ATOMCAST_CONTRACT_FOLDER"])
+    path = folder / f"mapped-{cluster.nodes}.npy"
+    if cluster.rank == 0:
+        rng = np.random.default_rng(0)
+        np.save(path, rng.standard_normal((100_000, 120), dtype=np.float32))
+    cluster.comm.Barrier()
+    y = np.arange(100_000) % 2
+    model = KernelSVC(cluster=cluster, solver=Solver(step="classic", max_rounds=2, tol=0.5))
+    model.fit(np.load(path, mmap_mode="r"), y)  # compiles
+    forget_peak()
+    before = own_peak()
+    model.fit(np.load(path, mmap_mode="r"), y)
+    assert own_peak() - before < path.stat().st_size
+    cluster.comm.Barrier()
+    if cluster.rank == 0:
+        path.unlink()
+
+
+@case
+def nan_in_a_matrix_that_is_in_a_file(cluster):
+    folder = Path(os.environ["ATOMCAST_CONTRACT_FOLDER"])
+    path = folder / f"nan-{cluster.nodes}-{cluster.rank}.npy"
+    X, y = regression(seed=17, d=20, n=24)
+    X[3, 5] = np.nan
+    np.save(path, X)
+    mapped = np.load(path, mmap_mode="r")
+    with pytest.raises(ValueError, match=r"shard \d: column 5 contains NaN, first in row 3"):
+        Lasso(cluster=cluster).fit(mapped, y)
+    with pytest.raises(ValueError, match=r"shard \d: row 3 contains NaN, first in column 5"):
+        KernelSVC(cluster=cluster).fit(mapped, np.where(y > 0, 1, 0))

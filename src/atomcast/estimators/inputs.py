@@ -10,9 +10,21 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from atomcast.cluster.local import LocalCluster, as_cluster
+from atomcast.data.matrices import file_map
 from atomcast.data.shards import Shards
 
 FORMATS = {"accept_sparse": ["csc", "csr"], "dtype": [np.float64, np.float32]}
+
+
+def checked_data(estimator: Any, X: Any, y: Any, **formats: Any) -> tuple[Any, Any]:
+    """Data and target as scikit-learn checks them.
+
+    Of a file that is mapped into memory, every node checks the values that are its own: a process
+    that looked at all of them would have the whole file in memory.
+    """
+    formats.setdefault("ensure_all_finite", file_map(X) is None)
+    X, y = validate_data(estimator, X, y, **formats)
+    return X, y
 
 
 def features_and_target(
@@ -23,7 +35,7 @@ def features_and_target(
     Features that are already `Shards` are taken as they are; the nodes check them on loading.
     """
     if not isinstance(X, Shards):
-        X, y = validate_data(estimator, X, y, y_numeric=True, **FORMATS)
+        X, y = checked_data(estimator, X, y, y_numeric=True, **FORMATS)
         cluster = as_cluster(cluster)
         names = getattr(estimator, "feature_names_in_", None)
         return Shards.split(X, cluster.nodes, names=names), y.astype(np.float64), cluster
@@ -62,7 +74,7 @@ def features_and_classes(
         keep_names(estimator, X)
         cluster = LocalCluster(X.nodes) if cluster is None else as_cluster(cluster)
     else:
-        X, y = validate_data(estimator, X, y, **{**FORMATS, **formats})
+        X, y = checked_data(estimator, X, y, **{**FORMATS, **formats})
         cluster = as_cluster(cluster)
         X = Shards.split(X, cluster.nodes, names=getattr(estimator, "feature_names_in_", None))
     check_classification_targets(y)

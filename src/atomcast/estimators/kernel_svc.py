@@ -21,7 +21,7 @@ from atomcast.data.shards import Shards
 from atomcast.estimators.calibration import fitted_sigmoids, probabilities
 from atomcast.estimators.class_weights import class_weights
 from atomcast.estimators.deciding import DecidingClassifier
-from atomcast.estimators.inputs import keep_names
+from atomcast.estimators.inputs import checked_data, keep_names
 from atomcast.estimators.lasso import warn_unless_converged
 from atomcast.kernels.active_set import SupportVectors
 from atomcast.kernels.functions import Gamma, KernelSpec
@@ -199,7 +199,7 @@ class KernelSVC(DecidingClassifier):
     def _inputs(self, X: Any, y: Any) -> tuple[Shards, NDArray[Any], Any]:
         """Check the data; returns the examples in shards, the labels, the cluster."""
         if not isinstance(X, Shards):
-            X, y = validate_data(self, X, y, **FORMATS)
+            X, y = checked_data(self, X, y, **FORMATS)
             check_classification_targets(y)
             cluster = as_cluster(self.cluster)
             return Shards.split(X, cluster.nodes), y, cluster
