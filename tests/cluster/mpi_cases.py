@@ -26,8 +26,10 @@ from atomcast import (
     SparseLogisticRegressionCV,
     TimeLimit,
 )
+from atomcast.atoms.explicit import DenseAtoms
 from atomcast.cluster.agreeing import DriftError
 from atomcast.cluster.mpi_errors import RankError
+from atomcast.network import wire
 from cluster import resume_cases
 from cluster.contract import assert_same_fit, assert_same_result, fitted, parts_of, simulated
 from problems import regression, sparse_regression
@@ -381,3 +383,67 @@ def nan_in_a_matrix_that_is_in_a_file(cluster):
         Lasso(cluster=cluster).fit(mapped, y)
     with pytest.raises(ValueError, match=r"shard \d: row 3 contains NaN, first in column 5"):
         KernelSVC(cluster=cluster).fit(mapped, np.where(y > 0, 1, 0))
+
+
+def failing_on_the_last_rank(cluster, monkeypatch, owner, name):
+    """Let a function fail, with a message of its own, on the last rank alone."""
+
+    def fail(*args, **kwargs):
+        raise ZeroDivisionError("this machine is to blame")
+
+    if cluster.rank == cluster.nodes - 1:
+        monkeypatch.setattr(owner, name, fail)
+
+
+@case
+def an_atom_that_its_owner_cannot_send(cluster):
+    """All ranks raise the same error; nobody waits for the deadline, and the next fit is well."""
+    X, y = regression(seed=18, d=30, n=40)
+    X[:, -1] = 10 * y  # the best atom, and so in the first round
+    whole = Shards.split(X, cluster.nodes, by="contiguous")
+    message = rf"round 0: node {cluster.nodes - 1} cannot send its atom: .*: this machine is to"
+    for owner, name in ((DenseAtoms, "atom"), (wire, "encode")):
+        for count in (1, 8):  # of one owner, and of several
+            with pytest.MonkeyPatch.context() as patch:
+                failing_on_the_last_rank(cluster, patch, owner, name)
+                with pytest.raises(RankError, match=message) as caught:
+                    fitted(whole, y, cluster, atoms_per_round=count)
+                assert caught.value.raised_by_all
+    assert_same_fit(X, y, cluster, cluster.nodes)
+
+
+@case
+def an_atom_that_one_rank_cannot_send_while_another_fails(cluster):
+    """Whoever fails by itself still takes part in the broadcast, which tells it of the other."""
+    X, y = regression(seed=18, d=30, n=40)
+    X[:, -1] = 10 * y
+
+    def fail(state):
+        if cluster.rank == 0:
+            raise KeyError("the callback is to blame")
+
+    with pytest.MonkeyPatch.context() as patch:
+        failing_on_the_last_rank(cluster, patch, DenseAtoms, "atom")
+        with pytest.raises(KeyError if cluster.rank == 0 else RankError):
+            fitted(Shards.split(X, cluster.nodes, by="contiguous"), y, cluster, callbacks=[fail])
+    assert_same_fit(X, y, cluster, cluster.nodes)
+
+
+@case
+def an_atom_that_one_rank_cannot_read(cluster):
+    X, y = regression(seed=18, d=30, n=40)
+    X[:, 0] = 10 * y
+    last = cluster.rank == cluster.nodes - 1
+    with pytest.MonkeyPatch.context() as patch:
+        failing_on_the_last_rank(cluster, patch, wire, "decode")
+        with pytest.raises(ZeroDivisionError if last else RankError, match="to blame"):
+            fitted(Shards.split(X, cluster.nodes, by="contiguous"), y, cluster)
+
+
+@case
+def atoms_that_one_rank_cannot_make_of_its_shard(cluster):
+    X, y = regression(seed=18, d=30, n=40)
+    with pytest.MonkeyPatch.context() as patch:
+        failing_on_the_last_rank(cluster, patch, DenseAtoms, "__init__")
+        with pytest.raises(RuntimeError, match=rf"shard {cluster.nodes - 1} failed: ZeroDivision"):
+            fitted(X, y, cluster)

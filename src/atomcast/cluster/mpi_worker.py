@@ -7,6 +7,7 @@ callbacks and the user.
 
 from __future__ import annotations
 
+import shutil
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -140,7 +141,8 @@ def main(folder: str, socket_path: str) -> None:
         if channel is not None:
             channel.send({"n": session.n})
         follow(comm, session, channel)
-    except EOFError:  # the program is gone: there is nobody left to work for
+    except (EOFError, ConnectionError):  # the program is gone: there is nobody left to work for
+        shutil.rmtree(folder, ignore_errors=True)  # if it was killed, it could not do so itself
         abort(None)
     except Exception as error:
         if channel is None and not getattr(error, "raised_by_all", False):
