@@ -92,11 +92,8 @@ class Ranks:
             channel = listener.accept(lambda: self._process.poll() is None, limit)
         except TimeoutError:
             self.end(orderly=False)
-            raise StallError(
-                self._explained(
-                    f"before the first round: the ranks have not started in {limit:g} s"
-                )
-            ) from None
+            late = f"before the first round: the ranks have not started within {limit:g} s"
+            raise StallError(self._explained(late)) from None
         except BaseException:
             self.end(orderly=False)
             raise
