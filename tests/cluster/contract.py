@@ -215,14 +215,20 @@ def files(cluster_of, nodes):
     assert_same_fit(Shards.files(paths), y, cluster_of(nodes), nodes, tol=1e-6)
 
 
-def parts_of(X, nodes):
+def parts_of(X, nodes, axis=1):
     """Files with the columns of X; every rank of an MPI job writes the same ones."""
-    folder = Path(os.environ["ATOMCAST_CONTRACT_FOLDER"], f"{os.getpid()}-{nodes}-{X.sum()}")
+    name = f"{os.getpid()}-{nodes}-{axis}-{X.sum()}"
+    folder = Path(os.environ["ATOMCAST_CONTRACT_FOLDER"], name)
     folder.mkdir(exist_ok=True)
     paths = [folder / f"part-{i}.npy" for i in range(nodes)]
-    for path, part in zip(paths, np.array_split(X, nodes, axis=1), strict=True):
+    for path, part in zip(paths, np.array_split(X, nodes, axis=axis), strict=True):
         np.save(path, part)
     return paths
+
+
+def examples_of(X, nodes):
+    """Files with the rows of X."""
+    return parts_of(X, nodes, axis=0)
 
 
 @case

@@ -10,13 +10,21 @@ import socket
 import threading
 import time
 
+import numpy as np
 import psutil
 import pytest
 
-from atomcast import Lasso, RayCluster, Shards
+from atomcast import KernelSVC, Lasso, RayCluster, Shards
 from atomcast.data._files import FileShards
 from cluster import resume_cases
-from cluster.contract import CASES, assert_same_result, fitted, parts_of, simulated
+from cluster.contract import (
+    CASES,
+    assert_same_result,
+    examples_of,
+    fitted,
+    parts_of,
+    simulated,
+)
 from problems import regression
 
 pytestmark = [pytest.mark.ray, pytest.mark.xdist_group("processes"), pytest.mark.timeout(180)]
@@ -245,6 +253,8 @@ def check_placement(ray, monkeypatch):
     X, y = regression(seed=9, d=20, n=12)
     shards = Shards.files(parts_of(X, 2))
     expected = fitted(shards, y, simulated(2)).result_
+    examples, labels = Shards.files(examples_of(X, 2)), np.arange(len(X)) % 2
+    expected_machine = KernelSVC(cluster=2).fit(examples, labels).result_
     homes = [
         next(node["NodeID"] for node in ray.nodes() if site in node["Resources"])
         for site in ("site_b", "site_a")
@@ -261,7 +271,9 @@ def check_placement(ray, monkeypatch):
             patch.setattr(FileShards, "within_reach", lambda shards: False)
             patch.setattr(FileShards, "infos", property(unreadable))
             model = fitted(shards, y, cluster)
+            machine = KernelSVC(cluster=cluster).fit(examples, labels)
         assert_same_result(model.result_, expected)
+        assert_same_result(machine.result_, expected_machine)
         where = [a.__ray_call__.remote(lambda _: node_id()) for a in cluster._idle]
         assert ray.get(where) == homes
         missing = shards.only(0).arguments() | {"paths": ["nowhere.npy", "nor-here.npy"]}

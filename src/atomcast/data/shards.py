@@ -10,7 +10,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal
+from typing import Any, Literal
 
 import numpy as np
 
@@ -73,7 +73,7 @@ class Shards(ABC):
     1 if the atoms are columns (features), 0 if they are rows (examples).
     """
 
-    kind: ClassVar[Literal["split", "mine", "files"]]
+    kind: Literal["split", "mine", "files"]
 
     @classmethod
     def split(

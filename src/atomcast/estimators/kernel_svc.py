@@ -207,6 +207,9 @@ class KernelSVC(DecidingClassifier):
             raise ValueError("y is missing: every node must know the labels of its examples")
         y = column_or_1d(y)
         check_classification_targets(y)
+        # With Shards.mine, the labels are those of this process's examples, which it can count.
+        if X.kind != "mine" and hasattr(self.cluster, "place"):
+            X = self.cluster.place(X)
         count = X.count(axis=0)
         if len(y) != count:
             raise ValueError(f"y has {len(y)} labels, but X has {count} rows: give one label each")
