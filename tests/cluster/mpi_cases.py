@@ -451,5 +451,5 @@ def atoms_that_one_rank_cannot_make_of_its_shard(cluster):
     X, y = regression(seed=18, d=30, n=40)
     with pytest.MonkeyPatch.context() as patch:
         failing_on_the_last_rank(cluster, patch, DenseAtoms, "__init__")
-        with pytest.raises(RuntimeError, match=rf"shard {cluster.nodes - 1} failed: ZeroDivision"):
+        with pytest.raises(RuntimeError, match=rf"rank {cluster.nodes - 1} failed: ZeroDivision"):
             fitted(X, y, cluster)

@@ -301,7 +301,7 @@ def test_more_ranks_than_cores_are_explained(monkeypatch):
 
 
 def test_inside_an_mpi_job_it_is_refused(monkeypatch):
-    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "1")
     with pytest.raises(RuntimeError, match=r"use MPICluster\(\) here"):
         Lasso(cluster=MPICluster.launch(2)).fit(*regression(seed=8))
 

@@ -212,6 +212,24 @@ def test_an_address_that_does_not_answer(ray):
         RayCluster(2, address="nowhere").connect()
 
 
+def test_a_cluster_that_asks_for_a_token(ray, monkeypatch, capfd):
+    """One line says what to do, instead of those that Ray writes while it tries again."""
+    from ray import _raylet
+
+    def refuse(address):
+        os.write(2, b"Failed to get cluster ID: Unauthenticated")
+        raise ray.exceptions.AuthenticationError("InvalidAuthToken")
+
+    monkeypatch.setattr(_raylet, "GcsClient", refuse)
+    ray.shutdown()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = f"127.0.0.1:{listening.getsockname()[1]}"
+        with pytest.raises(ConnectionError, match="asks for a token: set RAY_AUTH_MODE") as caught:
+            Lasso(cluster=RayCluster(2, address=address)).fit(*regression(seed=7))
+    assert caught.value.__suppress_context__  # no traceback of Ray's before it
+    assert capfd.readouterr().err == ""
+
+
 def test_machines_where_the_data_is_and_one_that_is_removed(ray, contract_folder, monkeypatch):
     """Two Ray nodes on this machine; one is taken away in the middle of a run."""
     from ray.cluster_utils import Cluster

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import os
 import sys
 import traceback
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from types import TracebackType
 from typing import Any, NoReturn, TypeVar
@@ -20,7 +19,6 @@ NO_MPI4PY = (
 )
 
 Error = TypeVar("Error", bound=BaseException)
-Made = TypeVar("Made")
 
 
 class RankError(ClusterError):
@@ -57,23 +55,21 @@ def import_mpi() -> Any:
     return MPI
 
 
-def started_by_mpirun() -> bool:
-    """Whether this process is a rank of an MPI job, as far as can be told without MPI."""
-    return "OMPI_COMM_WORLD_SIZE" in os.environ or "PMI_SIZE" in os.environ
-
-
-def made_by_all(comm: Any, make: Callable[[], Made]) -> Made:
-    """What `make` returns, if it fails on no rank; else all ranks raise the first one's error."""
-    made: Made | None = None
-    error = None
+@contextmanager
+def by_all(comm: Any) -> Iterator[None]:
+    """Raise on every rank what goes wrong on one, which the others would not hear of."""
+    error: Exception | None = None
     try:
-        made = make()
+        yield
     except Exception as met:
-        error = described(met)
-    for rank, told in enumerate(gather_json(comm, error)):
-        if told is not None:
-            raise_described(told, f"shard {rank}")
-    return made  # type: ignore[return-value]
+        error = met
+    told = gather_json(comm, None if error is None else described(error))
+    if error is not None and told.count(told[0]) == len(told):
+        raise agreed(error)
+    with told_by_all():
+        for rank, said in enumerate(told):
+            if said is not None:
+                raise_described(said, f"rank {rank}")
 
 
 def raise_failure(comm: Any, own: BaseException | None) -> None:

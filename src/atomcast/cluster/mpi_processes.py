@@ -15,7 +15,8 @@ from typing import Any
 
 import atomcast
 from atomcast.cluster.channel import Channel, Listener
-from atomcast.cluster.mpi_errors import NO_MPI4PY, RankError, started_by_mpirun
+from atomcast.cluster.mpi_errors import NO_MPI4PY, RankError
+from atomcast.cluster.mpi_job import job_rank
 from atomcast.errors import ClusterError, StallError
 
 #: What the program says to the ranks after the proposals of a round.
@@ -168,7 +169,7 @@ class Ranks:
 
 def find_mpirun() -> str:
     """The mpirun of this environment, or else the one on the path."""
-    if started_by_mpirun():
+    if job_rank() is not None:
         raise ClusterError(
             "this program was itself started by mpirun: use MPICluster() here, "
             "MPICluster.launch is for programs that were not"

@@ -24,7 +24,7 @@ from atomcast.cluster.fleet import Fleet
 from atomcast.cluster.mpi_buffers import Broadcaster, gather_bytes, gather_json
 from atomcast.cluster.mpi_errors import (
     abort,
-    made_by_all,
+    by_all,
     raise_failure,
     raise_no_atom,
     told_by_all,
@@ -80,7 +80,8 @@ class MPISession:
         with told_by_all():
             shards = place(comm, shards, self._pulse)
             shard, sizes = self._loaded(problem, shards)
-            atoms = made_by_all(comm, partial(self._made, problem, shard))
+            with by_all(comm):
+                atoms = self._made(problem, shard)
         self._pulse.at = (NO_ROUND, LOADING)
         owner = np.full(len(shard.ids), self.rank, dtype=np.int64)
         self._fleet = Fleet(atoms, shard.ids, owner, self.nodes, sizes)

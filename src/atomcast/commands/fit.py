@@ -11,7 +11,8 @@ from typing import Annotated, Any
 
 import typer
 
-from atomcast.commands.engines import ENGINES
+from atomcast.cluster.mpi_job import job_rank
+from atomcast.commands.engines import ENGINES, chosen_engine, make_cluster, ranks, together
 from atomcast.commands.errors import Debug, clear_errors
 from atomcast.commands.estimators import ESTIMATORS, Recipe
 
@@ -71,7 +72,32 @@ Recovery = Annotated[
         metavar="HOW", help="What nodes do about lost messages: log (repair them) or none."
     ),
 ]
-Engine = Annotated[str, typer.Option(help=f"Where the nodes run: {', '.join(ENGINES)}.")]
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        help=f"Where the nodes run: {', '.join(ENGINES)}; by default local, or mpi if mpirun has "
+        "started this command.",
+        show_default=False,
+    ),
+]
+MPIOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mpi-option",
+        metavar="OPTION",
+        help="A word for the mpirun that --engine mpi starts; may be given several times: "
+        "--mpi-option=--map-by --mpi-option=:OVERSUBSCRIBE.",
+        show_default=False,
+    ),
+]
+Deadline = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SECONDS",
+        help="How long a node of --engine mpi or ray may take in a round; default: 600.",
+        show_default=False,
+    ),
+]
 StepName = Annotated[
     str, typer.Option("--step", metavar="STEP", help=f"One of {', '.join(STEP_NAMES)}.")
 ]
@@ -158,7 +184,9 @@ def run_fit(
     parts: Parts,
     target: Target,
     nodes: Nodes = None,
-    engine: Engine = "local",
+    engine: Engine = None,
+    mpi_options: MPIOptions = None,
+    deadline: Deadline = None,
     topology: Network = "star",
     broadcast: Broadcast = None,
     loss: Loss = 0.0,
@@ -180,24 +208,31 @@ def run_fit(
     debug: Debug = False,
 ) -> None:
     """Fit what `make` returns; the parameters from `parts` on are the options of every command."""
+    if job_rank():  # rank 0 writes and speaks for all
+        out = trace = plot = None
+        talk = False
     with clear_errors(debug):
-        from atomcast._checks import check_choice
         from atomcast.commands.inputs import check_output, check_rows, read_features, read_target
         from atomcast.model_file import save_model
 
-        check_output("--out", out)
-        check_output("--trace", trace)
-        check_output("--plot", plot, (".png", ".svg", ".pdf"))
-        check_output("--checkpoint", checkpoint)
-        engine = check_choice("--engine", engine, tuple(ENGINES))
-        estimator = make()
-        watchers = _watchers(time_limit, checkpoint, checkpoint_rounds)
-        solver = _solver(step, tol, max_rounds, watchers, resume, talk)
-        y = read_target(target, recipe.numeric_target)
-        shards = read_features(parts, nodes, target, row_ids=row_ids, n_features=columns)
-        check_rows(shards, y, target, recipe.axis)
-        cluster = _cluster(engine, shards.nodes, topology, broadcast, loss, recovery)
-        estimator.set_params(cluster=cluster, solver=solver)
+        with together():
+            check_output("--out", out)
+            check_output("--trace", trace)
+            check_output("--plot", plot, (".png", ".svg", ".pdf"))
+            check_output("--checkpoint", checkpoint)
+            engine = chosen_engine(engine)
+            estimator = make()
+            watchers = _watchers(time_limit, checkpoint, checkpoint_rounds)
+            solver = _solver(step, tol, max_rounds, watchers, resume, talk)
+            y = read_target(target, recipe.numeric_target)
+            if len(parts) == 1 and nodes is None:
+                nodes = ranks()
+            shards = read_features(parts, nodes, target, row_ids=row_ids, n_features=columns)
+            if ranks() is None:  # a rank opens its own file alone, and checks it with the others
+                check_rows(shards, y, target, recipe.axis)
+            network = (topology, broadcast, loss, recovery)
+            cluster = make_cluster(engine, shards.nodes, network, mpi_options or [], deadline)
+            estimator.set_params(cluster=cluster, solver=solver)
         start = time.perf_counter()
         estimator.fit(shards, y)
         seconds = time.perf_counter() - start
@@ -210,22 +245,6 @@ def run_fit(
         if talk is not False:
             files = {"model": out, "trace": trace, "plot": plot}
             _report(estimator, len(y), seconds, files, as_json)
-
-
-def _cluster(
-    engine: str, nodes: int, topology: str, broadcast: str | None, loss: float, recovery: str
-) -> Any:
-    """The cluster of an engine; only of local nodes is the network the user's to choose."""
-    if (topology, broadcast, loss, recovery) == ("star", None, 0.0, "log"):
-        return ENGINES[engine](nodes)
-    if engine != "local":
-        raise ValueError(
-            f"--topology, --broadcast, --loss and --recovery are for --engine local, not {engine}"
-        )
-    from atomcast import Faults, LocalCluster
-
-    faults = Faults(loss=loss) if loss or recovery != "log" else None
-    return LocalCluster(nodes, topology, broadcast=broadcast, faults=faults, recovery=recovery)
 
 
 def _watchers(
