@@ -42,6 +42,13 @@ def case(function):
     return function
 
 
+def own_folder(name):
+    """A folder for the files of a case."""
+    folder = Path(os.environ["ATOMCAST_CONTRACT_FOLDER"], name)
+    folder.mkdir(exist_ok=True)
+    return folder
+
+
 def parts(X, nodes, rank):
     return np.array_split(np.arange(X.shape[1]), nodes)[rank]
 
@@ -290,8 +297,7 @@ def more_ranks_than_files(cluster):
 def only_the_own_file_is_within_reach(cluster):
     X, y = regression(seed=12, d=20, n=24)
     nodes, rank = cluster.nodes, cluster.rank
-    folder = Path(os.environ["ATOMCAST_CONTRACT_FOLDER"], f"own-{nodes}-{rank}")
-    folder.mkdir(exist_ok=True)
+    folder = own_folder(f"own-{nodes}-{rank}")
     np.save(folder / f"part-{rank}.npy", X[:, parts(X, nodes, rank)])
     shards = Shards.files([folder / f"part-{i}.npy" for i in range(nodes)])
     whole = Shards.split(X, nodes, by="contiguous")
@@ -359,8 +365,7 @@ def forget_peak():
 def a_matrix_in_a_file_costs_a_rank_its_own_part(cluster):
     if cluster.nodes > 2:
         return
-    folder = Path(os.environ["ATOMCAST_CONTRACT_FOLDER"])
-    path = folder / f"mapped-{cluster.nodes}.npy"
+    path = own_folder("mapped") / "X.npy"
     if cluster.rank == 0:
         rng = np.random.default_rng(0)
         np.save(path, rng.standard_normal((100_000, 120), dtype=np.float32))
@@ -379,8 +384,7 @@ def a_matrix_in_a_file_costs_a_rank_its_own_part(cluster):
 
 @case
 def nan_in_a_matrix_that_is_in_a_file(cluster):
-    folder = Path(os.environ["ATOMCAST_CONTRACT_FOLDER"])
-    path = folder / f"nan-{cluster.nodes}-{cluster.rank}.npy"
+    path = own_folder(f"nan-{cluster.nodes}-{cluster.rank}") / "X.npy"
     X, y = regression(seed=17, d=20, n=24)
     X[3, 5] = np.nan
     np.save(path, X)
