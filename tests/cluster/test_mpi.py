@@ -122,7 +122,7 @@ def test_the_command_line_as_the_ranks_of_a_job(tmp_path):
         np.save(tmp_path / f"{name}.npy", content)
     a, b, target, out = (str(tmp_path / name) for name in ("a.npy", "b.npy", "y.npy", "t.csv"))
     fit = ["-m", "atomcast.cli", "fit", "lasso", a, b, "--target", target, "--beta", "2"]
-    code, output = mpirun(2, *fit, "--json", "--max-rounds", "1", "--trace", out, limit=60)
+    code, output = mpirun(2, *fit, "--json", "--max-rounds", "1", "--trace", out, limit=120)
     assert code == 0, output
     assert output.count("atomcast: warning: ") == 1, output
     told = json.loads(output[output.index("{") : output.rindex("}") + 1])
@@ -132,7 +132,7 @@ def test_the_command_line_as_the_ranks_of_a_job(tmp_path):
     np.testing.assert_allclose(told["objective"], expected.objective, rtol=1e-9)
     assert len(Path(out).read_text().splitlines()) == 3
     Path(b).unlink()  # rank 0 need not read it
-    code, output = mpirun(2, *fit, limit=60)
+    code, output = mpirun(2, *fit, limit=120)
     assert code == 2
     assert output.count("atomcast: error: ") == 1, output
     assert "b.npy" in output
