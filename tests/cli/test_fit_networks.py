@@ -5,6 +5,9 @@ import json
 import networkx as nx
 import pytest
 
+from atomcast.cluster.mpi_job import job_rank
+from atomcast.commands.engines import chosen_engine, make_cluster
+
 FIT = ("fit", "lasso", "all.csv", "--target", "y.npy", "--beta", 800, "--nodes", 4, "--json")
 
 
@@ -49,6 +52,9 @@ def test_a_picture_of_the_network(run, files, tmp_path, name, begin):
         (("--loss", "2"), "loss must be a probability in [0, 1), got 2.0"),
         (("--recovery", "raft"), "recovery must be one of 'log', 'none'"),
         (("--loss", "0.1", "--engine", "ray"), "are for --engine local, not ray"),
+        (("--mpi-option", "--bind-to"), "--mpi-option is for the mpirun that --engine mpi starts"),
+        (("--deadline", "5"), "--deadline 5 is for --engine mpi and ray"),
+        (("--deadline", "-1", "--engine", "mpi"), "deadline must be a finite number"),
         (("--plot", "a.bmp"), "the suffix '.bmp' is not known"),
     ],
 )
@@ -56,3 +62,33 @@ def test_mistakes_are_named(run, files, arguments, message):
     outcome = run(*FIT, *arguments)
     assert outcome.exit_code != 0
     assert message in " ".join(outcome.stderr.split())
+
+
+def test_options_go_to_mpirun_as_a_list(run, files, monkeypatch):
+    from atomcast import LocalCluster, MPICluster
+
+    asked = []
+
+    def launch(nodes, **how):
+        asked.append((nodes, how))
+        return LocalCluster(nodes)
+
+    monkeypatch.setattr(MPICluster, "launch", launch)
+    fitted(run, "--engine", "mpi")
+    words = ("--mpi-option=--map-by", "--mpi-option", ":OVERSUBSCRIBE", "--mpi-option=a b")
+    fitted(run, "--engine", "mpi", *words, "--deadline", "30")
+    assert asked == [
+        (4, {}),
+        (4, {"options": ["--map-by", ":OVERSUBSCRIBE", "a b"], "deadline": 30.0}),
+    ]
+
+
+def test_a_rank_works_with_the_others_unless_told_otherwise(monkeypatch):
+    assert (chosen_engine(None), chosen_engine("ray")) == ("local", "ray")
+    monkeypatch.setenv("PMIX_RANK", "3")
+    assert job_rank() == 3
+    assert (chosen_engine(None), chosen_engine("mpi")) == ("mpi", "mpi")
+    with pytest.raises(ValueError, match=r"--engine local would let every rank .* by itself"):
+        chosen_engine("local")
+    with pytest.raises(ValueError, match="if you start mpirun yourself, give the option there"):
+        make_cluster("mpi", 2, ("star", None, 0.0, "log"), ["--bind-to"], None)

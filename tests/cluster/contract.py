@@ -249,13 +249,19 @@ def folder_of(X, nodes):
     return folder
 
 
-def parts_of(X, nodes):
+def parts_of(X, nodes, axis=1):
     """Files with the columns of X; every rank of an MPI job writes the same ones."""
-    folder = folder_of(X, nodes)
+    folder = folder_of(X, nodes) / str(axis)
+    folder.mkdir(exist_ok=True)
     paths = [folder / f"part-{i}.npy" for i in range(nodes)]
-    for path, part in zip(paths, np.array_split(X, nodes, axis=1), strict=True):
+    for path, part in zip(paths, np.array_split(X, nodes, axis=axis), strict=True):
         np.save(path, part)
     return paths
+
+
+def examples_of(X, nodes):
+    """Files with the rows of X."""
+    return parts_of(X, nodes, axis=0)
 
 
 @case

@@ -7,6 +7,7 @@ Every rank runs each case with its own communicator; like the contract, these ar
 from __future__ import annotations
 
 import os
+import re
 from pathlib import Path
 
 import numpy as np
@@ -21,11 +22,14 @@ from atomcast import (
     LassoCV,
     LocalCluster,
     Shards,
+    Solver,
     SparseLogisticRegressionCV,
     TimeLimit,
 )
+from atomcast.atoms.explicit import DenseAtoms
 from atomcast.cluster.agreeing import DriftError
 from atomcast.cluster.mpi_errors import RankError
+from atomcast.network import wire
 from cluster import resume_cases
 from cluster.contract import (
     assert_same_account,
@@ -43,6 +47,13 @@ CASES = {}
 def case(function):
     CASES[function.__name__] = function
     return function
+
+
+def own_folder(name):
+    """A folder for the files of a case."""
+    folder = Path(os.environ["ATOMCAST_CONTRACT_FOLDER"], name)
+    folder.mkdir(exist_ok=True)
+    return folder
 
 
 def parts(X, nodes, rank):
@@ -301,14 +312,19 @@ def more_ranks_than_files(cluster):
 def only_the_own_file_is_within_reach(cluster):
     X, y = regression(seed=12, d=20, n=24)
     nodes, rank = cluster.nodes, cluster.rank
-    folder = Path(os.environ["ATOMCAST_CONTRACT_FOLDER"], f"own-{nodes}-{rank}")
-    folder.mkdir(exist_ok=True)
+    folder = own_folder(f"own-{nodes}-{rank}")
     np.save(folder / f"part-{rank}.npy", X[:, parts(X, nodes, rank)])
     shards = Shards.files([folder / f"part-{i}.npy" for i in range(nodes)])
     names = [f"part-{i}" for i in range(nodes)]
     whole = Shards.split(X, nodes, by="contiguous", party_names=names)
     expected = fitted(whole, y, simulated(nodes)).result_
     assert_same_result(fitted(shards, y, cluster).result_, expected)
+    labels = np.where(y > 0, 1, 0)
+    np.save(folder / f"part-{rank}.npy", np.array_split(X, nodes)[rank])
+    whole = Shards.split(X, nodes, by="contiguous")
+    expected = KernelSVC(cluster=LocalCluster(nodes)).fit(whole, labels).result_
+    machine = KernelSVC(cluster=cluster).fit(Shards.files(shards.arguments()["paths"]), labels)
+    assert_same_result(machine.result_, expected)
 
 
 @case
@@ -349,3 +365,111 @@ def a_name_on_two_ranks(cluster):
     names = ["age", *(f"x{cluster.rank}-{j}" for j in range(3))]
     with pytest.raises(ValueError, match=r"the column name 'age' occurs more than once"):
         fitted(Shards.mine(own, names=names), y, cluster)
+
+
+def own_peak():
+    """The most memory, in bytes, that this process has had since `forget_peak`."""
+    status = Path("/proc/self/status").read_text()
+    return 1024 * int(re.search(r"VmHWM:\s+(\d+)", status)[1])
+
+
+def forget_peak():
+    Path("/proc/self/clear_refs").write_text("5")
+
+
+@case
+def a_matrix_in_a_file_costs_a_rank_its_own_part(cluster):
+    if cluster.nodes > 2:
+        return
+    path = own_folder("mapped") / "X.npy"
+    if cluster.rank == 0:
+        rng = np.random.default_rng(0)
+        np.save(path, rng.standard_normal((100_000, 120), dtype=np.float32))
+    cluster.comm.Barrier()
+    y = np.arange(100_000) % 2
+    model = KernelSVC(cluster=cluster, solver=Solver(step="classic", max_rounds=2, tol=0.5))
+    model.fit(np.load(path, mmap_mode="r"), y)  # compiles
+    forget_peak()
+    before = own_peak()
+    model.fit(np.load(path, mmap_mode="r"), y)
+    assert own_peak() - before < path.stat().st_size
+    cluster.comm.Barrier()
+    if cluster.rank == 0:
+        path.unlink()
+
+
+@case
+def nan_in_a_matrix_that_is_in_a_file(cluster):
+    path = own_folder(f"nan-{cluster.nodes}-{cluster.rank}") / "X.npy"
+    X, y = regression(seed=17, d=20, n=24)
+    X[3, 5] = np.nan
+    np.save(path, X)
+    mapped = np.load(path, mmap_mode="r")
+    with pytest.raises(ValueError, match=r"shard \d: column 5 contains NaN, first in row 3"):
+        Lasso(cluster=cluster).fit(mapped, y)
+    with pytest.raises(ValueError, match=r"shard \d: row 3 contains NaN, first in column 5"):
+        KernelSVC(cluster=cluster).fit(mapped, np.where(y > 0, 1, 0))
+
+
+def failing_on_the_last_rank(cluster, monkeypatch, owner, name):
+    """Let a function fail, with a message of its own, on the last rank alone."""
+
+    def fail(*args, **kwargs):
+        raise ZeroDivisionError("this machine is to blame")
+
+    if cluster.rank == cluster.nodes - 1:
+        monkeypatch.setattr(owner, name, fail)
+
+
+@case
+def an_atom_that_its_owner_cannot_send(cluster):
+    """All ranks raise the same error; nobody waits for the deadline, and the next fit is well."""
+    X, y = regression(seed=18, d=30, n=40)
+    X[:, -1] = 10 * y  # the best atom, and so in the first round
+    whole = Shards.split(X, cluster.nodes, by="contiguous")
+    message = rf"round 0: node {cluster.nodes - 1} cannot send its atom: .*: this machine is to"
+    for owner, name in ((DenseAtoms, "atom"), (wire, "encode")):
+        for count in (1, 8):  # of one owner, and of several
+            with pytest.MonkeyPatch.context() as patch:
+                failing_on_the_last_rank(cluster, patch, owner, name)
+                with pytest.raises(RankError, match=message) as caught:
+                    fitted(whole, y, cluster, atoms_per_round=count)
+                assert caught.value.raised_by_all
+    assert_same_fit(X, y, cluster, cluster.nodes)
+
+
+@case
+def an_atom_that_one_rank_cannot_send_while_another_fails(cluster):
+    """Whoever fails by itself still takes part in the broadcast, which tells it of the other."""
+    X, y = regression(seed=18, d=30, n=40)
+    X[:, -1] = 10 * y
+
+    def fail(state):
+        if cluster.rank == 0:
+            raise KeyError("the callback is to blame")
+
+    with pytest.MonkeyPatch.context() as patch:
+        failing_on_the_last_rank(cluster, patch, DenseAtoms, "atom")
+        with pytest.raises(KeyError if cluster.rank == 0 else RankError):
+            fitted(Shards.split(X, cluster.nodes, by="contiguous"), y, cluster, callbacks=[fail])
+    assert_same_fit(X, y, cluster, cluster.nodes)
+
+
+@case
+def an_atom_that_one_rank_cannot_read(cluster):
+    X, y = regression(seed=18, d=30, n=40)
+    X[:, 0] = 10 * y
+    last = cluster.rank == cluster.nodes - 1
+    with pytest.MonkeyPatch.context() as patch:
+        failing_on_the_last_rank(cluster, patch, wire, "decode")
+        with pytest.raises(ZeroDivisionError if last else RankError, match="to blame"):
+            fitted(Shards.split(X, cluster.nodes, by="contiguous"), y, cluster)
+
+
+@case
+def atoms_that_one_rank_cannot_make_of_its_shard(cluster):
+    X, y = regression(seed=18, d=30, n=40)
+    with pytest.MonkeyPatch.context() as patch:
+        failing_on_the_last_rank(cluster, patch, DenseAtoms, "__init__")
+        with pytest.raises(RuntimeError, match=rf"rank {cluster.nodes - 1} failed: ZeroDivision"):
+            fitted(X, y, cluster)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import subprocess
 import sys
@@ -9,11 +10,15 @@ import sysconfig
 import time
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from atomcast import Shards
 from cluster import mpi_cases
 from cluster.conftest import MPI_ENVIRONMENT
+from cluster.contract import fitted, simulated
 from cluster.mpi_ranks import SIZES, cases
+from problems import regression
 
 pytestmark = [pytest.mark.mpi, pytest.mark.xdist_group("processes")]
 
@@ -136,3 +141,26 @@ def test_an_error_that_all_ranks_have_is_told_once(tmp_path):
     code, output = mpirun(2, program, limit=60)
     assert code != 0
     assert output.count("shard 1: column 3 contains infinity") == 1, output
+
+
+def test_the_command_line_as_the_ranks_of_a_job(tmp_path):
+    """All ranks work, and rank 0 writes and speaks for them."""
+    X, y = regression(seed=1, d=30, n=12)
+    for name, content in (("a", X[:, :7]), ("b", X[:, 7:]), ("y", y)):
+        np.save(tmp_path / f"{name}.npy", content)
+    a, b, target, out = (str(tmp_path / name) for name in ("a.npy", "b.npy", "y.npy", "t.csv"))
+    fit = ["-m", "atomcast.cli", "fit", "lasso", a, b, "--target", target, "--beta", "2"]
+    code, output = mpirun(2, *fit, "--json", "--max-rounds", "1", "--trace", out, limit=120)
+    assert code == 0, output
+    assert output.count("atomcast: warning: ") == 1, output
+    told = json.loads(output[output.index("{") : output.rindex("}") + 1])
+    shards = Shards.files([a, b])
+    expected = fitted(shards, y, simulated(2), max_rounds=1).result_
+    assert (told["nodes"], told["values"]) == (2, expected.ledger.values)
+    np.testing.assert_allclose(told["objective"], expected.objective, rtol=1e-9)
+    assert len(Path(out).read_text().splitlines()) == 3
+    Path(b).unlink()  # rank 0 need not read it
+    code, output = mpirun(2, *fit, limit=120)
+    assert code == 2
+    assert output.count("atomcast: error: ") == 1, output
+    assert "b.npy" in output

@@ -16,9 +16,10 @@ import numpy as np
 import psutil
 import pytest
 
-from atomcast import Lasso, MPICluster, Shards, lasso_path
+from atomcast import Lasso, MPICluster, Shards, StallError, lasso_path
+from atomcast.cluster import channel, mpi_processes
 from atomcast.cluster.mpi_errors import RankError
-from atomcast.cluster.mpi_processes import rank_command
+from atomcast.cluster.mpi_processes import rank_command, rank_environment
 from cluster import contract, resume_cases
 from cluster.contract import assert_same_result, fitted, parts_of, simulated
 from problems import regression, sparse_regression
@@ -160,6 +161,79 @@ def test_a_rank_that_is_killed():
         fitted(X, y, MPICluster.launch(2), step="classic", callbacks=[kill])
 
 
+def test_ranks_that_do_not_start(monkeypatch):
+    def stuck(*arguments):
+        return ["sh", "-c", "echo no licence yet; exec sleep 100"]
+
+    monkeypatch.setattr(mpi_processes, "START", 1.0)
+    monkeypatch.setattr(mpi_processes, "rank_command", stuck)
+    with pytest.raises(StallError, match=r"have not started within 1.5 s[^$]*no licence yet"):
+        fitted(*regression(seed=5), MPICluster.launch(2, deadline=0.5))
+    assert not psutil.Process().children()
+
+
+def test_ranks_that_are_gone_when_they_are_told_to_end(monkeypatch, tmp_path):
+    """A message that cannot be sent must not keep the processes and the socket."""
+
+    class Gone(channel.Channel):
+        def send_bytes(self, message):
+            raise BrokenPipeError
+
+    program = "import socket, sys, time; s = socket.socket(socket.AF_UNIX)\n"
+    program += "s.connect(sys.argv[1]); time.sleep(100)"
+    monkeypatch.setattr(channel, "Channel", Gone)
+    monkeypatch.setattr(
+        mpi_processes,
+        "rank_command",
+        lambda *given: [
+            sys.executable,
+            "-c",
+            program,
+            given[-1],
+        ],
+    )
+    ranks = mpi_processes.Ranks(1, 1, [], tmp_path, 10.0)
+    ranks.end(orderly=True)
+    assert not psutil.Process().children()
+    assert ranks._channel._socket.fileno() == -1
+
+
+def test_launched_ranks_listen_on_no_network(monkeypatch):
+    for name in ("OMPI_MCA_btl", "OMPI_MCA_pml"):
+        monkeypatch.delenv(name, raising=False)
+    listening = {}
+
+    def look(state):
+        for process in psutil.Process().children(recursive=True):
+            kind = "rank" if process in workers() else process.name()
+            for connection in process.net_connections(kind="inet"):
+                if connection.status == psutil.CONN_LISTEN:
+                    listening.setdefault(kind, []).append(connection.laddr.ip)
+
+    fitted(*regression(seed=5), MPICluster.launch(2), callbacks=[look])
+    assert "rank" not in listening
+    assert "127.0.0.1" in listening["prterun"]  # by which ranks speak to mpirun
+
+
+def test_where_mpirun_may_use_other_machines_the_transport_is_its_own_choice(monkeypatch):
+    for name in ("OMPI_MCA_btl", "OMPI_MCA_pml"):
+        monkeypatch.delenv(name, raising=False)
+    assert rank_environment(1)["OMPI_MCA_btl"] == "self,sm"
+    assert "OMPI_MCA_btl" not in rank_environment(1, ["--host", "one:2,two:2"])
+    monkeypatch.setenv("OMPI_MCA_btl", "self,tcp")
+    assert rank_environment(1)["OMPI_MCA_btl"] == "self,tcp"
+    monkeypatch.delenv("OMPI_MCA_btl")
+    monkeypatch.setenv("SLURM_JOB_ID", "17")
+    assert "OMPI_MCA_btl" not in rank_environment(1)
+
+
+def test_without_mpi4py_the_extra_is_named(monkeypatch):
+    monkeypatch.setitem(sys.modules, "mpi4py", None)
+    for fit in (MPICluster, lambda: fitted(*regression(seed=5), MPICluster.launch(2))):
+        with pytest.raises(ImportError, match=r"^MPICluster needs mpi4py.*'atomcast\[mpi\]'.*$"):
+            fit()
+
+
 def test_a_callback_that_fails():
     def fail(state):
         raise ZeroDivisionError("the callback is to blame")
@@ -190,7 +264,9 @@ print(model.fit(X, X @ rng.standard_normal(100)).result_.status, flush=True)
 
 
 @pytest.mark.parametrize(
-    ("sent", "code"), [(signal.SIGINT, 0), (signal.SIGKILL, -9)], ids=["Ctrl-C", "killed"]
+    ("sent", "code"),
+    [(signal.SIGINT, 0), (signal.SIGTERM, -15), (signal.SIGKILL, -9)],
+    ids=["Ctrl-C", "terminated", "killed"],
 )
 def test_a_program_that_is_ended_takes_its_ranks_along(sent, code, tmp_path):
     environment = {**os.environ, "PYTHONPATH": str(SOURCE), "TMPDIR": str(tmp_path / "own")}
@@ -210,8 +286,11 @@ def test_a_program_that_is_ended_takes_its_ranks_along(sent, code, tmp_path):
     assert program.returncode == code
     if sent == signal.SIGINT:
         assert output == "interrupted\n"
-        assert not list((tmp_path / "own").iterdir())
+    if sent != signal.SIGKILL:
+        assert not list((tmp_path / "own").glob("atomcast-*"))
     wait_until(lambda: not any(rank.is_running() for rank in ranks))
+    # A program that is killed cannot take its data away: rank 0 does, when it notices.
+    assert not list((tmp_path / "own").glob("atomcast-*"))
 
 
 def test_more_ranks_than_cores_are_explained(monkeypatch):
@@ -222,7 +301,7 @@ def test_more_ranks_than_cores_are_explained(monkeypatch):
 
 
 def test_inside_an_mpi_job_it_is_refused(monkeypatch):
-    monkeypatch.setenv("OMPI_COMM_WORLD_SIZE", "2")
+    monkeypatch.setenv("OMPI_COMM_WORLD_RANK", "1")
     with pytest.raises(RuntimeError, match=r"use MPICluster\(\) here"):
         Lasso(cluster=MPICluster.launch(2)).fit(*regression(seed=8))
 

@@ -11,13 +11,21 @@ import socket
 import threading
 import time
 
+import numpy as np
 import psutil
 import pytest
 
-from atomcast import Lasso, RayCluster, Shards
+from atomcast import KernelSVC, Lasso, RayCluster, Shards
 from atomcast.data._files import FileShards
 from cluster import resume_cases
-from cluster.contract import CASES, assert_same_result, fitted, parts_of, simulated
+from cluster.contract import (
+    CASES,
+    assert_same_result,
+    examples_of,
+    fitted,
+    parts_of,
+    simulated,
+)
 from problems import regression
 
 pytestmark = [pytest.mark.ray, pytest.mark.xdist_group("processes"), pytest.mark.timeout(180)]
@@ -209,6 +217,24 @@ def test_an_address_that_does_not_answer(ray):
         RayCluster(2, address="nowhere").connect()
 
 
+def test_a_cluster_that_asks_for_a_token(ray, monkeypatch, capfd):
+    """One line says what to do, instead of those that Ray writes while it tries again."""
+    from ray import _raylet
+
+    def refuse(address):
+        os.write(2, b"Failed to get cluster ID: Unauthenticated")
+        raise ray.exceptions.AuthenticationError("InvalidAuthToken")
+
+    monkeypatch.setattr(_raylet, "GcsClient", refuse)
+    ray.shutdown()
+    with socket.create_server(("127.0.0.1", 0)) as listening:
+        address = f"127.0.0.1:{listening.getsockname()[1]}"
+        with pytest.raises(ConnectionError, match="asks for a token: set RAY_AUTH_MODE") as caught:
+            Lasso(cluster=RayCluster(2, address=address)).fit(*regression(seed=7))
+    assert caught.value.__suppress_context__  # no traceback of Ray's before it
+    assert capfd.readouterr().err == ""
+
+
 def test_machines_where_the_data_is_and_one_that_is_removed(ray, contract_folder, monkeypatch):
     """Two Ray nodes on this machine; one is taken away in the middle of a run."""
     from ray.cluster_utils import Cluster
@@ -250,6 +276,8 @@ def check_placement(ray, monkeypatch):
     X, y = regression(seed=9, d=20, n=12)
     shards = Shards.files(parts_of(X, 2))
     expected = fitted(shards, y, simulated(2)).result_
+    examples, labels = Shards.files(examples_of(X, 2)), np.arange(len(X)) % 2
+    expected_machine = KernelSVC(cluster=2).fit(examples, labels).result_
     homes = [
         next(node["NodeID"] for node in ray.nodes() if site in node["Resources"])
         for site in ("site_b", "site_a")
@@ -266,7 +294,9 @@ def check_placement(ray, monkeypatch):
             patch.setattr(FileShards, "within_reach", lambda shards: False)
             patch.setattr(FileShards, "infos", property(unreadable))
             model = fitted(shards, y, cluster)
+            machine = KernelSVC(cluster=cluster).fit(examples, labels)
         assert_same_result(model.result_, expected)
+        assert_same_result(machine.result_, expected_machine)
         where = [a.__ray_call__.remote(lambda _: node_id()) for a in cluster._idle]
         assert ray.get(where) == homes
         with pytest.raises(FileNotFoundError, match=r"no file .*(nowhere|nor-here)\.npy"):

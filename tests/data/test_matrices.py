@@ -1,10 +1,14 @@
 """Cutting matrices: what is shared, what is copied, what is kept."""
 
+import re
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy import sparse
 
-from atomcast.data.matrices import as_matrix, check_axis, cut, oriented, ready, take
+from atomcast.data import matrices
+from atomcast.data.matrices import as_matrix, check_axis, cut, file_map, oriented, ready, take
 
 CLASSES = [sparse.csc_matrix, sparse.csc_array, sparse.csr_matrix, sparse.csr_array]
 
@@ -115,3 +119,39 @@ def test_as_matrix_refuses(X, error, message):
 def test_axis_is_checked():
     with pytest.raises(ValueError, match=r"axis=2.*axis=1.*axis=0"):
         check_axis(2)
+
+
+def resident_bytes(path):
+    """How much of a file this process has in memory by way of maps."""
+    text = Path("/proc/self/smaps").read_text()
+    parts = re.split(r"^(?=[0-9a-f]+-[0-9a-f]+ )", text, flags=re.MULTILINE)
+    mapped = [part for part in parts if part.partition("\n")[0].endswith(str(path))]
+    assert mapped
+    return 1024 * sum(int(re.search(r"^Rss: +(\d+)", part, re.MULTILINE)[1]) for part in mapped)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("axis", [0, 1])
+def test_atoms_taken_from_a_mapped_file_do_not_keep_the_file_in_memory(
+    order, axis, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(matrices, "BLOCK_BYTES", 1 << 14)
+    path, X = tmp_path / "X.npy", np.random.default_rng(0).standard_normal((400, 500))
+    np.save(path, np.asarray(X, order=order))
+    ids = np.flatnonzero(np.random.default_rng(1).integers(2, size=X.shape[axis]))
+    block = take(np.asarray(np.load(path, mmap_mode="r")), ids, axis)
+    expected = take(X, ids, axis)
+    assert block.flags.f_contiguous == expected.flags.f_contiguous
+    np.testing.assert_array_equal(block, expected)
+    mapped = np.load(path, mmap_mode="r")
+    take(mapped, ids, axis)
+    assert resident_bytes(path) < X.nbytes / 10
+
+
+def test_what_was_changed_in_a_map_is_not_forgotten(tmp_path):
+    np.save(tmp_path / "X.npy", small())
+    X = np.load(tmp_path / "X.npy", mmap_mode="c")
+    X[:] = 7.0
+    assert file_map(X) is file_map(X[1:]) is None
+    take(X, np.array([0, 2]), 0)
+    assert (X == 7.0).all()

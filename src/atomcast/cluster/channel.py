@@ -6,11 +6,13 @@ import os
 import socket
 import struct
 import tempfile
+import time
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 from atomcast.cluster.plain import pack, unpack
+from atomcast.cluster.termination import clean_if_terminated, no_longer
 
 _LENGTH = 8
 #: The longest path that a socket may have on Linux and macOS.
@@ -75,18 +77,27 @@ class Listener:
         self._folder = tempfile.mkdtemp(prefix="atomcast-", dir=base)
         self.path = Path(self._folder) / "socket"
         self._socket = socket.socket(socket.AF_UNIX)
+        clean_if_terminated(self.close)
         self._socket.bind(str(self.path))
         self._socket.listen(1)
 
-    def accept(self, still_waiting: Callable[[], bool]) -> Channel | None:
-        """Wait for the connection; None if there is no longer any sense in waiting."""
+    def accept(
+        self, still_waiting: Callable[[], bool], limit: float | None = None
+    ) -> Channel | None:
+        """Wait for the connection; None if there is no longer any sense in waiting.
+
+        After `limit` seconds, if one is given, TimeoutError is raised.
+        """
         self._socket.settimeout(0.1)
+        start = time.monotonic()
         while True:
             try:
                 connection, _ = self._socket.accept()
             except TimeoutError:
                 if not still_waiting():
                     return None
+                if limit is not None and time.monotonic() - start > limit:
+                    raise TimeoutError(f"nobody has connected for {limit:g} s") from None
                 continue
             connection.settimeout(None)
             return Channel(connection)
@@ -96,6 +107,7 @@ class Listener:
         self._socket.close()
         self.path.unlink(missing_ok=True)
         os.rmdir(self._folder)
+        no_longer(self.close)
 
 
 def connect(path: str) -> Channel:

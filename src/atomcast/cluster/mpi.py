@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.cluster.base import DEADLINE, check_deadline
-from atomcast.cluster.mpi_errors import end_all_on_error, import_mpi
+from atomcast.cluster.mpi_errors import end_all_on_error, import_mpi, told_by_all
 from atomcast.data.shards import Shards
 from atomcast.problem import Problem
 
@@ -81,7 +81,8 @@ class MPICluster:
         watch = watch_of(self.comm, self.deadline)
         watch.at = (NO_ROUND, LOADING)
         try:
-            return place(self.comm, shards, watch)
+            with told_by_all():
+                return place(self.comm, shards, watch)
         finally:
             watch.at = (NO_ROUND, OUTSIDE)
 

@@ -12,6 +12,8 @@ from numpy.typing import NDArray
 
 #: How much room a broadcast leaves for an atom before any was sent.
 FIRST_ROOM = 1024
+#: Stands for the length of a message that its owner could not make.
+FAILED = -1
 
 
 def gather_bytes(comm: Any, message: bytes) -> list[bytes]:
@@ -42,32 +44,42 @@ class Broadcaster:
         self._room = FIRST_ROOM
         self._memory = memoryview(b"")
 
-    def messages(self, owners: Sequence[int], mine: Sequence[bytes]) -> list[memoryview]:
+    def messages(
+        self, owners: Sequence[int], mine: Sequence[bytes] | None
+    ) -> list[memoryview] | None:
         """All messages in the order of their owners' list; `mine` are those of this rank.
 
         Parameters
         ----------
         owners : sequence of int
             The rank that sends each message; the same list on every rank.
-        mine : sequence of bytes
-            The messages of this rank, in the same order.
+        mine : sequence of bytes or None
+            The messages of this rank, in the same order; None if it has failed to make them.
+
+        Returns
+        -------
+        list of memoryview, or None on every rank if an owner has failed
         """
         if len(set(owners)) == 1:
             return self._from_one(owners[0], len(owners), mine)
         return self._from_several(np.asarray(owners), mine)
 
-    def _from_one(self, owner: int, count: int, mine: Sequence[bytes]) -> list[memoryview]:
+    def _from_one(
+        self, owner: int, count: int, mine: Sequence[bytes] | None
+    ) -> list[memoryview] | None:
         head = 8 * count
         size = head + count * self._room
         block = self._block(size)
         whole = b""
         if self._rank == owner:
-            pack_into(f"={count}q", block, 0, *map(len, mine))
-            whole = mine[0] if count == 1 else b"".join(mine)
+            pack_into(f"={count}q", block, 0, *_lengths(mine, count))
+            whole = b"".join(mine or ())
             fits = min(len(whole), size - head)
             block[head : head + fits] = whole[:fits]
         self._comm.Bcast(block[:size], owner)
         lengths = block[:head].cast("q").tolist()
+        if FAILED in lengths:
+            return None
         total = sum(lengths)
         if total > size - head:
             known, block = block, self._block(head + total)
@@ -84,12 +96,16 @@ class Broadcaster:
             self._memory = memoryview(bytearray(size + size // 8))
         return self._memory
 
-    def _from_several(self, owners: NDArray[Any], mine: Sequence[bytes]) -> list[memoryview]:
+    def _from_several(
+        self, owners: NDArray[Any], mine: Sequence[bytes] | None
+    ) -> list[memoryview] | None:
         counts = np.bincount(owners, minlength=self._comm.Get_size())
         by_owner = np.argsort(owners, kind="stable")
         lengths = np.empty(len(owners), dtype=np.int64)
-        own = np.array([len(message) for message in mine], dtype=np.int64)
+        own = np.array(_lengths(mine, counts[self._rank]), dtype=np.int64)
         self._comm.Allgatherv(own, (lengths, counts))
+        if mine is None or FAILED in lengths:
+            return None
         ends = np.concatenate(([0], np.cumsum(lengths)))
         bounds = ends[np.concatenate(([0], np.cumsum(counts)))]
         everything = np.empty(int(ends[-1]), dtype=np.uint8)
@@ -100,6 +116,10 @@ class Broadcaster:
         for place, piece in zip(by_owner.tolist(), pieces, strict=True):
             ordered[place] = piece
         return ordered
+
+
+def _lengths(mine: Sequence[bytes] | None, count: int) -> list[int]:
+    return [FAILED] * count if mine is None else [len(message) for message in mine]
 
 
 def _pieces(content: memoryview, lengths: Sequence[int]) -> list[memoryview]:

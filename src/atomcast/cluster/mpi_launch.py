@@ -26,6 +26,7 @@ from atomcast.cluster.mpi_errors import RankError
 from atomcast.cluster.mpi_processes import GO_ON, STOP, TELL_FINGERPRINT, Ranks
 from atomcast.cluster.plain import pack
 from atomcast.cluster.stored_shards import store
+from atomcast.cluster.termination import clean_if_terminated, no_longer
 from atomcast.cluster.validation import ShardReport, raise_described, refuse_balanced
 from atomcast.data.shards import Shards
 from atomcast.network.ledger import Ledger
@@ -100,6 +101,7 @@ class LaunchedSession:
         self._account = Account(self.nodes, shards.party_names, problem.d)
         self._outer = sys.exc_info()[1]
         self._folder = Path(tempfile.mkdtemp(prefix="atomcast-", dir=cluster.folder))
+        clean_if_terminated(self._clean)
         self._limits = threadpool_limits(limits=cluster.threads)
         self._ranks: Ranks | None = None
         self._fingerprint: str | None = None
@@ -226,5 +228,10 @@ class LaunchedSession:
             if self._ranks is not None:
                 self._ranks.end(orderly=error is None)
         finally:
-            shutil.rmtree(self._folder, ignore_errors=True)
+            self._clean()
+            no_longer(self._clean)
             self._limits.restore_original_limits()
+
+    def _clean(self) -> None:
+        """Take the data away; the ranks end when they notice that the program is gone."""
+        shutil.rmtree(self._folder, ignore_errors=True)

@@ -10,12 +10,14 @@ import subprocess
 import sys
 import sysconfig
 from collections.abc import Sequence
+from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
 
 import atomcast
 from atomcast.cluster.channel import Channel, Listener
-from atomcast.cluster.mpi_errors import RankError
+from atomcast.cluster.mpi_errors import NO_MPI4PY, RankError
+from atomcast.cluster.mpi_job import job_rank
 from atomcast.errors import ClusterError, StallError
 
 logger = logging.getLogger(__name__)
@@ -26,11 +28,19 @@ STOP, GO_ON, TELL_FINGERPRINT = range(3)
 PATIENCE = 10.0
 #: How much longer than the ranks themselves the program waits for a rank that stalls.
 GRACE = 15.0
+#: How much longer than a round the ranks may take to start: Python has to load on each of them.
+START = 60.0
 #: Settings of Open MPI with which a rank that waits leaves its core to others.
 GIVE_WAY = {
     "OMPI_MCA_mpi_yield_when_idle": "1",
     "OMPI_MCA_threads_pthreads_yield_strategy": "nanosleep",
 }
+#: Settings of Open MPI with which ranks of one machine talk through its memory and nothing else,
+#: so that they listen on no network.
+ONE_MACHINE = {"OMPI_MCA_pml": "ob1", "OMPI_MCA_btl": "self,sm"}
+#: In a job of these schedulers, or with these options, mpirun may use other machines as well.
+_SCHEDULERS = ("SLURM_JOB_ID", "PBS_JOBID", "LSB_JOBID", "PE_HOSTFILE")
+_HOSTS = ("host", "H", "hostfile", "machinefile", "add-host", "add-hostfile")
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
@@ -63,7 +73,7 @@ class Ranks:
             arguments = (str(folder), str(listener.path))
             command = rank_command(nodes, options, "atomcast.cluster.mpi_worker", *arguments)
             # Waiting ranks must not keep the cores busy: this program takes its steps meanwhile.
-            environment = {**GIVE_WAY, **rank_environment(threads)}
+            environment = {**GIVE_WAY, **rank_environment(threads, options)}
             with self._log.open("wb") as log:
                 # In a session of their own, so that Ctrl-C reaches this program alone.
                 self._process = subprocess.Popen(
@@ -75,16 +85,26 @@ class Ranks:
                     start_new_session=True,
                 )
             logger.debug("process %d: %s", self._process.pid, " ".join(command))
-            try:
-                self._channel = listener.accept(lambda: self._process.poll() is None)
-            except BaseException:
-                self.end(orderly=False)
-                raise
+            self._channel = self._connected(listener, deadline)
         finally:
             listener.close()
-        if self._channel is None:
-            raise ClusterError(self._explained("the ranks did not start"))
         self._channel.limit(self._limit)
+
+    def _connected(self, listener: Listener, deadline: float | None) -> Channel:
+        """The connection to rank 0, which comes when all ranks have started."""
+        limit = None if deadline is None else deadline + START
+        try:
+            channel = listener.accept(lambda: self._process.poll() is None, limit)
+        except TimeoutError:
+            self.end(orderly=False)
+            late = f"before the first round: the ranks have not started within {limit:g} s"
+            raise StallError(self._explained(late)) from None
+        except BaseException:
+            self.end(orderly=False)
+            raise
+        if channel is None:
+            raise ClusterError(self._explained("the ranks did not start"))
+        return channel
 
     def send(self, message: bytes) -> None:
         """Tell rank 0 something."""
@@ -116,15 +136,17 @@ class Ranks:
 
     def end(self, orderly: bool) -> None:
         """Let the ranks end, or make them."""
-        if self._channel is not None:
-            if orderly and self._process.poll() is None:
+        try:
+            if orderly and self._channel is not None:
                 self._channel.send_bytes(b"")
             else:
                 self._process.terminate()
-            self._channel.close()
-        else:
+        except OSError:  # they are gone already, or no longer listen
             self._process.terminate()
-        self._wait()
+        finally:
+            if self._channel is not None:
+                self._channel.close()
+            self._wait()
 
     def _wait(self) -> None:
         """Wait for mpirun to end; it ends its ranks, and they end if it is killed."""
@@ -143,19 +165,21 @@ class Ranks:
         if "not enough slots" in text:
             advice = (
                 ". There are more ranks than cores: start fewer, or allow it with "
-                'options=["--map-by", ":OVERSUBSCRIBE"]'
+                'options=["--map-by", ":OVERSUBSCRIBE"], on the command line with '
+                "--mpi-option=--map-by --mpi-option=:OVERSUBSCRIBE"
             )
         return f"{what}{advice}. The last that mpirun wrote:\n{text[-2000:]}"
 
 
 def find_mpirun() -> str:
     """The mpirun of this environment, or else the one on the path."""
-    inside = "OMPI_COMM_WORLD_SIZE" in os.environ or "PMI_SIZE" in os.environ
-    if inside:
+    if job_rank() is not None:
         raise ClusterError(
             "this program was itself started by mpirun: use MPICluster() here, "
             "MPICluster.launch is for programs that were not"
         )
+    if find_spec("mpi4py") is None:
+        raise ImportError(NO_MPI4PY)
     own = Path(sysconfig.get_path("scripts"), "mpirun")
     found = str(own) if own.exists() else shutil.which("mpirun")
     if found is None:
@@ -179,9 +203,15 @@ def rank_command(nodes: int, options: Sequence[str], module: str, *arguments: st
     return [*start, sys.executable, "-P", "-m", module, *arguments]
 
 
-def rank_environment(threads: int) -> dict[str, str]:
-    """What ranks find around them: this atomcast, and so many threads."""
-    environment = dict(os.environ)
+def rank_environment(threads: int, options: Sequence[str] = ()) -> dict[str, str]:
+    """What ranks find around them: this atomcast, so many threads, and no network to listen on.
+
+    What the user has set for Open MPI stays, and so does its own choice where mpirun may use other
+    machines.
+    """
+    elsewhere = any(name in os.environ for name in _SCHEDULERS)
+    elsewhere |= any(option.lstrip("-") in _HOSTS for option in options)
+    environment = {**({} if elsewhere else ONE_MACHINE), **os.environ}
     for name in _THREADS:
         environment[name] = str(threads)
     home = str(Path(atomcast.__file__).parents[1])

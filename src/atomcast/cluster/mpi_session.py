@@ -8,8 +8,7 @@ from __future__ import annotations
 
 import logging
 import sys
-from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self, get_args
@@ -18,13 +17,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.atoms.atom import Atom
+from atomcast.atoms.base import Atoms
 from atomcast.cluster.account import Account, new_winners
 from atomcast.cluster.agreeing import check_digests, check_same_facts, facts, state_digest
 from atomcast.cluster.base import error_in_flight
 from atomcast.cluster.fleet import Fleet
 from atomcast.cluster.machine import log_nodes
 from atomcast.cluster.mpi_buffers import Broadcaster, gather_bytes, gather_json
-from atomcast.cluster.mpi_errors import RankError, abort, agreed
+from atomcast.cluster.mpi_errors import (
+    abort,
+    by_all,
+    raise_failure,
+    raise_no_atom,
+    told_by_all,
+)
 from atomcast.cluster.mpi_resume import fingerprint_of_all, owners_among_all, read_by_rank_0
 from atomcast.cluster.mpi_shards import place
 from atomcast.cluster.mpi_table import FAILED, Table
@@ -43,7 +49,6 @@ from atomcast.cluster.validation import (
     ShardReport,
     check_owners,
     check_reports,
-    described,
     inspect,
     refuse_balanced,
 )
@@ -60,7 +65,6 @@ logger = logging.getLogger(__name__)
 
 #: What a run can end with, by the number that stands for it in a message; 0 means "go on".
 STATUSES: tuple[Status, ...] = get_args(Status)
-#: Every rank finds these by itself, from the same numbers, in the same round.
 
 
 class MPISession:
@@ -77,12 +81,15 @@ class MPISession:
         self.speaks = self.rank == 0
         self._broadcaster = Broadcaster(comm)
         self._table = Table(comm)
-        with _told_by_all():
+        with told_by_all():
             shards = place(comm, shards, self._pulse)
             shard, sizes = self._loaded(problem, shards)
+            with by_all(comm):
+                atoms = self._made(problem, shard)
+        self._pulse.at = (NO_ROUND, LOADING)
         self._account = Account(self.nodes, shards.party_names, problem.d)
         owner = np.full(len(shard.ids), self.rank, dtype=np.int64)
-        self._fleet = Fleet(problem.make_atoms(shard), shard.ids, owner, self.nodes, sizes)
+        self._fleet = Fleet(atoms, shard.ids, owner, self.nodes, sizes)
         self._fingerprint: str | None = None
         self._reload, self._axis = partial(shards.shard, self.rank, problem.axis), problem.axis
         self._due: Literal["nothing", "proposals", "atoms"] = "nothing"
@@ -126,6 +133,12 @@ class MPISession:
         self._pulse.at = (NO_ROUND, LOADING)
         return shard, np.array([report.atoms for report in reports])
 
+    def _made(self, problem: Problem, shard: Shard) -> Atoms:
+        try:
+            return problem.make_atoms(shard)
+        finally:
+            self._pulse.at = (NO_ROUND, STARTING)  # the others may still be at it
+
     # -- the verbs of a session -------------------------------------------------------------
 
     def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
@@ -135,7 +148,7 @@ class MPISession:
         checkpoint = bool(told.pop("checkpoint", False))  # a single rank may want to write one
         self._pulse.at = (NO_ROUND, STARTING)
         self._together = True
-        with _told_by_all():
+        with told_by_all():
             said = gather_json(self._comm, [facts(told), checkpoint])
             check_same_facts([known for known, _ in said])
             if any(wants for _, wants in said):
@@ -171,9 +184,9 @@ class MPISession:
         proposals = self._table.gathered(own, state_digest(replica), self._wish)
         votes, digests = self._table.votes, self._table.digests
         if FAILED in votes:
-            self._raise_failure(None)
+            raise_failure(self._comm, None)
         if digests.count(digests[0]) != self.nodes:
-            with _told_by_all():
+            with told_by_all():
                 check_digests(digests, replica.round)
         self._stop = next((vote for vote in votes if vote), 0)
         return proposals
@@ -184,19 +197,26 @@ class MPISession:
         if self.nodes == 1:
             return [self._fleet.atom(id) for _, id in new]
         self._due = "nothing"
-        atoms = [self._fleet.atom(id) if owner == self.rank else None for owner, id in new]
-        mine = [wire.encode(atom) for atom in atoms if atom is not None]
         owners = [owner for owner, _ in new]
+        mine: list[bytes] | None = None
+        failure: Exception | None = None
+        try:
+            atoms = [self._fleet.atom(id) if owner == self.rank else None for owner, id in new]
+            mine = [wire.encode(atom) for atom in atoms if atom is not None]
+        except Exception as error:
+            failure = error  # the others are in the collective already: they hear of it there
         self._pulse.at = (replica.round, ATOMS)
-        self._messages = self._broadcaster.messages(owners, mine) if new else ()
+        messages = self._broadcaster.messages(owners, mine) if new else []
+        if messages is None:
+            raise_no_atom(self._comm, replica.round, failure)
         self._pulse.at = (replica.round, STEPPING)
+        self._messages, self._due = messages, "proposals"
         # What an owner sent comes back bit for bit: it need not read it.
         received = [
             wire.decode(message) if atom is None else atom
             for atom, message in zip(atoms, self._messages, strict=True)
         ]
         self._account.enter(owners, received, self._messages)
-        self._due = "proposals"
         return received
 
     def leave(self) -> None:
@@ -222,7 +242,7 @@ class MPISession:
     def shared(self, read: Callable[[], bytes]) -> bytes:
         """What `read` returns on rank 0, on every rank."""
         self._pulse.at = (NO_ROUND, STARTING if self.rank else LOADING)
-        with _told_by_all():
+        with told_by_all():
             content = read_by_rank_0(self._comm, read)
         self._pulse.at = (NO_ROUND, STEPPING)
         return content
@@ -239,7 +259,7 @@ class MPISession:
     def _common_fingerprint(self) -> str:
         if self._fingerprint is None:
             self._pulse.at = (NO_ROUND, LOADING)
-            with _told_by_all():
+            with told_by_all():
                 self._fingerprint = fingerprint_of_all(
                     self._comm, self._reload, self._axis, self.n, self._pulse
                 )
@@ -285,25 +305,8 @@ class MPISession:
             self._due = "nothing"
             self._pulse.at = (self._pulse.at[0], PROPOSALS)
             self._table.gathered(None, 0, FAILED)
-        except BaseException:
-            abort(error)
-        self._raise_failure(error)
-
-    def _raise_failure(self, own: BaseException | None) -> None:
-        """Learn who failed and why, and raise that; the rank that failed has its own error."""
-        failures = gather_json(self._comm, None if own is None else described(own))
-        if own is not None and failures.count(failures[0]) == self.nodes:
-            agreed(own)
-        if own is None:
-            rank, (kind, message) = next((i, f) for i, f in enumerate(failures) if f is not None)
-            raise agreed(RankError(f"rank {rank} failed: {kind}: {message}"))
-
-
-@contextmanager
-def _told_by_all() -> Iterator[None]:
-    """Mark errors that every rank raises for the same reason at the same time."""
-    try:
-        yield
-    except Exception as error:
-        agreed(error)
-        raise
+        except BaseException as met:
+            if not getattr(met, "raised_by_all", False):
+                abort(error)
+            return  # the others are gone as well: another rank had no atom for them
+        raise_failure(self._comm, error)

@@ -62,9 +62,8 @@ def _own_part(shards: Shards, rank: int, size: int) -> Shards:
 class RankShards(Shards):
     """The part of this rank, with what the other ranks said about theirs."""
 
-    kind = "mine"
-
     def __init__(self, local: Shards, rank: int, told: list[dict[str, Any]]) -> None:
+        self.kind = local.kind
         self.local = local
         self.rank = rank
         self._told = told

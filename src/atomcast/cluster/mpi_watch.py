@@ -155,8 +155,8 @@ def verdict(round: int, reports: dict[int, Report], nodes: int, deadline: float)
         return None
     return (
         f"{'; '.join(what)}, and others have waited for more than {deadline:g} s. If a "
-        "node may take that long, raise the deadline of the cluster; if there is a checkpoint, the "
-        "run can be resumed from it"
+        "node may take that long, raise the deadline of the cluster (--deadline on the command "
+        "line); if there is a checkpoint, the run can be resumed from it"
     )
 
 

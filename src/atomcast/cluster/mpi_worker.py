@@ -7,6 +7,7 @@ callbacks and the user.
 
 from __future__ import annotations
 
+import shutil
 import signal
 import sys
 from collections.abc import Callable, Sequence
@@ -145,7 +146,8 @@ def main(folder: str, socket_path: str) -> None:
         if channel is not None:
             channel.send({"n": session.n, "reports": [asdict(r) for r in session.reports]})
         follow(comm, session, channel)
-    except EOFError:  # the program is gone: there is nobody left to work for
+    except (EOFError, ConnectionError):  # the program is gone: there is nobody left to work for
+        shutil.rmtree(folder, ignore_errors=True)  # if it was killed, it could not do so itself
         abort(None)
     except Exception as error:
         if channel is None and not getattr(error, "raised_by_all", False):

@@ -8,7 +8,7 @@ import math
 import os
 import socket
 import sys
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, Self
 
 from atomcast._checks import check_count, check_positive
@@ -227,6 +227,7 @@ class RayCluster:
             ray.init(address="local", num_cpus=cores, include_dashboard=False, **quiet)
             return ray
         _check_answers(address)
+        _check_token(address)
         try:
             ray.init(address=address, **quiet)
         except (ConnectionError, RuntimeError, ValueError) as error:
@@ -275,6 +276,42 @@ def _check_answers(address: str) -> None:
         socket.create_connection((host.strip("[]"), int(port)), timeout=ANSWER).close()
     except OSError as error:
         raise ConnectionError(_no_answer(address, error)) from error
+
+
+def _check_token(address: str) -> None:
+    """Raise ConnectionError if the cluster asks for a token that is not the one set here.
+
+    Ray itself would try twenty times, and write as many lines.
+    """
+    if address == "auto" or address.startswith("ray://"):
+        return  # where the cluster is, Ray finds out itself
+    from ray._raylet import GcsClient  # type: ignore[attr-defined]
+    from ray.exceptions import AuthenticationError
+
+    with _muted_stderr():
+        try:
+            GcsClient(address=address)
+        except AuthenticationError:
+            raise ConnectionError(
+                f"the Ray cluster at address={address!r} asks for a token: set RAY_AUTH_MODE=token "
+                "and RAY_AUTH_TOKEN (or RAY_AUTH_TOKEN_PATH) to the one with which it was started"
+            ) from None
+        except Exception:
+            return  # whatever else is wrong, joining it will tell
+
+
+@contextlib.contextmanager
+def _muted_stderr() -> Iterator[None]:
+    """Without what Ray's own code writes past Python."""
+    sys.stderr.flush()
+    kept, nowhere = os.dup(2), os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, 2)
+    try:
+        yield
+    finally:
+        os.dup2(kept, 2)
+        os.close(kept)
+        os.close(nowhere)
 
 
 def _no_answer(address: str, error: Exception) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import warnings
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -9,6 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
+from atomcast.cluster.mpi_job import job_rank
 from atomcast.errors import ClusterError
 
 #: The option that every command has.
@@ -29,7 +31,11 @@ def clear_errors(debug: bool) -> Iterator[None]:
         except MISTAKES as error:
             if debug:
                 raise
-            say("error", one_line(error))
+            of_all = getattr(error, "raised_by_all", False)
+            if not (of_all and job_rank()):  # of what all ranks raise, rank 0 tells
+                say("error", one_line(error))
+            if not of_all:
+                end_job()
             raise typer.Exit(2) from None
 
 
@@ -39,7 +45,16 @@ def say(kind: str, text: str) -> None:
 
 
 def _say_warning(message: Warning | str, *where: Any, **more: Any) -> None:
-    say("warning", one_line(message))
+    if not job_rank():
+        say("warning", one_line(message))
+
+
+def end_job() -> None:
+    """If this is a rank that has failed alone, end the others, which would wait for it."""
+    if job_rank() is not None and "mpi4py.MPI" in sys.modules:
+        from atomcast.cluster.mpi_errors import abort
+
+        abort(None)
 
 
 def one_line(message: object) -> str:

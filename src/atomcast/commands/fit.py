@@ -12,7 +12,8 @@ from typing import Annotated, Any
 
 import typer
 
-from atomcast.commands.engines import ENGINES
+from atomcast.cluster.mpi_job import job_rank
+from atomcast.commands.engines import ENGINES, chosen_engine, make_cluster, ranks, together
 from atomcast.commands.errors import Debug, clear_errors
 from atomcast.commands.estimators import ESTIMATORS, Recipe
 from atomcast.commands.logs import Verbosity, log_on_stderr
@@ -75,7 +76,32 @@ Recovery = Annotated[
         metavar="HOW", help="What nodes do about lost messages: log (repair them) or none."
     ),
 ]
-Engine = Annotated[str, typer.Option(help=f"Where the nodes run: {', '.join(ENGINES)}.")]
+Engine = Annotated[
+    str | None,
+    typer.Option(
+        help=f"Where the nodes run: {', '.join(ENGINES)}; by default local, or mpi if mpirun has "
+        "started this command.",
+        show_default=False,
+    ),
+]
+MPIOptions = Annotated[
+    list[str] | None,
+    typer.Option(
+        "--mpi-option",
+        metavar="OPTION",
+        help="A word for the mpirun that --engine mpi starts; may be given several times: "
+        "--mpi-option=--map-by --mpi-option=:OVERSUBSCRIBE.",
+        show_default=False,
+    ),
+]
+Deadline = Annotated[
+    float | None,
+    typer.Option(
+        metavar="SECONDS",
+        help="How long a node of --engine mpi or ray may take in a round; default: 600.",
+        show_default=False,
+    ),
+]
 StepName = Annotated[
     str, typer.Option("--step", metavar="STEP", help=f"One of {', '.join(STEP_NAMES)}.")
 ]
@@ -177,7 +203,9 @@ def run_fit(
     parts: Parts,
     target: Target,
     nodes: Nodes = None,
-    engine: Engine = "local",
+    engine: Engine = None,
+    mpi_options: MPIOptions = None,
+    deadline: Deadline = None,
     topology: Network = "star",
     broadcast: Broadcast = None,
     loss: Loss = 0.0,
@@ -202,8 +230,10 @@ def run_fit(
     debug: Debug = False,
 ) -> None:
     """Fit what `make` returns; the parameters from `parts` on are the options of every command."""
+    if job_rank():  # rank 0 writes and speaks for all
+        out = trace = plot = None
+        talk = False
     with clear_errors(debug), log_on_stderr(verbosity):
-        from atomcast._checks import check_choice
         from atomcast.commands.inputs import (
             Reading,
             check_output,
@@ -213,21 +243,26 @@ def run_fit(
         )
         from atomcast.model_file import save_model
 
-        check_output("--out", out, (".safetensors",))
-        check_output("--trace", trace, (".csv",))
-        check_output("--plot", plot, (".png", ".svg", ".pdf"))
-        check_output("--checkpoint", checkpoint)
-        engine = check_choice("--engine", engine, tuple(ENGINES))
-        estimator = make()
-        watchers = _watchers(time_limit, checkpoint, checkpoint_rounds)
-        live = sys.stderr.isatty() and not verbosity if talk is None else talk
-        solver = _solver(step, tol, max_rounds, watchers, resume, live)
-        reading = Reading(row_ids, columns, align, prefix)
-        shards, y = read_data(parts, nodes, target, reading, recipe.axis)
-        check_target(y, target, recipe.numeric_target)
-        check_rows(shards, y, target, recipe.axis)
-        cluster = _cluster(engine, shards.nodes, topology, broadcast, loss, recovery)
-        estimator.set_params(cluster=cluster, solver=solver)
+        with together():
+            check_output("--out", out, (".safetensors",))
+            check_output("--trace", trace, (".csv",))
+            check_output("--plot", plot, (".png", ".svg", ".pdf"))
+            check_output("--checkpoint", checkpoint)
+            engine = chosen_engine(engine)
+            estimator = make()
+            watchers = _watchers(time_limit, checkpoint, checkpoint_rounds)
+            live = sys.stderr.isatty() and not verbosity if talk is None else talk
+            solver = _solver(step, tol, max_rounds, watchers, resume, live)
+            if len(parts) == 1 and nodes is None:
+                nodes = ranks()
+            reading = Reading(row_ids, columns, align, prefix)
+            shards, y = read_data(parts, nodes, target, reading, recipe.axis)
+            check_target(y, target, recipe.numeric_target)
+            if ranks() is None:  # a rank opens its own file alone, and checks it with the others
+                check_rows(shards, y, target, recipe.axis)
+            network = (topology, broadcast, loss, recovery)
+            cluster = make_cluster(engine, shards.nodes, network, mpi_options or [], deadline)
+            estimator.set_params(cluster=cluster, solver=solver)
         start = time.perf_counter()
         estimator.fit(shards, y)
         seconds = time.perf_counter() - start
@@ -252,22 +287,6 @@ def _draw(ledger: Any, path: Path) -> None:
     figure = new_figure(*SIZE)
     ledger.plot_network(ax=figure.subplots())
     figure.savefig(path, dpi=150)
-
-
-def _cluster(
-    engine: str, nodes: int, topology: str, broadcast: str | None, loss: float, recovery: str
-) -> Any:
-    """The cluster of an engine; only of local nodes is the network the user's to choose."""
-    if (topology, broadcast, loss, recovery) == ("star", None, 0.0, "log"):
-        return ENGINES[engine](nodes)
-    if engine != "local":
-        raise ValueError(
-            f"--topology, --broadcast, --loss and --recovery are for --engine local, not {engine}"
-        )
-    from atomcast import Faults, LocalCluster
-
-    faults = Faults(loss=loss) if loss or recovery != "log" else None
-    return LocalCluster(nodes, topology, broadcast=broadcast, faults=faults, recovery=recovery)
 
 
 def _watchers(

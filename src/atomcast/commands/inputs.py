@@ -29,7 +29,7 @@ def read_data(
     paths: Sequence[Path], nodes: int | None, target: str, reading: Reading, axis: int
 ) -> tuple[Shards, NDArray[Any]]:
     """The data of a fit, a file for each node or one that is cut up among nodes; and the target."""
-    from atomcast.data import Shards
+    from atomcast.data import Shards, read_vector
 
     if len(paths) == 1:
         return _read_one(paths[0], 1 if nodes is None else nodes, target, reading)
@@ -45,6 +45,9 @@ def read_data(
                 f"the target column {column!r} is in {path}, which is also a part of the data: "
                 "write the target to a file of its own"
             )
+    shards = Shards.files(paths, **reading._asdict())
+    if reading.align is None and not shards.within_reach():  # each node checks its own file
+        return shards, read_vector(target, row_ids=reading.row_ids)
     shards = Shards.files(paths, target=target, **reading._asdict())
     shards.validate(axis)
     assert shards.target is not None

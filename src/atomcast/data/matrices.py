@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import mmap
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -15,6 +16,9 @@ scipy ships no type hints, so a type checker cannot be told more than this.
 """
 
 IntArray: TypeAlias = NDArray[np.int64]
+
+#: How much of a mapped file is looked at before the system may have its pages back.
+BLOCK_BYTES = 1 << 23
 
 
 def check_axis(axis: int) -> None:
@@ -84,6 +88,9 @@ def cut(X: Matrix, start: int, stop: int, axis: int) -> Matrix:
 def take(X: Matrix, ids: IntArray, axis: int) -> Matrix:
     """Return a copy of the atoms `ids` of an `oriented` matrix, in that order."""
     if not sparse.issparse(X):
+        mapping = file_map(X)
+        if mapping is not None:
+            return _take_from_file(X, ids, axis, mapping)
         return X[:, ids] if axis == 1 else X[ids]
     # Written out because scipy's own fancy indexing may change the integer type of the indices.
     starts = X.indptr[ids].astype(np.int64)
@@ -92,6 +99,36 @@ def take(X: Matrix, ids: IntArray, axis: int) -> Matrix:
     positions = np.repeat(starts - bounds[:-1], lengths) + np.arange(bounds[-1])
     indptr = bounds.astype(X.indptr.dtype)
     return _like(X, X.data[positions], X.indices[positions], indptr, len(ids), axis)
+
+
+def file_map(X: Any) -> mmap.mmap | None:
+    """Return the map of the file that an array shows read-only; None if there is none."""
+    while isinstance(X, np.ndarray):
+        if isinstance(X, np.memmap) and X.mode != "r":
+            return None  # pages that were written to must not be forgotten
+        X = X.base
+    # Windows has maps, but no way to give pages back.
+    return X if isinstance(X, mmap.mmap) and hasattr(X, "madvise") else None
+
+
+def _take_from_file(X: Matrix, ids: IntArray, axis: int, mapping: mmap.mmap) -> Matrix:
+    """As `take`, without keeping the file in memory beside the copy.
+
+    Atoms that are drawn at random touch nearly every page of a file, also those of other nodes.
+    """
+    atoms = X.T if axis == 1 else X
+    out = np.empty((len(ids), atoms.shape[1]), dtype=X.dtype)
+    one_by_one = atoms.strides[0] >= atoms.strides[1]
+    lines = len(ids) if one_by_one else atoms.shape[1]
+    step = max(BLOCK_BYTES * lines // max(X.nbytes, 1), 1)
+    for start in range(0, lines, step):
+        part = slice(start, start + step)
+        if one_by_one:
+            out[part] = atoms[ids[part]]
+        else:  # a piece of every atom
+            out[:, part] = atoms[:, part][ids]
+        mapping.madvise(mmap.MADV_DONTNEED)
+    return out.T if axis == 1 else out
 
 
 def ready(block: Matrix) -> Matrix:

@@ -10,7 +10,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 
@@ -79,7 +79,7 @@ class Shards(ABC):
     1 if the atoms are columns (features), 0 if they are rows (examples).
     """
 
-    kind: ClassVar[Literal["split", "mine", "files"]]
+    kind: Literal["split", "mine", "files"]
 
     @classmethod
     def split(

@@ -12,6 +12,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from atomcast.cluster.local import LocalCluster, as_cluster
 from atomcast.data.alignment import explain_difference, row_digest
+from atomcast.data.matrices import file_map
 from atomcast.data.shards import Shards
 from atomcast.data.tables import is_table, refuse_bad_columns, refuse_ids
 
@@ -21,8 +22,12 @@ FORMATS = {"accept_sparse": ["csc", "csr"], "dtype": [np.float64, np.float32]}
 def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
     """Do scikit-learn's checks, and say what is wrong with a data frame of its column.
 
-    Parameters and result are those of `validate_data`.
+    Parameters and result are those of `validate_data`. Of a file that is mapped into memory, every
+    node checks the values that are its own: a process that looked at all of them would have the
+    whole file in memory.
     """
+    if not isinstance(y, str):
+        options.setdefault("ensure_all_finite", file_map(X) is None)
     if is_table(X):
         refuse_ids(X)
     try:

@@ -217,6 +217,9 @@ class KernelSVC(DecidingClassifier):
         check_same_index(X, y, axis=0)
         y = column_or_1d(y)
         check_classification_targets(y)
+        # With Shards.mine, the labels are those of this process's examples, which it can count.
+        if X.kind != "mine" and hasattr(self.cluster, "place"):
+            X = self.cluster.place(X)
         count = X.count(axis=0)
         if len(y) != count:
             raise ValueError(f"y has {len(y)} labels, but X has {count} rows: give one label each")
