@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.utils.validation import check_is_fitted, validate_data
+from sklearn.utils.validation import check_is_fitted
 
 from atomcast.atoms.stumps import Stump
 from atomcast.data.shards import Shards
-from atomcast.estimators.inputs import FORMATS
+from atomcast.estimators.inputs import FORMATS, validate_data
 
 Floats = NDArray[np.float64]
 

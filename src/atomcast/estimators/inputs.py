@@ -7,12 +7,20 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_array, column_or_1d, validate_data
+from sklearn.utils.validation import check_array, column_or_1d
+from sklearn.utils.validation import validate_data as validate_by_sklearn
 
 from atomcast.cluster.local import LocalCluster, as_cluster
 from atomcast.data.shards import Shards
+from atomcast.data.sparse_format import check_sparse
 
 FORMATS = {"accept_sparse": ["csc", "csr"], "dtype": [np.float64, np.float32]}
+
+
+def validate_data(estimator: Any, X: Any, *args: Any, **options: Any) -> Any:
+    """As in scikit-learn, which converts sparse matrices without looking at their indices."""
+    check_sparse(X)
+    return validate_by_sklearn(estimator, X, *args, **options)
 
 
 def features_and_target(

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d, validate_data
+from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from atomcast._checks import check_choice, check_count, check_positive
 from atomcast.atoms.kernel import LocalLabels, OwnLabels
@@ -21,7 +21,7 @@ from atomcast.data.shards import Shards
 from atomcast.estimators.calibration import fitted_sigmoids, probabilities
 from atomcast.estimators.class_weights import class_weights
 from atomcast.estimators.deciding import DecidingClassifier
-from atomcast.estimators.inputs import keep_names
+from atomcast.estimators.inputs import keep_names, validate_data
 from atomcast.estimators.lasso import warn_unless_converged
 from atomcast.kernels.active_set import SupportVectors
 from atomcast.kernels.functions import Gamma, KernelSpec
