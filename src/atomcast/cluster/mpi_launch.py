@@ -105,7 +105,8 @@ class LaunchedSession:
             self._ranks = Ranks(
                 cluster.nodes, cluster.threads, cluster.options, self._folder, cluster.deadline
             )
-            self.n = int(self._told()["n"])
+            told = self._told()
+            self.n, self.d = int(told["n"]), int(told["d"])
         except BaseException as error:
             self.__exit__(type(error), error, None)
             raise
@@ -166,7 +167,8 @@ class LaunchedSession:
         if not new:
             return []
         messages = [content.data for content in self._told()["atoms"]]
-        return self._account.receive([owner for owner, _ in new], messages)
+        lengths = [replica.active.length_of(id, self.d) for _, id in new]
+        return self._account.receive([owner for owner, _ in new], messages, lengths)
 
     def leave(self) -> None:
         """The ranks leave when they are told to."""

@@ -109,7 +109,7 @@ class MPISession:
         check_reports(reports, axis)
         assert shard is not None
         shards.validate(axis)
-        self.n = report.total
+        self.n, self.d = report.total, report.length
         owners = np.zeros(self.n, dtype=np.int32)
         owners[shard.ids] = 1
         everywhere = np.empty_like(owners)
@@ -184,8 +184,8 @@ class MPISession:
         self._pulse.at = (replica.round, STEPPING)
         # What an owner sent comes back bit for bit: it need not read it.
         received = [
-            wire.decode(message) if atom is None else atom
-            for atom, message in zip(atoms, self._messages, strict=True)
+            wire.decode(message, replica.active.length_of(id, self.d)) if atom is None else atom
+            for (_, id), atom, message in zip(new, atoms, self._messages, strict=True)
         ]
         self._account.enter(owners, received, self._messages)
         self._due = "proposals"

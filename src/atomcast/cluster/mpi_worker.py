@@ -138,7 +138,7 @@ def main(folder: str, socket_path: str) -> None:
         pulse = watch_of(comm, order["deadline"])
         session = RelayedSession(comm, order["problem"], shards, channel, pulse)
         if channel is not None:
-            channel.send({"n": session.n})
+            channel.send({"n": session.n, "d": session.d})
         follow(comm, session, channel)
     except EOFError:  # the program is gone: there is nobody left to work for
         abort(None)

@@ -119,6 +119,7 @@ class RaySession:
             raise NodeError(f"a node was lost while it loaded its shard: {error}") from error
         check_reports(reports, axis)
         self._sizes = np.array([report.atoms for report in reports])
+        self.d = int(reports[0].length)
         return int(reports[0].total)
 
     # -- the verbs of a session -------------------------------------------------------------
@@ -185,7 +186,8 @@ class RaySession:
             news = as_news(agreement, owners)
             self._news = (news, *refs)
             self._log[-1][1].append((news, messages))
-        return self._account.receive(owners, messages)
+        lengths = [replica.active.length_of(id, self.d) for _, id in new]
+        return self._account.receive(owners, messages, lengths)
 
     def leave(self) -> None:
         """The nodes do what they are told."""
