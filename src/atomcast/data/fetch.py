@@ -9,6 +9,7 @@ import zlib
 from pathlib import Path
 
 from atomcast.data.catalog import FILES, DataFile
+from atomcast.data.promises import check_gzip
 
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -63,8 +64,9 @@ def _read(path: Path, file: DataFile) -> bytes:
     content = path.read_bytes()
     try:
         if content.startswith(_GZIP_MAGIC):
+            check_gzip(path)
             content = gzip.decompress(content)
-    except (OSError, EOFError, zlib.error) as error:
+    except (OSError, EOFError, ValueError, zlib.error) as error:
         raise ValueError(f"{path} is damaged ({error}): delete it and get it again") from error
     # Copies in circulation differ in whether their last line ends.
     content = content.rstrip(b"\r\n") + b"\n"

@@ -14,7 +14,13 @@ from atomcast.data.array_files import load_npy, load_npz_array
 from atomcast.data.parts import DEFAULT_ROW_IDS
 from atomcast.data.readers import known_suffix, readable
 from atomcast.data.svmlight_files import load_svmlight
-from atomcast.data.table_files import csv_header, is_number, load_pandas, load_pyarrow_parquet
+from atomcast.data.table_files import (
+    check_parquet,
+    csv_header,
+    is_number,
+    load_pandas,
+    load_pyarrow_parquet,
+)
 
 _TABLES = (".csv", ".csv.gz", ".parquet")
 _TEXTS = (".txt", ".txt.gz", ".labels", ".labels.gz")
@@ -92,6 +98,7 @@ def _table_column(file: Path, suffix: str, column: str | None) -> Any:
 def _table_names(file: Path, suffix: str) -> list[str] | None:
     """Return the names of the columns, or None for a single column of numbers without header."""
     if suffix == ".parquet":
+        check_parquet(file)
         return list(load_pyarrow_parquet().read_schema(file).names)
     names = csv_header(file)
     return None if len(names) == 1 and is_number(names[0]) else names
