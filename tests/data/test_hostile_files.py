@@ -10,7 +10,6 @@ import zipfile
 import numpy as np
 import pandas as pd
 import pytest
-from damage import damaged
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from numpy.lib import format as npy
@@ -18,6 +17,7 @@ from scipy import sparse
 from sklearn.datasets import dump_svmlight_file
 
 from atomcast.data import Shards, peek, promises, read_part, read_vector
+from damage import damaged, outcome
 
 READERS = (read_part, peek, read_vector)
 
@@ -95,7 +95,9 @@ def test_a_zip_bomb(tmp_path, monkeypatch, little_memory):
             read(path)
 
 
-@pytest.mark.parametrize("shape", [(2**20, 2**10), (0, 2**40), (-4, -4), (2**70, 2**70), (2**32, 2**32), (1, -1)])
+@pytest.mark.parametrize(
+    "shape", [(2**20, 2**10), (0, 2**40), (-4, -4), (2**70, 2**70), (2**32, 2**32), (1, -1)]
+)
 def test_a_npy_header_without_its_values(tmp_path, shape, little_memory):
     (tmp_path / "part.npy").write_bytes(npy_bytes(shape, values=bytes(64)))
     for read in READERS:
@@ -168,18 +170,14 @@ def test_damaged_files_are_read_or_refused(tmp_path, kind):
     refused = 0
     for content in damaged(path.read_bytes()):
         path.write_bytes(content)
-        try:
-            rows, columns = read_part(path).matrix.shape
-            assert rows < 2**24
-            assert columns < 2**24
-            peek(path)
-        except ValueError as error:
-            assert str(path) in str(error)
-            refused += 1
+        found = [outcome(read, path) for read in (read_part, peek)]
+        refused += isinstance(found[0], ValueError)
+        if not isinstance(found[0], ValueError):
+            assert max(found[0].matrix.shape) < 2**24
     assert refused > 10
 
 
-@settings(max_examples=150, deadline=None, derandomize=True, database=None)
+@settings(max_examples=60, deadline=None, derandomize=True, database=None)
 @given(
     st.sampled_from(["<f8", "<i4", "|b1", "|O", "<U9999999", "<M8[s]", "<f99", "", "(2,)f4"]),
     st.lists(st.integers(-3, 2**70) | st.integers(0, 6), max_size=4).map(tuple)
@@ -194,7 +192,4 @@ def test_any_header_of_a_npy_file(tmp_path_factory, descr, shape, values):
     write_npz(folder / "part.npz", X=array)
     for path in (folder / "part.npy", folder / "part.npz"):
         for read in READERS:
-            try:
-                read(path)
-            except ValueError as error:
-                assert str(path) in str(error)
+            outcome(read, path)

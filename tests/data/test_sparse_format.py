@@ -72,7 +72,7 @@ def test_messages_name_what_is_wrong():
         check_sparse(damaged("csr", "indices", 3, -1))
     with pytest.raises(ValueError, match=r"indptr goes down from 40 to \d+ at position 3"):
         check_sparse(damaged("csr", "indptr", 2, 40))
-    with pytest.raises(ValueError, match="indptr ends with 1000000, but .* entries are there"):
+    with pytest.raises(ValueError, match=r"indptr ends with 1000000, but .* entries are there"):
         check_sparse(damaged("csc", "indptr", -1, 10**6))
 
 
@@ -144,10 +144,10 @@ ESTIMATORS = {
 def test_fit_and_predict_refuse(name, form):
     make, target = ESTIMATORS[name]
     X = damaged(form, "indices", 3, 10**6)
-    with pytest.raises(ValueError, match="X is a .* matrix.*contradicts itself"):
+    with pytest.raises(ValueError, match=r"X is a .* matrix.*contradicts itself"):
         make().fit(X, target)
     model = make().fit(good(form), target)
-    with pytest.raises(ValueError, match="X is a .* matrix.*contradicts itself"):
+    with pytest.raises(ValueError, match=r"X is a .* matrix.*contradicts itself"):
         model.predict(X)
 
 

@@ -8,6 +8,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from pathlib import Path
 
+import numpy as np
+from numpy.typing import NDArray
+
 #: What any file may unfold to, in bytes.
 ALWAYS = 1 << 30
 #: How many bytes a byte of a larger file may unfold to: numbers that are mostly zero come to 100.
@@ -24,8 +27,8 @@ def check_promise(promised: int, path: Path, what: str) -> None:
     held = os.stat(path).st_size
     if promised > max(ALWAYS, RATIO * held):
         raise ValueError(
-            f"{what} would take {promised / 2**30:,.1f} GiB, but the file has {held:,} bytes: it is "
-            f"damaged or made to exhaust memory (more than {RATIO} bytes from one, and more than "
+            f"{what} would take {promised / 2**30:,.1f} GiB, but the file has {held:,} bytes: "
+            f"it is damaged or made to exhaust memory (more than {RATIO} bytes from one, and more than "
             f"{ALWAYS >> 30} GiB); if it is right, store it unpacked, for instance as .npy"
         )
 
@@ -33,8 +36,24 @@ def check_promise(promised: int, path: Path, what: str) -> None:
 def check_shape(shape: Sequence[int], path: Path) -> None:
     """Raise ValueError if a file promises more rows or columns than it can have."""
     if min(shape, default=0) < 0:
-        raise ValueError(f"its shape is {tuple(shape)}, but no number of rows or columns is below 0")
+        raise ValueError(
+            f"its shape is {tuple(shape)}, but no number of rows or columns is below 0"
+        )
     check_promise(LINE * max(shape, default=0), path, f"a matrix of shape {tuple(shape)}")
+
+
+def text_vector(texts: Sequence[str]) -> NDArray[np.str_]:
+    """Texts as an array, in which each takes as much memory as the longest.
+
+    Raises
+    ------
+    ValueError
+        If a few long ones among many short ones would take far more than all of them together.
+    """
+    longest, together = max(map(len, texts), default=0), sum(map(len, texts))
+    if 4 * longest * len(texts) > max(ALWAYS, RATIO * together):
+        raise ValueError(f"one of {len(texts):,} texts has {longest:,} characters: shorten it")
+    return np.array(texts, dtype=np.str_)
 
 
 def check_gzip(path: Path) -> None:

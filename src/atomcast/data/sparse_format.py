@@ -58,7 +58,9 @@ def _compressed(X: Any) -> str | None:
         return f"indptr goes down from {indptr[k]} to {indptr[k + 1]} at position {k + 1}"
     stored = int(indptr[-1])
     if stored > min(len(X.indices), len(X.data)):
-        return f"indptr ends with {stored}, but {min(len(X.indices), len(X.data))} entries are there"
+        return (
+            f"indptr ends with {stored}, but {min(len(X.indices), len(X.data))} entries are there"
+        )
     return _out_of_range("indices", X.indices[:stored], length)
 
 

@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 
 from atomcast.data.array_files import load_npy, load_npz_array
 from atomcast.data.parts import DEFAULT_ROW_IDS
+from atomcast.data.promises import text_vector
 from atomcast.data.readers import known_suffix, readable
 from atomcast.data.svmlight_files import load_svmlight
 from atomcast.data.table_files import (
@@ -113,7 +114,7 @@ def _text_lines(file: Path) -> Any:
     words = [line.split() for line in lines]
     if words and len(words[0]) > 1 and ":" in words[0][1]:
         return load_svmlight(file)[1]
-    return np.array(lines, dtype=np.str_)
+    return text_vector(lines)
 
 
 def _plain(values: Any) -> NDArray[Any]:
@@ -134,6 +135,8 @@ def _plain(values: Any) -> NDArray[Any]:
         raise ValueError(
             f"row {missing[0]} has no value ({len(missing)} row(s) in all): fill or drop them"
         )
+    if array.dtype == object:
+        array = text_vector([str(value) for value in array.tolist()])
     texts = array.astype(np.str_)
     for dtype in (np.int64, np.float64):
         try:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ import numpy as np
 from scipy import sparse
 
 import atomcast
+from atomcast._replacing import replacing
 from atomcast.experiments.curves import Counter, Point
 
 SCHEMA = 1
@@ -128,10 +128,9 @@ def _given(part: Part) -> str:
 def _write(part: Part, done: Done, folder: Path) -> None:
     """Write a part in one go: a file that is there is complete."""
     path = _path(part, folder)
-    unfinished = path.with_suffix(".unfinished")
     content = {"schema": SCHEMA, "given": _given(part), "rows": done.rows, "facts": done.facts}
-    unfinished.write_text(json.dumps(content), encoding="utf-8")
-    os.replace(unfinished, path)
+    with replacing(path, encoding="utf-8") as file:
+        file.write(json.dumps(content))
 
 
 def _read(part: Part, folder: Path) -> Done | None:

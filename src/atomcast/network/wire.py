@@ -1,8 +1,8 @@
 """The wire format: what an atom looks like between two nodes.
 
-`decode(encode(atom), atom.d)` is the same atom bit for bit, in whatever form is smallest; the layout is
-described in docs/wire-format.md. Rounding, where it is wanted, happens before (`as_sent`), so
-that the owner of an atom can use it as everybody else received it.
+`decode(encode(atom), atom.d)` is the same atom bit for bit, in whatever form is smallest; the
+layout is described in docs/wire-format.md. Rounding, where it is wanted, happens before
+(`as_sent`), so that the owner of an atom can use it as everybody else received it.
 """
 
 from __future__ import annotations

@@ -72,7 +72,7 @@ def _head(atom: Atom) -> bytes:
 
 
 def read_plain(body: memoryview, d: int) -> Atom | None:
-    """The plain atom of length d in a message without its checksum; None if it may be anything else."""
+    """The plain atom of length d in a message without checksum; None if it may be another."""
     if body[1] or body[2]:
         return None
     id, position = _varint(body, 3)

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import math
 from dataclasses import asdict, dataclass, field
-from typing import Any, cast
+from typing import Any, cast, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
+from atomcast._checks import check_choice, check_count
 from atomcast.network.ledger import Count, Disclosure
 from atomcast.result import Status
-from atomcast.saving.container import Arrays, ModelFile, text_array, texts_of
+from atomcast.saving.container import Arrays, ModelFile, json_object, text_array, texts_of
 
 _DISCLOSED = ("round", "node", "atom", "values")
 
@@ -72,17 +74,30 @@ def certificate_of(estimator: Any) -> Certificate:
 
 def certificate_in(file: ModelFile) -> Certificate:
     """The certificate in a model file."""
-    saved = dict(file.header["certificate"])
+    saved = dict(json_object(file.header, "certificate"))
     for key in ("objective", "gap", "relative_gap"):
         saved[key] = float(saved[key])
-    saved["by_kind"] = {kind: Count(**count) for kind, count in saved["by_kind"].items()}
-    columns = [file.arrays[f"disclosures.{key}"].tolist() for key in _DISCLOSED]
+    for key in ("rounds", "nodes", "values", "bytes", "messages", "atoms_sent"):
+        check_count(key, saved[key], "in the certificate", 0)
+    check_choice("status", saved["status"], get_args(Status))
+    saved["by_kind"] = {
+        kind: Count(**{unit: check_count(unit, n, kind, 0) for unit, n in count.items()})
+        for kind, count in json_object(saved, "by_kind").items()
+    }
+    columns = [integers(file.arrays[f"disclosures.{key}"]).tolist() for key in _DISCLOSED]
     names = texts_of(file.arrays["disclosures.name"])
     saved["disclosures"] = tuple(
         Disclosure(round=round, node=node, atom=atom, values=values, name=name)
         for round, node, atom, values, name in zip(*columns, names, strict=True)
     )
     return Certificate(**saved)
+
+
+def integers(array: NDArray[Any]) -> NDArray[np.int64]:
+    """A vector of whole numbers."""
+    if array.dtype != np.int64 or array.ndim != 1:
+        raise ValueError(f"whole numbers were expected, got {array.dtype} of shape {array.shape}")
+    return array
 
 
 def certificate_header(certificate: Certificate) -> dict[str, Any]:
