@@ -11,6 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from safetensors.numpy import save
 from scipy import sparse
+from sklearn.exceptions import ConvergenceWarning
 from typer.testing import CliRunner
 
 from atomcast import (
@@ -93,6 +94,45 @@ def test_arrays_of_another_kind_behind_a_right_checksum(tmp_path, name):
             loaded = outcome(load_model, path)
             if not isinstance(loaded, ValueError):
                 assert len(loaded.predict(X)) == len(X)
+
+
+def resumed(path):
+    return Lasso(1.0, cluster=2, solver=Solver(resume=path)).fit(X, y)
+
+
+def test_checkpoints_of_another_content_behind_a_right_checksum(tmp_path):
+    path = tmp_path / "c"
+    solver = Solver(max_rounds=1, callbacks=[Checkpoint(path)])
+    with pytest.warns(ConvergenceWarning):
+        Lasso(1.0, cluster=2, solver=solver).fit(X, y)
+    best = resumed(path).result_.objective
+    file = read_model_file(path)
+    numbers = file.header["checkpoint"]
+    wrong = (None, "7", -1, 2**70, 1.5, [1], {"a": 1})
+    changed = [({**numbers, key: value}, file.arrays) for key in numbers for value in wrong]
+    for key, array in file.arrays.items():
+        if key == "memory.image":
+            continue
+        others = [np.zeros(0), np.zeros((2, 2), np.int8), np.concatenate([[9], array.ravel()])]
+        others += [np.full_like(array, 10**9), np.full_like(array, -1)]
+        changed += [(numbers, {**file.arrays, key: other}) for other in others]
+    refused = 0
+    for header, arrays in changed:
+        write_model_file(path, {"checkpoint": header}, arrays)
+        found = outcome(resumed, path)
+        refused += isinstance(found, ValueError)
+        if not isinstance(found, ValueError) and found.result_.status == "optimal":
+            assert found.result_.objective == pytest.approx(best, rel=1e-3)
+    assert refused > 40
+
+
+@pytest.mark.parametrize("round", [10**7 + 1, 2**70, -1, True])
+def test_a_round_that_nobody_came_to(tmp_path, round):
+    path = tmp_path / "c"
+    Lasso(1.0, cluster=2, solver=Solver(callbacks=[Checkpoint(path)])).fit(X, y)
+    rewritten(path, lambda header, arrays: header["checkpoint"].update(round=round))
+    with pytest.raises(ValueError, match="does not describe a usable checkpoint: round"):
+        resumed(path)
 
 
 # -- promises --------------------------------------------------------------------------------

@@ -17,6 +17,7 @@ from scipy import sparse
 from atomcast.data.matrices import as_matrix
 from atomcast.data.parts import Format, Part, PartInfo, ReadOptions, refuse_row_ids
 from atomcast.data.promises import check_promise, check_shape
+from atomcast.data.sparse_format import check_sparse
 
 _NAMES = "names"
 _ROW_IDS = "row_ids"
@@ -60,6 +61,7 @@ def _read_npz(path: Path, options: ReadOptions) -> Part:
         if _is_sparse(file.files):
             _two(tuple(file["shape"].tolist()), path)
             matrix = sparse.load_npz(path)
+            check_sparse(matrix, parameter="it")
         else:
             matrix = file[_main_key(file.files, "X", options.row_ids)]
             check_shape(matrix.shape, path)

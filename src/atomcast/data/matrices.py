@@ -8,8 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from atomcast.data.sparse_format import check_sparse
-
 Matrix: TypeAlias = Any
 """A 2-D numpy array (memory-maps included) or a scipy sparse matrix or array.
 
@@ -60,7 +58,6 @@ def as_matrix(X: Any, *, parameter: str = "X") -> Matrix:
             "(float32 and float64 are kept; booleans and integers become float64): "
             "encode other values as numbers first"
         )
-    check_sparse(X, parameter=parameter)
     return X
 
 

@@ -28,8 +28,8 @@ def check_promise(promised: int, path: Path, what: str) -> None:
     if promised > max(ALWAYS, RATIO * held):
         raise ValueError(
             f"{what} would take {promised / 2**30:,.1f} GiB, but the file has {held:,} bytes: "
-            f"it is damaged or made to exhaust memory (more than {RATIO} bytes from one, and more than "
-            f"{ALWAYS >> 30} GiB); if it is right, store it unpacked, for instance as .npy"
+            f"it is damaged or made to exhaust memory (more than {ALWAYS >> 30} GiB, and more than "
+            f"{RATIO} bytes from one); if it is right, store it unpacked, for instance as .npy"
         )
 
 

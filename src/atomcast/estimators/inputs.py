@@ -11,6 +11,7 @@ from sklearn.utils.validation import check_array, column_or_1d
 from sklearn.utils.validation import validate_data as validate_by_sklearn
 
 from atomcast.cluster.local import LocalCluster, as_cluster
+from atomcast.data._split import SplitShards
 from atomcast.data.shards import Shards
 from atomcast.data.sparse_format import check_sparse
 
@@ -34,7 +35,7 @@ def features_and_target(
         X, y = validate_data(estimator, X, y, y_numeric=True, **FORMATS)
         cluster = as_cluster(cluster)
         names = getattr(estimator, "feature_names_in_", None)
-        return Shards.split(X, cluster.nodes, names=names), y.astype(np.float64), cluster
+        return SplitShards(X, cluster.nodes, names=names), y.astype(np.float64), cluster
     if hasattr(cluster, "place"):  # processes that hold a part each learn of the others'
         X = cluster.place(X)
     if y is None:
@@ -72,7 +73,7 @@ def features_and_classes(
     else:
         X, y = validate_data(estimator, X, y, **{**FORMATS, **formats})
         cluster = as_cluster(cluster)
-        X = Shards.split(X, cluster.nodes, names=getattr(estimator, "feature_names_in_", None))
+        X = SplitShards(X, cluster.nodes, names=getattr(estimator, "feature_names_in_", None))
     check_classification_targets(y)
     estimator.classes_, numbers = np.unique(y, return_inverse=True)
     if len(estimator.classes_) < 2:
