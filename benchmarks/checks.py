@@ -66,7 +66,7 @@ def main() -> None:
         fit = fastest(lambda X=X, y=y, beta=beta: Lasso(beta).fit(X, y), repeats)
         milliseconds = (f"{1e3 * seconds:.2f}" for seconds in (check, product, fit))
         table.add_row(name, f"{X.nnz:,}", *milliseconds, f"{check / fit:.2%}")
-    Console().print(table)
+    Console(width=100).print(table)
 
 
 if __name__ == "__main__":
