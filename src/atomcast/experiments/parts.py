@@ -144,7 +144,7 @@ def _read(part: Part, folder: Path) -> Done | None:
             print(f"{path}: of other data or settings; run anew", file=sys.stderr)
             return None
         return Done([Point(*row) for row in content["rows"]], tuple(content["facts"]))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(
             f"{path} is not a finished part of an experiment ({error}); delete it, or run without"
             " --resume"
