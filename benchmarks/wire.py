@@ -147,7 +147,7 @@ def microseconds(function: Callable[[Any], object], arguments: Sequence[Any]) ->
 
 def add_message_row(table: Table, name: str, atoms: list[Atom]) -> None:
     messages = [encode(atom) for atom in atoms]
-    assert all(same(decode(m), atom) for m, atom in zip(messages, atoms, strict=True))
+    assert all(same(decode(m, atom.d), atom) for m, atom in zip(messages, atoms, strict=True))
     sizes = [len(message) for message in messages]
     others = [[size(atom) for atom in atoms] for size in (raw_size, npz_size, pickle_size)]
     table.add_row(

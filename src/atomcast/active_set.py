@@ -97,6 +97,10 @@ class ActiveSet(ABC):
         weights[self.position[id]] = domain.scale * sign
         return weights
 
+    def length_of(self, id: int, d: int) -> int:
+        """How long the atom with this id is where the columns or points of the data have d."""
+        return d
+
     def _width(self, atom: Atom) -> int:
         """How many weights an atom has."""
         return 1

@@ -30,6 +30,8 @@ logger = logging.getLogger(__name__)
 
 #: How often a checkpoint is written if nobody says otherwise.
 SECONDS = 30.0
+#: A run keeps an account of every round, also of those before it was resumed.
+MOST_ROUNDS = 10**7
 _MEMORY = "memory."
 
 
@@ -220,13 +222,13 @@ def parse_checkpoint(content: bytes, path: str | os.PathLike[str]) -> Snapshot:
             problem=str(numbers["problem"]),
             data=str(numbers["data"]),
             step=str(numbers["step"]),
-            round=int(numbers["round"]),
+            round=_round(numbers["round"]),
             objective=float(arrays["objective"]),
             ids=_vector(arrays["ids"], np.int64),
             weights=_vector(arrays["weights"], np.float64),
             best=_vector(arrays["best"], np.float64),
             best_figures=_vector(arrays["best_figures"], np.float64),
-            idle=int(numbers["idle"]),
+            idle=check_count("idle", numbers["idle"], "rounds without progress", 0),
             restricted=bool(numbers.get("restricted", False)),
             memory={
                 name.removeprefix(_MEMORY): array
@@ -239,6 +241,12 @@ def parse_checkpoint(content: bytes, path: str | os.PathLike[str]) -> Snapshot:
     if len(snapshot.best) > len(snapshot.weights) or len(snapshot.best_figures) != 4:
         raise ValueError(f"{path} does not describe a usable checkpoint: its arrays do not fit")
     return snapshot
+
+
+def _round(value: Any) -> int:
+    if check_count("round", value, "rounds taken", 0) > MOST_ROUNDS:
+        raise ValueError(f"round={value} is beyond {MOST_ROUNDS:,}, the most that is believed")
+    return int(value)
 
 
 def _vector(array: NDArray[Any], dtype: Any) -> NDArray[Any]:

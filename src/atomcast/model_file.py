@@ -17,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast import __version__
+from atomcast._checks import check_count
 from atomcast.saving.boosting import BoostingLayout
 from atomcast.saving.certificate import (
     Certificate,
@@ -28,6 +29,7 @@ from atomcast.saving.certificate import (
 from atomcast.saving.container import (
     Arrays,
     ModelFile,
+    json_object,
     read_model_file,
     text_array,
     texts_of,
@@ -172,9 +174,10 @@ def estimator_from(file: ModelFile, path: str) -> Any:
     header = file.header
     with making_sense(path):
         estimator_class = _named(_entry(header.get("estimator")).estimator)
-        values = {k: decoded(v) for k, v in header["parameters"].items() if is_saved(v)}
+        parameters = json_object(header, "parameters")
+        values = {k: decoded(v) for k, v in parameters.items() if is_saved(v)}
         estimator = estimator_class(**values)
-        estimator.n_features_in_ = int(header["n_features_in"])
+        estimator.n_features_in_ = feature_count(file)
         names = feature_names(file)
         if names is not None:
             estimator.feature_names_in_ = np.array(names, dtype=object)
@@ -190,10 +193,11 @@ def making_sense(path: str) -> Iterator[None]:
     """Turn whatever goes wrong with content that nobody would write into one ValueError."""
     try:
         yield
-    except (
-        *(ValueError, KeyError, TypeError, AttributeError),
-        *(IndexError, OverflowError, MemoryError),
-    ) as error:
+    except ImportError:
+        raise
+    except KeyError as error:
+        raise ValueError(f"{path} does not describe a usable model: no {error} in it") from error
+    except Exception as error:
         raise ValueError(f"{path} does not describe a usable model: {error}") from error
 
 
@@ -202,8 +206,15 @@ def _model_arrays(file: ModelFile) -> Arrays:
 
 
 def atoms_in(file: ModelFile) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
-    """Global ids and weights of the atoms of the model in a file."""
-    return layout_of(file.header.get("estimator")).atoms(_model_arrays(file))
+    """Global ids and weights, which are not zero, of the atoms of the model in a file."""
+    ids, weights = layout_of(file.header.get("estimator")).atoms(_model_arrays(file))
+    used = weights != 0 if weights.ndim == 1 else weights.any(axis=1)
+    return ids[used], weights[used]
+
+
+def feature_count(file: ModelFile) -> int:
+    """How many features the model in a file has."""
+    return check_count("n_features_in", file.header["n_features_in"], "features of the model", 0)
 
 
 def atoms_axis(name: Any) -> int:
@@ -216,6 +227,6 @@ def feature_names(file: ModelFile) -> list[str] | None:
     if "feature_names" not in file.arrays:
         return None
     names = texts_of(file.arrays["feature_names"])
-    if len(names) != file.header["n_features_in"]:
-        raise ValueError(f"{len(names)} names for {file.header['n_features_in']} features")
+    if len(names) != feature_count(file):
+        raise ValueError(f"{len(names)} names for {feature_count(file)} features")
     return names

@@ -10,6 +10,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from atomcast._replacing import replacing
+
 if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
@@ -64,7 +66,7 @@ class Trace:
 
     def to_csv(self, path: str | PathLike[str]) -> None:
         """Write the trace to a file, with a header."""
-        with open(path, "w", newline="", encoding="utf-8") as file:
+        with replacing(path, newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(self.columns)
             writer.writerows(self._rows)

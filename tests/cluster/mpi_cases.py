@@ -321,7 +321,6 @@ def only_the_own_file_is_within_reach(cluster):
     assert_same_result(fitted(shards, y, cluster).result_, expected)
     labels = np.where(y > 0, 1, 0)
     np.save(folder / f"part-{rank}.npy", np.array_split(X, nodes)[rank])
-    whole = Shards.split(X, nodes, by="contiguous")
     expected = KernelSVC(cluster=LocalCluster(nodes)).fit(whole, labels).result_
     machine = KernelSVC(cluster=cluster).fit(Shards.files(shards.arguments()["paths"]), labels)
     assert_same_result(machine.result_, expected)

@@ -76,7 +76,7 @@ def test_the_account_is_that_of_the_simulated_star(case, look_often):
         assert agreement.best == expected.best
         atoms = [some_atom(j) for j, _ in enumerate(owners)]
         messages = [wire.encode(atom) for atom in atoms]
-        account.receive(owners, messages)
+        account.receive(owners, messages, [atom.d for atom in atoms])
         if owners:
             sizes = [len(message) for message in messages]
             star.broadcast(owners, [atom.count for atom in atoms], sizes, simulated)
@@ -96,7 +96,7 @@ def test_the_account_is_that_of_the_simulated_star(case, look_often):
 
 def test_traffic_that_nobody_has_looked_at_survives_pickling():
     account = Account(3)
-    account.receive([2], [wire.encode(some_atom(4))])
+    account.receive([2], [wire.encode(some_atom(4))], [some_atom(4).d])
     before = account.ledger.total
     restored = pickle.loads(pickle.dumps(account.ledger))
     assert restored.total == before == sum(restored.by_kind().values(), Count())
@@ -106,6 +106,8 @@ def test_traffic_that_nobody_has_looked_at_survives_pickling():
 @pytest.mark.parametrize("owners", [[], [0]])
 def test_a_single_node_sends_nothing(owners):
     account = Account(1)
-    account.receive(owners, [wire.encode(some_atom(1)) for _ in owners])
+    account.receive(
+        owners, [wire.encode(some_atom(1)) for _ in owners], [some_atom(1).d for _ in owners]
+    )
     assert account.ledger.total == Count()
     assert account.ledger.disclosures == []

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xxhash import xxh3_64_intdigest
 
-from atomcast.atoms.atom import MAX_LENGTH, Atom, same
+from atomcast.atoms.atom import MAX_EXTRAS, MAX_LENGTH, Atom, same
 from atomcast.network.wire import WireError, as_sent, decode, encode, encoded_size
 from atomcast.network.wire_buffer import (
     UNFOLD_LIMIT,
@@ -105,7 +105,7 @@ def examples() -> dict[str, Atom]:
 @given(atoms())
 def test_round_trip_is_exact(atom: Atom) -> None:
     message = encode(atom)
-    assert same(decode(message), atom)
+    assert same(decode(message, atom.d), atom)
     assert len(message) == encoded_size(atom)
 
 
@@ -113,7 +113,7 @@ def test_round_trip_is_exact(atom: Atom) -> None:
 def test_examples_come_back_in_arrays_of_their_own(name: str) -> None:
     atom = examples()[name]
     message = bytearray(encode(atom))
-    received = decode(memoryview(message))
+    received = decode(memoryview(message), atom.d)
     message[:] = bytes(len(message))
     assert same(received, atom)
     assert received.values.flags.c_contiguous
@@ -125,8 +125,8 @@ def test_examples_come_back_in_arrays_of_their_own(name: str) -> None:
 def test_every_density_round_trips(d: int, density: float) -> None:
     sparse = random_binary(d, round(d * density))
     dense = Atom(1, d, sparse.dense())
-    assert same(decode(encode(sparse)), sparse)
-    assert same(decode(encode(dense)), dense)
+    assert same(decode(encode(sparse), sparse.d), sparse)
+    assert same(decode(encode(dense), dense.d), dense)
 
 
 def test_negative_zero_survives_in_dense_and_sparse_atoms() -> None:
@@ -134,15 +134,17 @@ def test_negative_zero_survives_in_dense_and_sparse_atoms() -> None:
     values[[3, 50]] = -0.0
     dense = Atom(0, 100, values)
     sparse = Atom(0, 100, np.array([-0.0, 0.0]), np.array([1, 2]))
-    assert np.signbit(decode(encode(dense)).values).sum() == 2
-    assert np.signbit(decode(encode(sparse)).values).tolist() == [True, False]
+    assert np.signbit(decode(encode(dense), 100).values).sum() == 2
+    assert np.signbit(decode(encode(sparse), 100).values).tolist() == [True, False]
 
 
 def test_largest_ids_lengths_and_indices() -> None:
     last = np.array([0, MAX_LENGTH - 2, MAX_LENGTH - 1])
-    assert same(decode(encode(a := Atom(2**63 - 1, MAX_LENGTH, np.ones(3), last))), a)
+    a = Atom(2**63 - 1, MAX_LENGTH, np.ones(3), last)
+    assert same(decode(encode(a), a.d), a)
     top = np.array([2**31 - 1], dtype=np.int32)
-    assert same(decode(encode(a := Atom(0, 2**31, np.ones(1), top))), a)
+    a = Atom(0, 2**31, np.ones(1), top)
+    assert same(decode(encode(a), a.d), a)
 
 
 def test_long_constant_vectors_spend_a_bit_each() -> None:
@@ -150,10 +152,10 @@ def test_long_constant_vectors_spend_a_bit_each() -> None:
     for values in (np.ones(d, dtype=np.float32), np.zeros(d, dtype=np.float32)):
         message = encode(Atom(0, d, values))
         assert len(message) >= d // 8
-        assert same(decode(message), Atom(0, d, values))
+        assert same(decode(message, d), Atom(0, d, values))
     full = Atom(0, d, np.ones(d, dtype=np.float32), np.arange(d, dtype=np.int32))
     assert d // 8 <= len(encode(full)) < d // 8 + 30
-    assert same(decode(encode(full)), full)
+    assert same(decode(encode(full), full.d), full)
 
 
 # --- the shortest way ----------------------------------------------------------------------
@@ -185,7 +187,7 @@ def test_the_shortest_way_writes_what_the_planner_writes(atom: Atom) -> None:
     planned = plan_message(atom)
     assert encode(atom) == planned.to_bytes()
     assert encoded_size(atom) == planned.size
-    assert same(decode(encode(atom)), atom)
+    assert same(decode(encode(atom), atom.d), atom)
     if planned.values.type == NumberType.FLOAT64 and planned.values.palette is None:
         number = planned.indices is None and atom.id < 2**35
         assert is_plain(atom) == (number and needs_float64(atom.values)) or _sample_repeats(atom)
@@ -198,10 +200,11 @@ def test_what_only_looks_plain_is_read_with_care(fields: bytes) -> None:
     body = b"\xa1\0\0" + fields
     message = body + (xxh3_64_intdigest(body) & 0xFFFFFFFF).to_bytes(4, "little")
     if fields == b"\0\0":
-        assert same(decode(message), Atom(0, 0, np.empty(0)))
+        assert same(decode(message, 0), Atom(0, 0, np.empty(0)))
     else:
-        with pytest.raises(WireError):
-            decode(message)
+        for d in (0, 1, 128, 2**62):
+            with pytest.raises(WireError):
+                decode(message, d)
 
 
 def _sample_repeats(atom: Atom) -> bool:
@@ -299,24 +302,24 @@ def test_centred_sparse_column_is_sent_as_background_and_exceptions() -> None:
 
 @pytest.mark.parametrize("name", examples())
 def test_any_damaged_byte_is_noticed(name: str) -> None:
-    message = encode(examples()[name])
+    d, message = examples()[name].d, encode(examples()[name])
     for position in range(len(message)):
         for mask in (0x01, 0x80, 0xFF):
             damaged = bytearray(message)
             damaged[position] ^= mask
             with pytest.raises(WireError):
-                decode(damaged)
+                decode(damaged, d)
 
 
 @pytest.mark.parametrize("name", examples())
 def test_truncated_and_extended_messages_are_noticed(name: str) -> None:
-    message = encode(examples()[name])
+    d, message = examples()[name].d, encode(examples()[name])
     for length in range(len(message)):
         with pytest.raises(WireError):
-            decode(message[:length])
+            decode(message[:length], d)
     for tail in (b"\x00", b"\xff", b"\x00" * 8, message):
         with pytest.raises(WireError):
-            decode(message + tail)
+            decode(message + tail, d)
 
 
 def sealed(body: bytes) -> bytes:
@@ -324,13 +327,14 @@ def sealed(body: bytes) -> bytes:
     return body + (xxh3_64_intdigest(body) & 0xFFFFFFFF).to_bytes(4, "little")
 
 
-def decode_or_refuse(message: bytes) -> None:
+def decode_or_refuse(message: bytes, d: int) -> None:
     """A wrong message may be an atom by chance; anything else must be a WireError."""
     try:
-        atom = decode(message)
+        atom = decode(message, d)
     except WireError:
         return
     indices = atom.indices
+    assert atom.d == d
     assert atom.values.size == (atom.d if indices is None else indices.size)
     if indices is not None and indices.size:
         assert indices[0] >= 0
@@ -348,14 +352,16 @@ def test_damage_behind_a_valid_checksum_is_never_another_exception(
         position = data.draw(st.integers(1, len(body) - 1))
         body[position] = data.draw(st.integers(0, 255))
     cut = data.draw(st.integers(0, 3))
-    decode_or_refuse(sealed(bytes(body[: len(body) - cut])))
+    decode_or_refuse(sealed(bytes(body[: len(body) - cut])), atom.d)
 
 
 @settings(max_examples=500, deadline=None)
-@given(st.binary(max_size=60))
-def test_noise_behind_a_valid_start_and_checksum_is_refused(noise: bytes) -> None:
-    decode_or_refuse(sealed(b"\xa1" + noise))
-    decode_or_refuse(noise)
+@given(st.binary(max_size=60), st.integers(0, 127))
+def test_noise_behind_a_valid_start_and_checksum_is_refused(noise: bytes, d: int) -> None:
+    decode_or_refuse(sealed(b"\xa1" + noise), d)
+    codes = noise[:2] + (noise[2:3] if noise[:1] and noise[0] & 0x08 else b"")
+    decode_or_refuse(sealed(b"\xa1" + codes + b"\0" + varint(d) + noise[len(codes) :]), d)
+    decode_or_refuse(noise, d)
 
 
 @pytest.mark.parametrize("flags", [0x00, 0x08, 0x09, 0x0D, 0x19, 0x1D, 0x20, 0x40, 0x88, 0x98])
@@ -368,22 +374,50 @@ def test_absurd_lengths_are_refused_before_memory_is_taken(flags: int, value_byt
             tracemalloc.start()
             for lengths in (varint(huge) * 2, varint(huge) + varint(huge - 1)):
                 with pytest.raises(WireError):
-                    decode(sealed(start + lengths + bytes(40)))
+                    decode(sealed(start + lengths + bytes(40)), huge)
             _, peak = tracemalloc.get_traced_memory()
             tracemalloc.stop()
             assert peak < 2**20
 
 
+@pytest.mark.parametrize("name", examples())
+def test_an_atom_of_another_length_than_expected_is_refused(name: str) -> None:
+    atom = examples()[name]
+    for d in {0, 1, atom.d - 1, atom.d + 1, 8 * atom.d, MAX_LENGTH} - {atom.d}:
+        with pytest.raises(WireError, match=f"has length {atom.d}, but d={d} is expected"):
+            decode(encode(atom), d)
+
+
+def test_a_few_bytes_cannot_take_more_memory_than_d_allows() -> None:
+    constant, extras = encode(Atom(7, 2**22, np.ones(2**22))), varint(2**22) + b"\x84\0\1"
+    small = sealed(b"\xa1\x20\x04" + varint(7) + varint(2) + bytes(2) + extras)
+    tracemalloc.start()
+    for message, d in ((constant, 100), (small, 2)):
+        assert len(message) < 30
+        with pytest.raises(WireError):
+            decode(message, d)
+    _, peak = tracemalloc.get_traced_memory()
+    tracemalloc.stop()
+    assert peak < 2**14
+
+
+def test_a_thousand_extras_are_enough() -> None:
+    atom = Atom(7, 2, np.ones(2), None, np.ones(MAX_EXTRAS))
+    assert same(decode(encode(atom), 2), atom)
+    with pytest.raises(ValueError, match="Cannot send 1025 extras"):
+        encode(Atom(7, 2, np.ones(2), None, np.ones(MAX_EXTRAS + 1)))
+
+
 def test_errors_say_what_is_wrong() -> None:
     message = encode(random_binary(100, 10))
     with pytest.raises(WireError, match="Truncated message: 3 bytes"):
-        decode(message[:3])
+        decode(message[:3], 100)
     with pytest.raises(WireError, match="Not an atom"):
-        decode(b"\x80" + message[1:])
+        decode(b"\x80" + message[1:], 100)
     with pytest.raises(WireError, match="version 2, this node reads version 1"):
-        decode(b"\xa2" + message[1:])
+        decode(b"\xa2" + message[1:], 100)
     with pytest.raises(WireError, match="checksum"):
-        decode(message[:-1] + bytes((message[-1] ^ 1,)))
+        decode(message[:-1] + bytes((message[-1] ^ 1,)), 100)
     assert issubclass(WireError, ValueError)
 
 
@@ -419,7 +453,7 @@ def test_casts_are_idempotent_and_known_to_the_owner(atom: Atom, cast: str) -> N
         return
     assert same(as_sent(sent, cast), sent)  # type: ignore[arg-type]
     assert encode(atom, cast) == encode(sent)  # type: ignore[arg-type]
-    assert same(decode(encode(sent)), sent)
+    assert same(decode(encode(sent), sent.d), sent)
     assert sent.values.dtype == atom.values.dtype
 
 
@@ -436,7 +470,7 @@ def test_wrong_casts_are_refused() -> None:
         encode(Atom(0, 1, np.ones(1)), cast="int4")  # type: ignore[arg-type]
     with pytest.raises(ValueError, match="too large for this type"):
         encode(Atom(0, 1, np.array([1e6])), cast="float16")
-    assert decode(encode(Atom(0, 1, np.array([1e6])), cast="bfloat16")).values[0] == 999424.0
+    assert decode(encode(Atom(0, 1, np.array([1e6])), cast="bfloat16"), 1).values[0] == 999424.0
 
 
 # --- below: bits and varints ----------------------------------------------------------------

@@ -27,7 +27,8 @@ from atomcast import (
     save_model,
 )
 from atomcast.model_file import ENTRIES, certificate_of, register
-from atomcast.saving.container import SCHEMA, read_model_file, text_array, write_model_file
+from atomcast.saving.container import SCHEMA, read_model_file, text_array
+from damage import rewritten
 
 
 @pytest.fixture(scope="module")
@@ -45,14 +46,6 @@ def model(data):
 def path(tmp_path, model):
     save_model(model, tmp_path / "model.safetensors")
     return tmp_path / "model.safetensors"
-
-
-def rewritten(path, change):
-    """Write the file anew, checksum included, after a change to its header and arrays."""
-    file = read_model_file(path)
-    change(file.header, file.arrays)
-    file.header.pop("schema", None)
-    write_model_file(path, file.header, file.arrays)
 
 
 # -- what comes back ------------------------------------------------------------------------

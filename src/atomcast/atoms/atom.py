@@ -9,9 +9,10 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-__all__ = ["MAX_LENGTH", "NO_EXTRAS", "Atom", "same"]
+__all__ = ["MAX_EXTRAS", "MAX_LENGTH", "NO_EXTRAS", "Atom", "same"]
 
 MAX_LENGTH = 2**62  # leaves int64 arithmetic on indices a bit to notice overflow by
+MAX_EXTRAS = 1024  # what an atom may carry beside its vector
 
 NO_EXTRAS: NDArray[np.float64] = np.empty(0, dtype=np.float64)
 NO_EXTRAS.setflags(write=False)  # shared by every atom that has none

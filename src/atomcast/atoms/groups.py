@@ -32,6 +32,10 @@ class GroupActiveSet(ExplicitActiveSet):
         super().__init__(objective)
         self.groups = groups
 
+    def length_of(self, id: int, d: int) -> int:
+        """The columns of the group that begins with this one, one after the other."""
+        return d * len(self.groups.members(int(self.groups.labels[id])))
+
     def _width(self, atom: Atom) -> int:
         return atom.d // self.objective.d
 

@@ -67,9 +67,11 @@ class Account:
             ledger.enter(self._new_talk(key, proposals, agreement) if talk is None else talk)
         return agreement
 
-    def receive(self, owners: Sequence[int], messages: Sequence[Message]) -> list[Atom]:
-        """The atoms that their owners broadcast in these bytes, entered in the ledger."""
-        atoms = [wire.decode(message) for message in messages]
+    def receive(
+        self, owners: Sequence[int], messages: Sequence[Message], lengths: Sequence[int]
+    ) -> list[Atom]:
+        """The atoms of these lengths that their owners broadcast, entered in the ledger."""
+        atoms = [wire.decode(m, length) for m, length in zip(messages, lengths, strict=True)]
         self.enter(owners, atoms, messages)
         return atoms
 

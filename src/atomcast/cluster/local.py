@@ -18,6 +18,7 @@ from atomcast.cluster.machine import machine
 from atomcast.cluster.pace import Pace, check_slow_only, check_star
 from atomcast.cluster.rounding import rounded
 from atomcast.cluster.validation import checked_shard as _checked
+from atomcast.data._split import SplitShards
 from atomcast.data.shards import Shards
 from atomcast.fingerprint import data_fingerprint, shard_fingerprint
 from atomcast.kernels.threads import thread_count
@@ -202,7 +203,7 @@ class LocalSession:
 
     def _one_fleet(self, problem: Problem, shards: Shards) -> list[Fleet]:
         """All nodes over the user's own matrix, which is neither copied nor cut."""
-        whole = Shards.split(shards.matrix, nodes=1, by="contiguous", names=shards.names)
+        whole = SplitShards(shards.matrix, nodes=1, by="contiguous", names=shards.names)
         try:
             shard = _checked(problem, whole.shard(0, problem.axis))
         except ValueError:

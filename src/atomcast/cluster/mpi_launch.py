@@ -112,7 +112,7 @@ class LaunchedSession:
                 cluster.nodes, cluster.threads, cluster.options, self._folder, cluster.deadline
             )
             told = self._told()
-            self.n = int(told["n"])
+            self.n, self.d = int(told["n"]), int(told["d"])
             log_nodes(logger, [ShardReport(**r) for r in told["reports"]], cluster.threads)
         except BaseException as error:
             self.__exit__(type(error), error, None)
@@ -174,7 +174,8 @@ class LaunchedSession:
         if not new:
             return []
         messages = [content.data for content in self._told()["atoms"]]
-        return self._account.receive([owner for owner, _ in new], messages)
+        lengths = [replica.active.length_of(id, self.d) for _, id in new]
+        return self._account.receive([owner for owner, _ in new], messages, lengths)
 
     def leave(self) -> None:
         """The ranks leave when they are told to."""

@@ -124,7 +124,7 @@ class MPISession:
             log_nodes(logger, reports, thread_count())
         assert shard is not None
         shards.validate(axis)
-        self.n = report.total
+        self.n, self.d = report.total, report.length
         owners = np.zeros(self.n, dtype=np.int32)
         owners[shard.ids] = 1
         everywhere = np.empty_like(owners)
@@ -213,8 +213,8 @@ class MPISession:
         self._messages, self._due = messages, "proposals"
         # What an owner sent comes back bit for bit: it need not read it.
         received = [
-            wire.decode(message) if atom is None else atom
-            for atom, message in zip(atoms, self._messages, strict=True)
+            wire.decode(message, replica.active.length_of(id, self.d)) if atom is None else atom
+            for (_, id), atom, message in zip(new, atoms, self._messages, strict=True)
         ]
         self._account.enter(owners, received, self._messages)
         return received

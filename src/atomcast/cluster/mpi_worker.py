@@ -144,7 +144,8 @@ def main(folder: str, socket_path: str) -> None:
         pulse = watch_of(comm, order["deadline"])
         session = RelayedSession(comm, order["problem"], shards, channel, pulse)
         if channel is not None:
-            channel.send({"n": session.n, "reports": [asdict(r) for r in session.reports]})
+            reports = [asdict(report) for report in session.reports]
+            channel.send({"n": session.n, "d": session.d, "reports": reports})
         follow(comm, session, channel)
     except (EOFError, ConnectionError):  # the program is gone: there is nobody left to work for
         shutil.rmtree(folder, ignore_errors=True)  # if it was killed, it could not do so itself

@@ -6,7 +6,7 @@ replays the log of what was broadcast: every step is deterministic, so that it e
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import partial
 from typing import Any
 
@@ -14,7 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
+from atomcast.atoms.atom import Atom
 from atomcast.checkpoint import parse_checkpoint
+from atomcast.cluster.account import new_winners
 from atomcast.cluster.agreeing import state_digest
 from atomcast.cluster.drag import Drag, as_slow
 from atomcast.cluster.fleet import Fleet
@@ -173,7 +175,7 @@ class RayNode:
         if start["resumed"] is not None:
             content, messages = start["resumed"]
             snapshot = parse_checkpoint(content, "the checkpoint")
-            go_on("the checkpoint", snapshot, replica, [wire.decode(m) for m in messages])
+            go_on("the checkpoint", snapshot, replica, self._read(replica, snapshot.ids, messages))
         assert self._fleet is not None
         self._fleet.sizes = start["sizes"]
         self._replica = replica
@@ -189,8 +191,14 @@ class RayNode:
             inner,
             complete,
         )
-        atoms = [wire.decode(message) for message in in_order(owners, parts)]
-        self._replica.advance(agreement, atoms)
+        new = [id for _, id in new_winners(self._replica, agreement)]
+        self._replica.advance(agreement, self._read(self._replica, new, in_order(owners, parts)))
+
+    def _read(self, replica: Replica, ids: Iterable[int], messages: Sequence[bytes]) -> list[Atom]:
+        """The atoms with these ids, as their owners sent them."""
+        assert self._fleet is not None
+        lengths = [replica.active.length_of(int(id), self._fleet.atoms.d) for id in ids]
+        return [wire.decode(m, length) for m, length in zip(messages, lengths, strict=True)]
 
 
 def to_row(own: Proposals, node: int, digest: int) -> bytes:

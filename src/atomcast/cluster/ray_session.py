@@ -125,6 +125,7 @@ class RaySession:
         check_reports(reports, axis)
         log_nodes(logger, reports, self._cluster.threads)
         self._sizes = np.array([report.atoms for report in reports])
+        self.d = int(reports[0].length)
         return int(reports[0].total)
 
     # -- the verbs of a session -------------------------------------------------------------
@@ -191,7 +192,8 @@ class RaySession:
             news = as_news(agreement, owners)
             self._news = (news, *refs)
             self._log[-1][1].append((news, messages))
-        return self._account.receive(owners, messages)
+        lengths = [replica.active.length_of(id, self.d) for _, id in new]
+        return self._account.receive(owners, messages, lengths)
 
     def leave(self) -> None:
         """The nodes do what they are told."""

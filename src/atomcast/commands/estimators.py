@@ -175,7 +175,7 @@ def _groups(groups: str) -> Any:
         return groups
     try:
         listed = json.loads(Path(groups).read_text(encoding="utf-8"))
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"--groups {groups} is no JSON file ({error})") from error
     if not isinstance(listed, list) or not all(isinstance(group, list) for group in listed):
         raise ValueError(

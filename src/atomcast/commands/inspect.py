@@ -47,9 +47,10 @@ def described(file: ModelFile) -> dict[str, Any]:
     """The content of a model file in plain values."""
     import numpy as np
 
-    from atomcast.model_file import atoms_axis, atoms_in, feature_names
+    from atomcast.model_file import atoms_axis, atoms_in, feature_count, feature_names
     from atomcast.report.summary import outcome
     from atomcast.saving.certificate import certificate_in
+    from atomcast.saving.container import json_object
     from atomcast.saving.parameters import readable
 
     certificate = certificate_in(file)
@@ -73,8 +74,8 @@ def described(file: ModelFile) -> dict[str, Any]:
         "estimator": file.header["estimator"],
         "written_by": f"atomcast {file.header.get('atomcast', '?')}",
         "schema": file.header["schema"],
-        "parameters": {k: readable(v) for k, v in file.header["parameters"].items()},
-        "features": file.header["n_features_in"],
+        "parameters": {k: readable(v) for k, v in json_object(file.header, "parameters").items()},
+        "features": feature_count(file),
         "atoms_are": ("examples", "features")[axis],
         **outcome(certificate),
         "atoms": atoms,

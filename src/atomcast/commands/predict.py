@@ -56,18 +56,20 @@ def predict(
 
 def _write(predictions: Any, ids: Any, out: Path | None) -> None:
     """One prediction a line, or a file of them."""
+    from atomcast._replacing import replacing
+
     if out is None:
         for prediction in predictions.tolist():
             print(prediction)
     elif out.suffix.lower() == ".npy":
         import numpy as np
 
-        with out.open("wb") as file:  # numpy.save would add a suffix to a name like "a.NPY"
+        with replacing(out) as file:  # numpy.save would add a suffix to a name like "a.NPY"
             np.save(file, predictions, allow_pickle=False)
     else:
         import csv
 
-        with out.open("w", newline="", encoding="utf-8") as table:
+        with replacing(out, newline="", encoding="utf-8") as table:
             writer = csv.writer(table)
             if ids is None:
                 writer.writerow(["prediction"])

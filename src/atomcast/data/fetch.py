@@ -5,10 +5,12 @@ from __future__ import annotations
 import gzip
 import hashlib
 import os
+import tempfile
 import zlib
 from pathlib import Path
 
 from atomcast.data.catalog import FILES, DataFile
+from atomcast.data.promises import check_gzip
 
 _GZIP_MAGIC = b"\x1f\x8b"
 
@@ -63,8 +65,9 @@ def _read(path: Path, file: DataFile) -> bytes:
     content = path.read_bytes()
     try:
         if content.startswith(_GZIP_MAGIC):
+            check_gzip(path)
             content = gzip.decompress(content)
-    except (OSError, EOFError, zlib.error) as error:
+    except (OSError, EOFError, ValueError, zlib.error) as error:
         raise ValueError(f"{path} is damaged ({error}): delete it and get it again") from error
     # Copies in circulation differ in whether their last line ends.
     content = content.rstrip(b"\r\n") + b"\n"
@@ -85,17 +88,17 @@ def _download(data_set: str, folder: Path, file: DataFile) -> None:
 
     mirror = os.environ.get("ATOMCAST_DATA_URL")
     url = f"{mirror.rstrip('/')}/{data_set}/{file.name}" if mirror else file.url
-    # The check-sum is of the unpacked content, so it is compared by _read and not by pooch.
-    path = Path(
-        pooch.retrieve(url, known_hash=None, fname=f"{file.name}.download", path=str(folder))
-    )
-    try:
-        _read(path, file)
-    except ValueError as error:
-        path.unlink()
-        raise ValueError(f"the download from {url} was not kept: {error}") from error
-    packed = path.read_bytes()[:2] == _GZIP_MAGIC
-    path.replace(folder / (file.name if packed else file.name.removesuffix(".gz")))
+    folder.mkdir(parents=True, exist_ok=True)
+    # In a folder of its own, so that nothing that was there before is taken for the download.
+    with tempfile.TemporaryDirectory(prefix=".download-", dir=folder) as place:
+        # The check-sum is of the unpacked content, so it is compared by _read and not by pooch.
+        path = Path(pooch.retrieve(url, known_hash=None, fname=file.name, path=place))
+        try:
+            _read(path, file)
+        except ValueError as error:
+            raise ValueError(f"the download from {url} was not kept: {error}") from error
+        packed = path.read_bytes()[:2] == _GZIP_MAGIC
+        path.replace(folder / (file.name if packed else file.name.removesuffix(".gz")))
 
 
 def _missing_message(data_set: str, folder: Path, missing: list[DataFile]) -> str:

@@ -11,8 +11,6 @@
 from __future__ import annotations
 
 import os
-import zipfile
-import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -22,6 +20,7 @@ from numpy.typing import NDArray
 
 from atomcast.data.array_files import NPY, NPZ
 from atomcast.data.parts import Format, Part, PartInfo, ReadOptions
+from atomcast.data.promises import check_gzip
 from atomcast.data.svmlight_files import SVMLIGHT
 from atomcast.data.table_files import CSV, PARQUET
 
@@ -121,10 +120,12 @@ def readable(path: Path, title: str) -> Iterator[None]:
     if not path.exists():
         raise FileNotFoundError(f"there is no file {path}: check its name and folder")
     try:
+        if path.suffix.lower() == ".gz":
+            check_gzip(path)
         yield
-    except PermissionError:
+    except (PermissionError, ImportError):
         raise
-    except (OSError, ValueError, EOFError, KeyError, zipfile.BadZipFile, zlib.error) as error:
+    except Exception as error:  # readers raise all kinds, from IndexError to RecursionError
         raise ValueError(f"{path} cannot be read as a {title} file: {error}") from error
 
 

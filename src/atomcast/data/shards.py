@@ -16,6 +16,7 @@ import numpy as np
 
 from atomcast.data.alignment import check_unique
 from atomcast.data.matrices import IntArray, Matrix
+from atomcast.data.sparse_format import check_sparse
 
 if TYPE_CHECKING:
     from atomcast.data._files import FileShards
@@ -123,6 +124,7 @@ class Shards(ABC):
         """
         from atomcast.data._split import SplitShards
 
+        check_sparse(X)
         return SplitShards(
             X, nodes, by=by, random_state=random_state, names=names, party_names=party_names
         )
@@ -151,6 +153,7 @@ class Shards(ABC):
         """
         from atomcast.data._mine import LocalShards
 
+        check_sparse(X_local, parameter="X_local")
         return LocalShards(X_local, names=names, row_ids=row_ids, party_name=party_name)
 
     @classmethod

@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 
 from atomcast.data.matrices import Matrix
 from atomcast.data.parts import Format, Part, PartInfo, ReadOptions, refuse_row_ids
+from atomcast.data.promises import check_shape
 
 
 def load_svmlight(path: Path, n_features: int | None = None) -> tuple[Matrix, NDArray[np.float64]]:
@@ -17,6 +18,8 @@ def load_svmlight(path: Path, n_features: int | None = None) -> tuple[Matrix, ND
     from sklearn.datasets import load_svmlight_file
 
     X, y = load_svmlight_file(str(path), n_features=n_features)
+    if n_features is None:  # then the largest index says how many there are
+        check_shape(X.shape, path)
     # scikit-learn reads 64-bit indices, which liblinear, libsvm and others refuse.
     if max(X.nnz, *X.shape) <= np.iinfo(np.int32).max:
         X.indices = X.indices.astype(np.int32)

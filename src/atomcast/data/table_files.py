@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 
 from atomcast.data.alignment import check_unique
 from atomcast.data.parts import DEFAULT_ROW_IDS, Format, Part, PartInfo, ReadOptions
+from atomcast.data.promises import check_promise
 from atomcast.data.tables import is_number, table_to_matrix
 
 
@@ -132,7 +133,7 @@ def _row_ids_csv(path: Path, options: ReadOptions) -> NDArray[Any] | None:
 
 
 def _read_parquet(path: Path, options: ReadOptions) -> Part:
-    load_pyarrow_parquet()
+    check_parquet(path)
     frame = load_pandas().read_parquet(path)
     wanted = options.row_ids or DEFAULT_ROW_IDS
     if wanted in frame.index.names:
@@ -142,11 +143,13 @@ def _read_parquet(path: Path, options: ReadOptions) -> Part:
 
 def _describe_parquet(path: Path, options: ReadOptions) -> PartInfo:
     parquet = load_pyarrow_parquet()
+    check_parquet(path)
     names = _parquet_names(parquet.read_schema(path), options)
     return _info(parquet.read_metadata(path).num_rows, names, _ids_column(names, options))
 
 
 def _row_ids_parquet(path: Path, options: ReadOptions) -> NDArray[Any] | None:
+    check_parquet(path)
     schema = load_pyarrow_parquet().read_schema(path)
     ids = _ids_column(_parquet_names(schema, options), options)
     if ids is None:
@@ -155,6 +158,12 @@ def _row_ids_parquet(path: Path, options: ReadOptions) -> NDArray[Any] | None:
     if ids in frame.index.names:
         return np.asarray(frame.index.get_level_values(ids))
     return np.asarray(frame[ids])
+
+
+def check_parquet(path: Path) -> None:
+    """Refuse a table whose values, eight bytes each, are not to be believed."""
+    about = load_pyarrow_parquet().read_metadata(path)
+    check_promise(8 * about.num_rows * max(about.num_columns, 1), path, "as numbers, it")
 
 
 def _parquet_names(schema: Any, options: ReadOptions) -> list[str]:

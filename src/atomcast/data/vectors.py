@@ -13,9 +13,16 @@ from numpy.typing import NDArray
 from atomcast.data.alignment import is_missing
 from atomcast.data.array_files import load_npy, load_npz_array, npz_row_ids
 from atomcast.data.parts import DEFAULT_ROW_IDS
+from atomcast.data.promises import text_vector
 from atomcast.data.readers import known_suffix, readable
 from atomcast.data.svmlight_files import load_svmlight
-from atomcast.data.table_files import csv_header, load_pandas, load_pyarrow_parquet, read_csv
+from atomcast.data.table_files import (
+    check_parquet,
+    csv_header,
+    load_pandas,
+    load_pyarrow_parquet,
+    read_csv,
+)
 from atomcast.data.tables import is_number
 
 _TABLES = (".csv", ".csv.gz", ".parquet")
@@ -128,6 +135,7 @@ def _table(file: Path, suffix: str, columns: list[str]) -> Any:
 def _table_names(file: Path, suffix: str) -> list[str] | None:
     """Return the names of the columns, or None for a single column of numbers without header."""
     if suffix == ".parquet":
+        check_parquet(file)
         return list(load_pyarrow_parquet().read_schema(file).names)
     names = csv_header(file)
     return None if len(names) == 1 and is_number(names[0]) else names
@@ -142,7 +150,7 @@ def _text_lines(file: Path) -> Any:
     words = [line.split() for line in lines]
     if words and len(words[0]) > 1 and ":" in words[0][1]:
         return load_svmlight(file)[1]
-    return np.array(lines, dtype=np.str_)
+    return text_vector(lines)
 
 
 def _plain(values: Any) -> NDArray[Any]:
@@ -163,6 +171,8 @@ def _plain(values: Any) -> NDArray[Any]:
         raise ValueError(
             f"row {missing[0]} has no value ({len(missing)} row(s) in all): fill or drop them"
         )
+    if array.dtype == object:
+        array = text_vector([str(value) for value in array.tolist()])
     texts = array.astype(np.str_)
     for dtype in (np.int64, np.float64):
         try:

@@ -11,9 +11,11 @@ from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
 from atomcast.cluster.local import LocalCluster, as_cluster
+from atomcast.data._split import SplitShards
 from atomcast.data.alignment import explain_difference, row_digest
 from atomcast.data.matrices import file_map
 from atomcast.data.shards import Shards
+from atomcast.data.sparse_format import check_sparse
 from atomcast.data.tables import is_table, refuse_bad_columns, refuse_ids
 
 FORMATS = {"accept_sparse": ["csc", "csr"], "dtype": [np.float64, np.float32]}
@@ -22,10 +24,12 @@ FORMATS = {"accept_sparse": ["csc", "csr"], "dtype": [np.float64, np.float32]}
 def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
     """Do scikit-learn's checks, and say what is wrong with a data frame of its column.
 
-    Parameters and result are those of `validate_data`. Of a file that is mapped into memory, every
-    node checks the values that are its own: a process that looked at all of them would have the
-    whole file in memory.
+    Parameters and result are those of `validate_data`, which converts sparse matrices without
+    looking at their indices: here, these are checked first. Of a file that is mapped into memory,
+    every node checks the values that are its own: a process that looked at all of them would have
+    the whole file in memory.
     """
+    check_sparse(X)
     if not isinstance(y, str):
         options.setdefault("ensure_all_finite", file_map(X) is None)
     if is_table(X):
@@ -78,7 +82,7 @@ def features_and_target(
         X, y = validated(estimator, X, y, y_numeric=True, **FORMATS)
         cluster = as_cluster(cluster)
         names = getattr(estimator, "feature_names_in_", None)
-        return Shards.split(X, cluster.nodes, names=names), y.astype(np.float64), cluster
+        return SplitShards(X, cluster.nodes, names=names), y.astype(np.float64), cluster
     if hasattr(cluster, "place"):  # processes that hold a part each learn of the others'
         X = cluster.place(X)
     if y is None:
@@ -118,7 +122,7 @@ def features_and_classes(
     else:
         X, y = validated(estimator, X, y, **{**FORMATS, **formats})
         cluster = as_cluster(cluster)
-        X = Shards.split(X, cluster.nodes, names=getattr(estimator, "feature_names_in_", None))
+        X = SplitShards(X, cluster.nodes, names=getattr(estimator, "feature_names_in_", None))
     check_classification_targets(y)
     estimator.classes_, numbers = np.unique(y, return_inverse=True)
     if len(estimator.classes_) < 2:

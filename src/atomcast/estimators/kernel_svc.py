@@ -17,6 +17,7 @@ from atomcast._checks import check_choice, check_count, check_positive
 from atomcast.atoms.kernel import LocalLabels, OwnLabels
 from atomcast.checkpoint import Checkpoint
 from atomcast.cluster.local import LocalCluster, as_cluster
+from atomcast.data._split import SplitShards
 from atomcast.data.shards import Shards
 from atomcast.estimators.calibration import fitted_sigmoids, probabilities, with_ledgers
 from atomcast.estimators.class_weights import class_weights
@@ -211,7 +212,7 @@ class KernelSVC(DecidingClassifier):
             X, y = validated(self, X, y, **FORMATS)
             check_classification_targets(y)
             cluster = as_cluster(self.cluster)
-            return Shards.split(X, cluster.nodes), y, cluster
+            return SplitShards(X, cluster.nodes), y, cluster
         if y is None:
             raise ValueError("y is missing: every node must know the labels of its examples")
         check_same_index(X, y, axis=0)

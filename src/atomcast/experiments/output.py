@@ -7,13 +7,15 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from atomcast._replacing import replacing
+
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 
 def write_rows(rows: Sequence[NamedTuple], path: Path) -> Path:
     """Write rows of one kind as CSV, with a header."""
-    with open(path, "w", newline="", encoding="utf-8") as file:
+    with replacing(path, newline="", encoding="utf-8") as file:
         writer = csv.writer(file)
         writer.writerow(rows[0]._fields)
         writer.writerows(rows)

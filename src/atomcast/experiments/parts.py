@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import os
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -20,6 +19,7 @@ import numpy as np
 from scipy import sparse
 
 import atomcast
+from atomcast._replacing import replacing
 from atomcast.experiments.curves import Counter, Point
 from atomcast.interrupting import all_or_nothing
 
@@ -130,10 +130,9 @@ def _given(part: Part) -> str:
 def _write(part: Part, done: Done, folder: Path) -> None:
     """Write a part in one go: a file that is there is complete."""
     path = _path(part, folder)
-    unfinished = path.with_suffix(".unfinished")
     content = {"schema": SCHEMA, "given": _given(part), "rows": done.rows, "facts": done.facts}
-    unfinished.write_text(json.dumps(content), encoding="utf-8")
-    os.replace(unfinished, path)
+    with replacing(path, encoding="utf-8") as file:
+        file.write(json.dumps(content))
 
 
 def _read(part: Part, folder: Path) -> Done | None:
@@ -147,7 +146,7 @@ def _read(part: Part, folder: Path) -> Done | None:
             print(f"{path}: of other data or settings; run anew", file=sys.stderr)
             return None
         return Done([Point(*row) for row in content["rows"]], tuple(content["facts"]))
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(
             f"{path} is not a finished part of an experiment ({error}); delete it, or run without"
             " --resume"

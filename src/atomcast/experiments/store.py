@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from atomcast._replacing import replacing
 from atomcast.experiments.findings import Finding, Verdict
 from atomcast.experiments.record import Record, Table
 
@@ -80,12 +81,8 @@ def discard_outdated(name: str, out: Path, began: float) -> None:
 def replace_text(path: Path, text: str) -> Path:
     """Write a file in one go: whoever reads it sees the old one or the new one."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        unfinished.write_text(text, encoding="utf-8")
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with replacing(path, encoding="utf-8") as file:
+        file.write(text)
     return path
 
 

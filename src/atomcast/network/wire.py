@@ -1,8 +1,8 @@
 """The wire format: what an atom looks like between two nodes.
 
-`decode(encode(atom))` is the same atom bit for bit, in whatever form is smallest; the layout is
-described in docs/wire-format.md. Rounding, where it is wanted, happens before (`as_sent`), so
-that the owner of an atom can use it as everybody else received it.
+`decode(encode(atom), atom.d)` is the same atom bit for bit, in whatever form is smallest; the
+layout is described in docs/wire-format.md. Rounding, where it is wanted, happens before
+(`as_sent`), so that the owner of an atom can use it as everybody else received it.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.atoms.atom import MAX_LENGTH, NO_EXTRAS, Atom
+from atomcast.atoms.atom import MAX_EXTRAS, MAX_LENGTH, NO_EXTRAS, Atom
 from atomcast.network import wire_plan as plan
 from atomcast.network.wire_buffer import UNFOLD_LIMIT, Reader, WireError, split_checksum
 from atomcast.network.wire_indices import read_indices
@@ -64,12 +64,14 @@ def encoded_size(atom: Atom, cast: Cast | None = None) -> int:
     return plain_size(atom) if is_plain(atom) else plan_message(atom).size
 
 
-def decode(message: bytes | bytearray | memoryview) -> Atom:
+def decode(message: bytes | bytearray | memoryview, d: int) -> Atom:
     """Read an atom from the bytes of one message, all of them.
 
     Parameters
     ----------
     message : bytes-like
+    d : int
+        The length that the atom must have: no message makes its reader take more memory.
 
     Returns
     -------
@@ -79,12 +81,13 @@ def decode(message: bytes | bytearray | memoryview) -> Atom:
     Raises
     ------
     WireError
-        If the message is damaged, truncated, too long, or of another version.
+        If the message is damaged, truncated, too long, of another version, or of another length
+        than d.
     """
     view = memoryview(message).cast("B")
     _check_start(view)
     body = split_checksum(view)
-    plain = read_plain(body)
+    plain = read_plain(body, d)
     if plain is not None:
         return plain
     reader = Reader(body)
@@ -92,14 +95,19 @@ def decode(message: bytes | bytearray | memoryview) -> Atom:
     flags = reader.byte("flags")
     value_byte = reader.byte("value code")
     index_byte = reader.byte("index code") if flags & plan.LISTED else 0
-    atom_id, d = reader.varint("id"), reader.varint("d")
+    atom_id, length = reader.varint("id"), reader.varint("d")
+    if length != d:
+        raise WireError(
+            f"Atom {atom_id} has length {length}, but d={d} is expected: every node must hold the "
+            "same rows, and solve the same problem."
+        )
     n = reader.varint("number of values") if flags & plan.LISTED else d
     _check_lengths(flags, n, d, len(view))
 
     dtype: np.dtype[Any] = np.dtype(np.float32 if flags & plan.FLOAT32 else np.float64)
     values = read_values(reader, value_byte, n, dtype)
     background = _read_background(reader, dtype) if flags & plan.BACKGROUND else 0.0
-    extras = _read_extras(reader, len(view)) if flags & plan.EXTRAS else NO_EXTRAS
+    extras = _read_extras(reader) if flags & plan.EXTRAS else NO_EXTRAS
     name = _read_name(reader) if flags & plan.NAME else ""
     if not flags & plan.LISTED:
         if reader.remaining:
@@ -173,10 +181,10 @@ def _read_background(reader: Reader, dtype: np.dtype[Any]) -> Any:
     return read_values(reader, reader.byte("value code of the background"), 1, dtype)[0]
 
 
-def _read_extras(reader: Reader, message_size: int) -> NDArray[Any]:
+def _read_extras(reader: Reader) -> NDArray[Any]:
     n = reader.varint("number of extras")
-    if n > max(UNFOLD_LIMIT, 8 * message_size):
-        raise WireError(f"Damaged message: {n} extras in {message_size} bytes.")
+    if n > MAX_EXTRAS:
+        raise WireError(f"Damaged message: {n} extras, at most {MAX_EXTRAS} are sent.")
     value_byte = reader.byte("value code of the extras")
     return read_values(reader, value_byte, n, np.dtype(np.float64))
 

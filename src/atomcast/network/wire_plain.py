@@ -71,13 +71,13 @@ def _head(atom: Atom) -> bytes:
     return _START + varint(atom.id) + varint(atom.d)
 
 
-def read_plain(body: memoryview) -> Atom | None:
-    """The plain atom in a message without its checksum; None if it may be anything else."""
+def read_plain(body: memoryview, d: int) -> Atom | None:
+    """The plain atom of length d in a message without checksum; None if it may be another."""
     if body[1] or body[2]:
         return None
     id, position = _varint(body, 3)
-    d, position = _varint(body, position)
-    if not d or len(body) != position + 8 * d:
+    length, position = _varint(body, position)
+    if not d or length != d or len(body) != position + 8 * d:
         return None
     values = np.empty(d)
     values.data.cast("B")[:] = body[position:]

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.atoms.atom import MAX_LENGTH, Atom
+from atomcast.atoms.atom import MAX_EXTRAS, MAX_LENGTH, Atom
 from atomcast.network.wire_buffer import (
     CHECKSUM_BYTES,
     UNFOLD_LIMIT,
@@ -94,6 +94,8 @@ def plan_message(atom: Atom) -> MessagePlan:
     """Choose the smallest form of a whole atom."""
     if not (0 <= atom.id < 2**63 and 0 <= atom.d <= MAX_LENGTH):
         raise ValueError(f"Cannot send {atom}: id must be from 0 to 2**63 - 1, d up to 2**62.")
+    if atom.extras.size > MAX_EXTRAS:
+        raise ValueError(f"Cannot send {atom.extras.size} extras, at most {MAX_EXTRAS}.")
     form = _smallest_form(atom)
     flags, tail = form.flags, list[Buffer]()
     if form.background is not None:

@@ -7,12 +7,14 @@ from dataclasses import asdict, dataclass, field
 from typing import Any, cast, get_args
 
 import numpy as np
+from numpy.typing import NDArray
 
+from atomcast._checks import check_choice, check_count
 from atomcast.data.party_names import COORDINATOR_NAME, checked_party_names
 from atomcast.network.disclosure import COORDINATOR, Disclosed, Disclosure
 from atomcast.network.wave import Count
 from atomcast.result import Status
-from atomcast.saving.container import Arrays, ModelFile, text_array, texts_of
+from atomcast.saving.container import Arrays, ModelFile, json_object, text_array, texts_of
 
 #: The columns of the table of disclosures, and what texts are in files that lack them.
 _NUMBERS = ("round", "node", "atom", "values")
@@ -83,10 +85,16 @@ def certificate_of(estimator: Any) -> Certificate:
 
 def certificate_in(file: ModelFile) -> Certificate:
     """The certificate in a model file."""
-    saved = dict(file.header["certificate"])
+    saved = dict(json_object(file.header, "certificate"))
     for key in ("objective", "gap", "relative_gap"):
         saved[key] = float(saved[key])
-    saved["by_kind"] = {kind: Count(**count) for kind, count in saved["by_kind"].items()}
+    for key in ("rounds", "nodes", "values", "bytes", "messages", "atoms_sent"):
+        check_count(key, saved[key], "in the certificate", 0)
+    check_choice("status", saved["status"], get_args(Status))
+    saved["by_kind"] = {
+        kind: Count(**{unit: check_count(unit, n, kind, 0) for unit, n in count.items()})
+        for kind, count in json_object(saved, "by_kind").items()
+    }
     parties = saved["parties"] = _parties_in(saved)
     entries = _entries_in(file, parties)
     saved["disclosures"] = tuple(one for one in entries if one.kind == "atom")
@@ -102,7 +110,7 @@ def _parties_in(saved: dict[str, Any]) -> tuple[str, ...] | None:
 
 def _entries_in(file: ModelFile, parties: tuple[str, ...] | None) -> list[Disclosure]:
     """All that was disclosed, in order; files of schema version 1 know of atoms only."""
-    columns = [file.arrays[f"disclosures.{key}"].tolist() for key in _NUMBERS]
+    columns = [integers(file.arrays[f"disclosures.{key}"]).tolist() for key in _NUMBERS]
     texts = [
         texts_of(file.arrays[f"disclosures.{key}"])
         if key == "name" or file.header["schema"] > 1
@@ -111,8 +119,7 @@ def _entries_in(file: ModelFile, parties: tuple[str, ...] | None) -> list[Disclo
     ]
     entries = []
     for round, node, atom, values, name, phase, kind in zip(*columns, *texts, strict=True):
-        if kind not in get_args(Disclosed):
-            raise ValueError(f"nothing is known of disclosures of the kind {kind!r}")
+        check_choice("kind", kind, get_args(Disclosed))
         party = "" if parties is None else _party(node, parties)
         entries.append(Disclosure(round, node, atom, name, values, phase, party, kind))
     return entries
@@ -124,6 +131,13 @@ def _party(node: int, parties: tuple[str, ...]) -> str:
     if not 0 <= node < len(parties):
         raise ValueError(f"there is no node {node}")
     return parties[node]
+
+
+def integers(array: NDArray[Any]) -> NDArray[np.int64]:
+    """A vector of whole numbers."""
+    if array.dtype != np.int64 or array.ndim != 1:
+        raise ValueError(f"whole numbers were expected, got {array.dtype} of shape {array.shape}")
+    return array
 
 
 def certificate_header(certificate: Certificate) -> dict[str, Any]:

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from atomcast.data.promises import text_vector
 from atomcast.saving.container import Arrays, text_array, texts_of
 
 
@@ -37,7 +38,8 @@ def classes_in(arrays: Arrays) -> NDArray[Any]:
         classes = arrays["classes"]
     else:
         as_objects = bool(arrays["classes.object"])
-        classes = np.array(texts_of(arrays["classes.text"]), dtype=object if as_objects else str)
+        texts = texts_of(arrays["classes.text"])
+        classes = np.array(texts, dtype=object) if as_objects else text_vector(texts)
     if classes.ndim != 1 or len(classes) < 2 or not np.all(classes[:-1] < classes[1:]):
         raise ValueError(f"two or more classes in increasing order were expected, got {classes!r}")
     return classes

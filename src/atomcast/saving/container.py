@@ -17,11 +17,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from atomcast._replacing import replacing
+
 #: The version of the layout that this code writes, and those that it reads.
 SCHEMA = 2
 READABLE = (1, 2)
 #: The key of the safetensors metadata under which the header stands.
 KEY = "atomcast"
+
+#: How deep lists and objects in a header may be nested; ours are a few levels deep.
+DEEPEST = 50
 
 Arrays = dict[str, NDArray[Any]]
 
@@ -42,16 +47,8 @@ def write_model_file(path: str | os.PathLike[str], header: dict[str, Any], array
     header = {"schema": SCHEMA, **header}
     header["digest"] = _digest(header, arrays)
     content = save(arrays, metadata={KEY: _json(header)})
-    target = Path(path)
-    unfinished = target.with_name(f".{target.name}.{os.getpid()}.part")
-    try:
-        with open(unfinished, "wb") as file:
-            file.write(content)
-            file.flush()
-            os.fsync(file.fileno())  # or a power cut may leave a name without content
-        os.replace(unfinished, target)
-    finally:
-        unfinished.unlink(missing_ok=True)
+    with replacing(path) as file:
+        file.write(content)
 
 
 def read_model_file(
@@ -92,7 +89,7 @@ def parse_model_file(
         arrays = {name: np.array(array) for name, array in load(content).items()}
         length = int.from_bytes(content[:8], "little")
         header = _header(path, json.loads(content[8 : 8 + length]).get("__metadata__"), what)
-    except (SafetensorError, TypeError, AttributeError, KeyError) as error:
+    except (SafetensorError, TypeError, AttributeError, KeyError, RecursionError) as error:
         raise ValueError(
             f"{path} is no {what} file, or is damaged ({error}); one is written by {written_by}"
         ) from error
@@ -114,7 +111,8 @@ def _header(
             "another program"
         )
     try:
-        header = json.loads(metadata[KEY])
+        header = json.loads(metadata[KEY], parse_constant=_refuse_constant)
+        _check_depth(header)
         schema = header["schema"]
     except (ValueError, KeyError, TypeError, RecursionError) as error:
         raise ValueError(f"{path} is damaged: its header cannot be read ({error})") from error
@@ -124,6 +122,29 @@ def _header(
             f"{' and '.join(map(str, READABLE))}: use the version of atomcast that wrote it"
         )
     return dict(header)
+
+
+def json_object(header: dict[str, Any], key: str) -> dict[str, Any]:
+    """The JSON object that a header has under a key."""
+    value = header[key]
+    if not isinstance(value, dict):
+        raise ValueError(f"{key} must be an object with a value for each name, got {value!r:.80}")
+    return value
+
+
+def _check_depth(value: Any) -> None:
+    """Refuse what is nested so deeply that whoever walks through it would run out of stack."""
+    level = [value]
+    for _ in range(DEEPEST):
+        inner = [list(item.values()) if isinstance(item, dict) else item for item in level]
+        level = [part for item in inner if isinstance(item, list) for part in item]
+        if not level:
+            return
+    raise ValueError(f"it is nested more than {DEEPEST} levels deep")
+
+
+def _refuse_constant(name: str) -> None:
+    raise ValueError(f"{name} is no JSON")
 
 
 def _json(value: Any) -> str:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any, Protocol
 
 import numpy as np
@@ -11,6 +12,11 @@ from atomcast.saving.classes import class_arrays, classes_in
 from atomcast.saving.container import Arrays
 
 Atoms = tuple[NDArray[np.int64], NDArray[np.float64]]
+
+
+#: Beyond so many coefficients, those that are zero are saved too: then the size of a file bounds
+#: the memory that loading it takes.
+UNLISTED = 1 << 27
 
 
 class Layout(Protocol):
@@ -51,6 +57,8 @@ class LinearLayout:
         """Coefficients that are not zero, intercept, and the extras."""
         by_feature = np.asarray(estimator.coef_, dtype=np.float64).T
         used = by_feature != 0 if by_feature.ndim == 1 else by_feature.any(axis=1)
+        if by_feature.size > UNLISTED:
+            used = np.ones(len(by_feature), dtype=bool)
         ids = np.flatnonzero(used).astype(np.int64)
         arrays = {
             "coef.ids": ids,
@@ -65,6 +73,7 @@ class LinearLayout:
         if len(ids) and not 0 <= ids[0] <= ids[-1] < estimator.n_features_in_:
             raise ValueError(f"a coefficient is outside 0 ... {estimator.n_features_in_ - 1}")
         intercept = finite(arrays["intercept"], weights.shape[1:])
+        _check_listed(estimator.n_features_in_, weights)
         estimator.coef_ = np.zeros((*weights.shape[1:], estimator.n_features_in_))
         estimator.coef_.T[ids] = weights
         estimator.intercept_ = intercept if intercept.ndim else float(intercept)
@@ -145,6 +154,16 @@ def finite(array: NDArray[Any], shape: tuple[int, ...] | None = None) -> NDArray
     if shape is not None and array.shape != shape:
         raise ValueError(f"an array of shape {shape} was expected, got {array.shape}")
     return array
+
+
+def _check_listed(features: int, weights: NDArray[np.float64]) -> None:
+    """Refuse a number of coefficients that the file does not hold, before memory is taken."""
+    count = features * math.prod(weights.shape[1:])
+    if count > UNLISTED and weights.size != count:
+        raise ValueError(
+            f"it has {features:,} features, but only {weights.size:,} of {count:,} coefficients; "
+            f"models with more than {UNLISTED:,} list them all"
+        )
 
 
 def increasing(ids: NDArray[Any]) -> NDArray[np.int64]:
