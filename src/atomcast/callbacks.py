@@ -61,6 +61,20 @@ class State:
 Callback = Callable[[State], "Status | bool | None"]
 
 
+def check_callbacks(callbacks: Any) -> None:
+    """Refuse what is not a list or tuple of callables, before the first round calls them."""
+    if not isinstance(callbacks, list | tuple):
+        raise ValueError(
+            f"callbacks must be a list of callables, got {callbacks!r}; try [TimeLimit(60)]"
+        )
+    for at, callback in enumerate(callbacks):
+        if not callable(callback):
+            raise ValueError(
+                f"callbacks[{at}] must be a callable that takes a State, got {callback!r}; "
+                "try TimeLimit(60), Checkpoint(path) or a function of your own"
+            )
+
+
 class TimeLimit:
     """Stop after a number of seconds, with the best certified weights so far."""
 

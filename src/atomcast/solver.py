@@ -12,6 +12,7 @@ import time
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, fields
 from functools import partial
+from itertools import islice
 from typing import Any, Literal
 
 import numpy as np
@@ -19,7 +20,7 @@ from numpy.typing import NDArray
 
 from atomcast._checks import check_choice, check_count, check_positive
 from atomcast.atoms.atom import Atom
-from atomcast.callbacks import Callback, Progress, State, Tracer
+from atomcast.callbacks import Callback, Progress, State, Tracer, check_callbacks
 from atomcast.checkpoint import Checkpoint
 from atomcast.cluster.base import Session
 from atomcast.cluster.local import as_cluster
@@ -29,9 +30,10 @@ from atomcast.problem import Problem
 from atomcast.protocol import Agreement, Request
 from atomcast.replica import Replica
 from atomcast.result import Result, Status
-from atomcast.resuming import resume, snapshot_of
+from atomcast.resuming import Past, finished_results, resume, snapshot_of
 from atomcast.selection import Selection, as_selection
 from atomcast.steps import STEPS
+from atomcast.trace import Trace
 
 
 @dataclass
@@ -62,8 +64,8 @@ class Solver:
     resume : path, optional
         Go on from a checkpoint that a `Checkpoint` callback has written, to the same result as if
         the run had never been interrupted; asynchronous runs, those with simulated faults and those
-        with measured speeds ("balanced") may take another way to the same tolerance. Of a path of
-        problems, it is the first that goes on.
+        with measured speeds ("balanced") may take another way to the same tolerance. Along a path,
+        what is finished is not done again.
     """
 
     step: str = "corrective"
@@ -82,6 +84,7 @@ class Solver:
         if self.atoms_per_round != "auto":
             check_count("atoms_per_round", self.atoms_per_round, 'or "auto"')
         as_selection(self.selection)
+        check_callbacks(self.callbacks)
         if self.resume is not None and not isinstance(self.resume, str | os.PathLike):
             raise ValueError(
                 f"resume must be the path of a checkpoint or None, got {self.resume!r}; "
@@ -105,12 +108,19 @@ class Solver:
         return next(iter(self.solve_path([problem], shards, cluster)))
 
     def solve_path(
-        self, problems: Iterable[Problem], shards: Shards, cluster: Any = None
+        self,
+        problems: Iterable[Problem],
+        shards: Shards,
+        cluster: Any = None,
+        past: Past | None = None,
     ) -> Iterable[Result]:
         """Solve problems that differ in their domain, one after the other, with warm starts.
 
-        What was broadcast for one problem stays known for the next, and is not sent again.
+        What was broadcast for one problem stays known for the next, and is not sent again. `past`
+        is what checkpoints are to remember beside the problem at hand; see `Journal`.
         """
+        if past is not None and self.resume is not None:
+            problems = islice(problems, len(past.finished), None)
         replica: Replica | None = None
         session: Session | None = None
         try:
@@ -120,10 +130,11 @@ class Solver:
                     session = as_cluster(cluster).open(problem, shards).__enter__()
                 path = self.resume if first else None
                 session.begin(replica, {**self.settings, "resume": path is not None})
-                best = Best(self.tol)
+                best, earlier = Best(self.tol), list[Result]()
                 if path is not None:
                     resume(path, replica, best, session)
-                yield self._run(replica, best, session)
+                    earlier = finished_results(past, replica, best, session)
+                yield from [*earlier, self._run(replica, best, session, past)]
         finally:
             if session is not None:
                 session.__exit__(None, None, None)
@@ -137,7 +148,9 @@ class Solver:
             replica.continue_from(previous, shrink * previous.active.weights)
         return replica
 
-    def _run(self, replica: Replica, best: Best, session: Session) -> Result:
+    def _run(
+        self, replica: Replica, best: Best, session: Session, past: Past | None = None
+    ) -> Result:
         """Rounds until the gap is small enough, or something else ends the run."""
         tracer = Tracer()
         progress = Progress() if self.verbose and session.speaks else None
@@ -159,7 +172,7 @@ class Solver:
                     tol=self.tol,
                     replica=replica,
                     ledger=session.ledger,
-                    snapshot=partial(snapshot_of, replica, best, session),
+                    snapshot=partial(snapshot_of, replica, best, session, past),
                     speaks=session.speaks,
                 )
                 status = self._seen_by_all(state, best)
@@ -180,7 +193,9 @@ class Solver:
         finally:
             if progress is not None:
                 progress.close()
-        return best.result(status, state, session, tracer)
+        if past is not None:
+            past.add(status, replica, best)
+        return best.result(status, replica.round, replica, session, tracer.trace)
 
     @staticmethod
     def _gap(replica: Replica, agreement: Agreement) -> float:
@@ -268,32 +283,37 @@ class Best:
         self.ids, self.weights = replica.active.support()
         self.all_weights = replica.active.weights.copy()
 
-    def result(self, status: Status, state: State, session: Session, tracer: Tracer) -> Result:
+    def result(
+        self, status: Status, rounds: int, replica: Replica, session: Session, trace: Trace
+    ) -> Result:
         """The result of a run that ended with `status`."""
         return Result(
             objective=self.objective,
             gap=self.gap,
             relative_gap=self.relative_gap,
-            rounds=state.round,
+            rounds=rounds,
             status=status,
             atom_ids=self.ids,
             atom_weights=self.weights,
-            n=state.replica.active.total(session.n),
-            atom_extras=state.replica.active.extras_of(self.ids),
+            n=replica.active.total(session.n),
+            atom_extras=replica.active.extras_of(self.ids),
             image=self.image,
-            trace=tracer.trace,
+            trace=trace,
             ledger=session.ledger,
-            content=state.replica.active.content(self.ids),
-            radius=dict(state.replica.radius),
+            content=replica.active.content(self.ids),
+            radius=dict(replica.radius),
         )
 
 
-def as_solver(solver: Any) -> Solver:
-    """A solver from what users may give: None, the name of a step, or a Solver."""
+def as_solver(solver: Any, tol: float = Solver.tol) -> Solver:
+    """A solver from what users may give: None, the name of a step, or a Solver.
+
+    `tol` is the tolerance of an estimator where the user names none.
+    """
     if solver is None:
-        return Solver()
+        return Solver(tol=tol)
     if isinstance(solver, str):
-        return Solver(step=solver)
+        return Solver(step=solver, tol=tol)
     if not isinstance(solver, Solver):
         raise ValueError(
             f"solver must be None, the name of a step or a Solver, got {solver!r}; "

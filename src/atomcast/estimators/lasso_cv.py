@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -10,13 +9,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.model_selection import check_cv
 
-from atomcast.data.shards import Shards
+from atomcast.domains import L1Ball
 from atomcast.estimators.inputs import features_and_target
 from atomcast.estimators.lasso import SparseLinearModel, warn_unless_converged
-from atomcast.estimators.lasso_path import default_betas, results_along
 from atomcast.estimators.path_cv import Floats, PathCV, Rows
-from atomcast.network.ledger import Ledger
 from atomcast.objectives import SquaredError
+from atomcast.problem import Problem, explicit_problem
 from atomcast.result import Result
 from atomcast.solver import Solver, as_solver
 
@@ -90,17 +88,9 @@ class LeastSquares:
         """The squared error of some of the rows."""
         return SquaredError(self.y[rows], self.fit_intercept)
 
-    def radii(
-        self, shards: Shards, objective: Any, count: int, cluster: Any, ledgers: list[Ledger]
-    ) -> Floats:
-        """See `lasso_path`."""
-        return default_betas(shards, objective, count, cluster, ledgers)
-
-    def results(
-        self, shards: Shards, objective: Any, betas: Floats, cluster: Any, solver: Solver
-    ) -> Iterator[Result]:
-        """A result for each radius, in order."""
-        return results_along(shards, objective, betas, cluster, solver)
+    def problem(self, objective: Any, beta: float) -> Problem:
+        """The l1 ball of a radius."""
+        return explicit_problem(objective, L1Ball(beta))
 
     def coefficients(self, result: Result, objective: Any) -> Floats:
         """The weights, shape (n_features,)."""
