@@ -78,7 +78,7 @@ class Journal:
     def results(
         self, problems: Iterable[Problem], shards: Shards, cluster: Any
     ) -> Iterator[Result]:
-        """The results of the next path; if a checkpoint was written on it, it goes on from there."""
+        """The results of the next path, which goes on where a checkpoint of it was written."""
         past = self._past if self._kept else None
         yield from self._solver.solve_path(problems, shards, cluster, past)
         self._solver = replace(self._solver, resume=None)

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
 
 @dataclass
 class Past:
-    """What was done before the problem at hand: `finished` on its path, `notes` of earlier paths."""
+    """What came before the problem at hand: `finished` on its path, `notes` of earlier paths."""
 
     notes: Arrays = field(default_factory=dict)
     finished: list[Outcome] = field(default_factory=list)

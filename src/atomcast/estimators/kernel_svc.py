@@ -167,7 +167,7 @@ class KernelSVC(DecidingClassifier):
         check_positive("C", self.C, "what margin errors cost")
         check_count("cache_bytes", self.cache_bytes, "memory for kernel values", minimum=0)
         spec = KernelSpec(self.kernel, self.gamma, self.degree, self.coef0)
-        solver = Solver(tol=1e-3) if self.solver is None else as_solver(self.solver)
+        solver = as_solver(self.solver, tol=1e-3)
         shards, y, cluster = self._inputs(X, y)
         labels = self._encode(y, classes, shards)
         code = LabelCode(

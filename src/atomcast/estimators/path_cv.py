@@ -114,17 +114,17 @@ class PathCV:
 
 def tried(trial: Trial, walk: Walk, count: int) -> tuple[Floats, Floats]:
     """Radii found from the data, as far as the error on held-out rows falls, and their losses."""
-    losses: Floats | None = None
-    for more in range(0, count, -(-count // EXTENSIONS)):
-        betas = walk.radii(count, more)
-        trial.journal.keep("walk", walk.points)
-        known = 0 if losses is None else len(losses)
-        if len(betas) > known:
-            found = trial.losses(betas, known)
-            losses = found if losses is None else np.vstack([losses, found])
-        assert losses is not None
+    betas = walk.radii(count)
+    trial.journal.keep("walk", walk.points)
+    losses = trial.losses(betas)
+    part = -(-count // EXTENSIONS)
+    for extension in range(1, EXTENSIONS + 1):
         if count == 1 or not falling(losses.mean(axis=1)):
             break
+        betas = walk.radii(count, extension * part)
+        trial.journal.keep("walk", walk.points)
+        if len(betas) > len(losses):
+            losses = np.vstack([losses, trial.losses(betas, len(losses))])
     return betas, losses
 
 

@@ -1,4 +1,4 @@
-"""Radii along the penalised path: from where nothing is in the model to where hardly anything binds.
+"""Radii along the penalised path, from an empty model to one that is hardly constrained.
 
 A solution w of the penalised problem, min loss(w) + penalty * ||w||_1, is also the solution of the
 ball of radius ||w||_1. The other way round, the solution of a ball tells its penalty: the slope of
@@ -134,6 +134,7 @@ class Walk:
         more : int
             How many beyond that, by the same factor.
         """
+        check_count("n_betas", count, "radii to try")
         steps = np.arange(count + more) / (count - 1) if count > 1 else np.ones(1)
         self._to(float(SHARE ** steps[-1]))
         if len(self.points) == 1:  # no feature is of any use: neither is any radius
