@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -62,8 +62,8 @@ Callback = Callable[[State], "Status | bool | None"]
 
 
 def check_callbacks(callbacks: Any) -> None:
-    """Refuse what is not a list or tuple of callables, before the first round calls them."""
-    if not isinstance(callbacks, list | tuple):
+    """Refuse what is not a sequence of callables, before the first round calls them."""
+    if not isinstance(callbacks, Sequence):
         raise ValueError(
             f"callbacks must be a list of callables, got {callbacks!r}; try [TimeLimit(60)]"
         )

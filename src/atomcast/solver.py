@@ -10,7 +10,7 @@ import math
 import os
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import islice
 from typing import Any, Literal
@@ -90,6 +90,17 @@ class Solver:
                 f"resume must be the path of a checkpoint or None, got {self.resume!r}; "
                 "Checkpoint(path) among the callbacks writes one"
             )
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name, as scikit-learn asks estimators for them."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}
+
+    def set_params(self, **params: Any) -> Solver:
+        """Set parameters by name, as scikit-learn does for `solver__tol`."""
+        for name in params:
+            check_choice("a parameter of Solver", name, tuple(self.get_params()))
+        vars(self).update(vars(replace(self, **params)))
+        return self
 
     @property
     def settings(self) -> dict[str, Any]:

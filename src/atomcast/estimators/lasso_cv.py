@@ -16,7 +16,7 @@ from atomcast.estimators.path_cv import Floats, PathCV, Rows
 from atomcast.objectives import SquaredError
 from atomcast.problem import Problem, explicit_problem
 from atomcast.result import Result
-from atomcast.solver import Solver, as_solver
+from atomcast.solver import Solver
 
 
 class LassoCV(PathCV, SparseLinearModel):
@@ -66,7 +66,7 @@ class LassoCV(PathCV, SparseLinearModel):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Choose the radius and fit the model; parameters as for `Lasso.fit`."""
-        solver = as_solver(self.solver)
+        solver = self._solver()
         shards, y, cluster = features_and_target(self, X, y, self.cluster)
         folds = list(check_cv(self.cv).split(np.zeros((len(y), 1)), y))
         task = LeastSquares(y, self.fit_intercept)

@@ -24,7 +24,7 @@ from atomcast.estimators.path_cv import Floats, PathCV, Rows
 from atomcast.objectives import Logistic, Multinomial
 from atomcast.problem import Problem
 from atomcast.result import Result
-from atomcast.solver import Solver, as_solver
+from atomcast.solver import Solver
 
 
 class SparseLogisticRegressionCV(PathCV, SparseLogisticModel):
@@ -78,7 +78,7 @@ class SparseLogisticRegressionCV(PathCV, SparseLogisticModel):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Choose the radius and fit the model; parameters as for `SparseLogisticRegression`."""
-        solver = as_solver(self.solver)
+        solver = self._solver()
         shards, numbers, cluster = features_and_classes(self, X, y, self.cluster)
         folds = list(check_cv(self.cv, numbers, classifier=True).split(numbers, numbers))
         for train, _ in folds:
