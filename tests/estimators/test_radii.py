@@ -66,7 +66,7 @@ def test_never_worse_than_with_penalties_but_by_noise(kind):
 
 def test_logistic_models_are_as_good_too():
     gains = []
-    for seed in range(12):
+    for seed in range(8):
         kind = ["tall", "wide", "correlated", "scaled columns"][seed % 4]
         X, y, new_X, new_y = drawn(kind, seed)
         rng = np.random.default_rng(seed)
@@ -135,10 +135,11 @@ def late(rows=60):
 
 def test_the_path_goes_on_until_the_error_turns():
     X, y = late()
-    model = LassoCV().fit(X, y)  # and needs no warning
-    assert len(model.betas_) > 30
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        model = LassoCV(n_betas=20).fit(X, y)
     assert model.mse_path_.shape == (len(model.betas_), 5)
-    assert model.betas_[29] < model.beta_ < model.betas_[-1]
+    assert model.beta_ > model.betas_[19]
     assert np.all(np.diff(model.betas_) > 0)
     assert model.score(X, y) > 0.98
 

@@ -25,9 +25,10 @@ class LassoCV(PathCV, SparseLinearModel):
     Parameters
     ----------
     betas : array of shape (n_betas,), optional
-        The radii to try; by default found from the data.
+        The radii to try; by default those of the penalised path, from an empty model to the
+        solution at 1/1000 of the penalty that leaves it empty, as in scikit-learn.
     n_betas : int, default=30
-        How many, if they are found from the data.
+        How many, if they are found from the data; more are tried while the error falls.
     cv : int, cross-validation generator or iterable, default=5
     fit_intercept, cluster, solver
         As for `Lasso`.
@@ -40,9 +41,9 @@ class LassoCV(PathCV, SparseLinearModel):
     mse_path_ : array of shape (n_betas, n_folds)
         Mean squared error on the held-out rows.
     ledgers_ : list of Ledger
-        What was sent to find the radii (if they were not given) and for each fold; `result_` has
-        the ledger of the model itself. The predictions for held-out rows, which the nodes add up,
-        are not in it.
+        What was sent to find the radii (if they were not given) and for each fold, by this
+        process if an earlier one was resumed; `result_` has the ledger of the model itself. The
+        predictions for held-out rows, which the nodes add up, are not in it.
     coef_, intercept_, result_, dual_gap_, n_iter_
         Of the model refitted on all rows, as for `Lasso`.
     """

@@ -35,9 +35,10 @@ class SparseLogisticRegressionCV(PathCV, SparseLogisticModel):
     Parameters
     ----------
     betas : array of shape (n_betas,), optional
-        The radii to try; by default found from the data.
+        The radii to try; by default those of the penalised path, from an empty model to the
+        solution at 1/1000 of the penalty that leaves it empty.
     n_betas : int, default=20
-        How many, if they are found from the data.
+        How many, if they are found from the data; more are tried while the loss falls.
     cv : int, cross-validation generator or iterable, default=5
         An int means so many stratified folds.
     fit_intercept, class_weight, cluster, solver
@@ -51,8 +52,8 @@ class SparseLogisticRegressionCV(PathCV, SparseLogisticModel):
     loss_path_ : array of shape (n_betas, n_folds)
         Mean logistic loss on the held-out rows.
     ledgers_ : list of Ledger
-        What was sent to find the radii (if they were not given) and for each fold; `result_` has
-        the ledger of the model itself.
+        What was sent to find the radii (if they were not given) and for each fold, by this
+        process if an earlier one was resumed; `result_` has the ledger of the model itself.
     classes_, coef_, intercept_, result_, dual_gap_, n_iter_
         Of the model refitted on all rows, as for `SparseLogisticRegression`.
     """
