@@ -82,7 +82,7 @@ def test_logistic_models_are_as_good_too():
 
 
 def test_two_features_that_hide_each_other():
-    """One step in a huge ball says nothing of the scale: it once gave radii up to 1, and R2 0.01."""
+    """One step in a huge ball says nothing of the scale: radii once ended at 1, at R2 0.01."""
     X, _, _, _ = drawn("two", 0)
     y = 100.0 * (X[:, 0] + X[:, 1])
     assert LassoCV().fit(X, y).score(X, y) > 0.9999

@@ -148,7 +148,7 @@ def test_checkpoints_of_other_fits_are_refused(tmp_path):
         lambda: lasso_path(X, y, betas=[2.0], solver=Solver(resume=single)),
     ]
     for other in others:
-        with pytest.raises(ValueError, match="checkpoint of (another problem|other data)"):
+        with pytest.raises(ValueError, match=r"checkpoint of (another problem|other data)"):
             other()
     with pytest.raises(ValueError, match="checkpoint of other data"):
         LassoCV([1.0, 2.0], cv=2, solver=resume).fit(X + 1.0, y)

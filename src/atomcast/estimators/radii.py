@@ -10,6 +10,7 @@ users of penalties expect them: at the penalty that leaves no feature, and at a 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from itertools import islice
 from typing import Any
 
 import numpy as np
@@ -30,7 +31,9 @@ Make = Callable[[float], Problem]
 SHARE = 1e-3
 #: The first step of a walk, as a share of the radius below which the loss cannot be all explained.
 FIRST = 1e-2
-#: Walks end after so many steps; ten or so are usual.
+#: Where the penalty falls by more than this factor in a step, the walk goes back and looks closer.
+LEAP = 8.0
+#: Walks end after so many steps; fifteen or so are usual.
 LONGEST = 60
 
 
@@ -73,7 +76,7 @@ class Walk:
     ) -> None:
         self._make, self._gradient = make, gradient
         self._shards, self._cluster, self._ledgers = shards, cluster, ledgers
-        self._asked = 0.0
+        self._asked = 0.0 if points is None else float(points[-1, 0])
         self.points: Floats = self._start() if points is None else points
 
     def _start(self) -> Floats:
@@ -88,17 +91,28 @@ class Walk:
     def _to(self, share: float) -> None:
         """Walk on until the penalty is this share of the largest one."""
         goal = share * self.points[0, 1]
-        if self.points[-1, 1] <= goal or len(self.points) > LONGEST:
+        if self._arrived(goal):
             return
-        radii = self._radii(goal)
-        # Multipliers are read off the solutions, which must be more exact than a model need be.
-        for result in Solver(tol=1e-5).solve_path(radii, self._shards, self._cluster):
-            self._reach(result)
-            if self.points[-1, 1] <= goal or len(self.points) > LONGEST:
+        # Penalties are read off the solutions, which must be more exact than a model need be.
+        solver, balls = Solver(tol=1e-4 * share), islice(self._balls(goal), LONGEST)
+        for result in solver.solve_path(balls, self._shards, self._cluster):
+            self._reach(result, goal)
+            if self._arrived(goal):
                 break
         self._ledgers.append(result.ledger)
 
-    def _radii(self, goal: float) -> Iterator[Problem]:
+    def _arrived(self, goal: float) -> bool:
+        """Whether the points lead to the goal without a leap."""
+        return bool(self.points[-1, 1] <= goal) and self._leap(goal) is None
+
+    def _leap(self, goal: float) -> int | None:
+        """The first point after which the penalty falls too far for a line to do, or None."""
+        radius, penalty = self.points.T
+        apart = np.diff(radius) > 1e-3 * radius[1:]
+        leaps = np.flatnonzero(apart & (penalty[:-1] > goal) & (penalty[1:] < penalty[:-1] / LEAP))
+        return int(leaps[0]) if len(leaps) else None
+
+    def _balls(self, goal: float) -> Iterator[Problem]:
         """Balls to go to, each chosen when the one before it is solved."""
         while True:
             if len(self.points) > 1:
@@ -111,18 +125,25 @@ class Walk:
         The path of the lasso is piecewise linear in the penalty, and mostly steeper from piece to
         piece: so this goes less far rather than further, and sends no feature before its time.
         """
+        leap = self._leap(goal)
+        if leap is not None:
+            return float(self.points[leap : leap + 2, 0].mean())
         (before, high), (radius, low) = self.points[-2:].tolist()
         if high - low <= 1e-9 * high:
             return 2.0 * self._asked
         return float(radius + (radius - before) / (high - low) * (low - max(low / 2, 0.8 * goal)))
 
-    def _reach(self, result: Result) -> None:
+    def _reach(self, result: Result, goal: float) -> None:
         """Add a solution to the points; its penalty is the largest score of any feature."""
         inner = float(np.vdot(result.image, self._gradient(result.image)))
         penalty = max(result.gap - inner, 0.0) / self._asked
-        # Where the ball does not bind, what is used of it is the end of the path.
-        radius = max(np.abs(result.atom_weights).sum(), np.nextafter(self.points[-1, 0], np.inf))
-        self.points = np.vstack([self.points, [radius, min(penalty, self.points[-1, 1])]])
+        radius, used = self._asked, float(np.abs(result.atom_weights).sum())
+        after = self.points[self.points[:, 0] > radius]
+        if penalty <= goal and used < radius:  # the ball hardly binds: the path ends about there
+            radius, after = used, after[:0]
+        before = self.points[self.points[:, 0] < radius]
+        self.points = np.vstack([before, [[radius, penalty]], after])
+        self.points[:, 1] = np.minimum.accumulate(self.points[:, 1])
 
     def radii(self, count: int, more: int = 0) -> Floats:
         """Walk as far as it takes, and return radii whose penalties fall by a constant factor.
