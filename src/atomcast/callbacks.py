@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
@@ -59,6 +59,20 @@ class State:
 #: Called once a round. None or True: go on. False: stop. A status: stop for that reason. If it has
 #: a method `finish`, that is called with the last state when the run ends without an error.
 Callback = Callable[[State], "Status | bool | None"]
+
+
+def check_callbacks(callbacks: Any) -> None:
+    """Refuse what is not a sequence of callables, before the first round calls them."""
+    if not isinstance(callbacks, Sequence):
+        raise ValueError(
+            f"callbacks must be a list of callables, got {callbacks!r}; try [TimeLimit(60)]"
+        )
+    for at, callback in enumerate(callbacks):
+        if not callable(callback):
+            raise ValueError(
+                f"callbacks[{at}] must be a callable that takes a State, got {callback!r}; "
+                "try TimeLimit(60), Checkpoint(path) or a function of your own"
+            )
 
 
 class TimeLimit:

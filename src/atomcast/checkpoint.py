@@ -13,14 +13,15 @@ import logging
 import os
 import time
 import warnings
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, get_args
 
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast._checks import check_count, check_folder, check_positive
+from atomcast._checks import check_choice, check_count, check_folder, check_positive
+from atomcast.result import Status
 from atomcast.saving.container import Arrays, parse_model_file, read_content, write_model_file
 
 if TYPE_CHECKING:
@@ -32,7 +33,27 @@ logger = logging.getLogger(__name__)
 SECONDS = 30.0
 #: A run keeps an account of every round, also of those before it was resumed.
 MOST_ROUNDS = 10**7
-_MEMORY = "memory."
+_MEMORY, _NOTE = "memory.", "note."
+
+
+@dataclass(frozen=True, eq=False)
+class Outcome:
+    """How an earlier problem of a path ended.
+
+    Parameters
+    ----------
+    status : str
+    rounds : int
+    figures : array of shape (3,)
+        Gap, relative gap and objective.
+    weights : array of shape (l,)
+        The weights returned, in the order of the active set.
+    """
+
+    status: Status
+    rounds: int
+    figures: NDArray[np.float64]
+    weights: NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +84,10 @@ class Snapshot:
         Whether gaps are those of a selection that leaves atoms out.
     memory : dict of arrays
         What the active set and the step carry from round to round.
+    finished : tuple of Outcome
+        The problems before this one on its path.
+    notes : dict of arrays
+        What came of paths before this one, by name.
     """
 
     problem: str
@@ -77,6 +102,8 @@ class Snapshot:
     idle: int
     restricted: bool
     memory: Arrays
+    finished: tuple[Outcome, ...] = ()
+    notes: Arrays = field(default_factory=dict)
 
 
 class Checkpoint:
@@ -179,6 +206,7 @@ def write_checkpoint(path: str | os.PathLike[str], snapshot: Snapshot) -> None:
             "round": snapshot.round,
             "idle": snapshot.idle,
             "restricted": snapshot.restricted,
+            "finished": [[one.status, one.rounds] for one in snapshot.finished],
         }
     }
     arrays = {
@@ -188,6 +216,8 @@ def write_checkpoint(path: str | os.PathLike[str], snapshot: Snapshot) -> None:
         "best": snapshot.best,
         "best_figures": snapshot.best_figures,
         **{_MEMORY + name: array for name, array in snapshot.memory.items()},
+        **{_NOTE + name: array for name, array in snapshot.notes.items()},
+        **_finished_arrays(snapshot),
     }
     write_model_file(path, header, arrays)
 
@@ -230,11 +260,9 @@ def parse_checkpoint(content: bytes, path: str | os.PathLike[str]) -> Snapshot:
             best_figures=_vector(arrays["best_figures"], np.float64),
             idle=check_count("idle", numbers["idle"], "rounds without progress", 0),
             restricted=bool(numbers.get("restricted", False)),
-            memory={
-                name.removeprefix(_MEMORY): array
-                for name, array in arrays.items()
-                if name.startswith(_MEMORY)
-            },
+            memory=_named(arrays, _MEMORY),
+            finished=_finished(numbers.get("finished", []), arrays),
+            notes=_named(arrays, _NOTE),
         )
     except (KeyError, TypeError, ValueError) as error:
         raise ValueError(f"{path} does not describe a usable checkpoint: {error}") from error
@@ -247,6 +275,44 @@ def _round(value: Any) -> int:
     if check_count("round", value, "rounds taken", 0) > MOST_ROUNDS:
         raise ValueError(f"round={value} is beyond {MOST_ROUNDS:,}, the most that is believed")
     return int(value)
+
+
+def _named(arrays: Arrays, prefix: str) -> Arrays:
+    """The arrays whose names begin with a prefix, without it."""
+    return {
+        name.removeprefix(prefix): array
+        for name, array in arrays.items()
+        if name.startswith(prefix)
+    }
+
+
+def _finished_arrays(snapshot: Snapshot) -> Arrays:
+    """The figures and weights of finished problems, a row each."""
+    if not snapshot.finished:
+        return {}
+    rows = [one.weights for one in snapshot.finished]
+    weights = np.zeros((len(rows), len(snapshot.weights)))
+    for row, known in zip(weights, rows, strict=True):
+        row[: len(known)] = known
+    figures = np.array([one.figures for one in snapshot.finished])
+    return {"finished.figures": figures, "finished.weights": weights}
+
+
+def _finished(heads: Any, arrays: Arrays) -> tuple[Outcome, ...]:
+    """The problems that were finished, from their heads and the arrays of all of them."""
+    if not heads:
+        return ()
+    figures, weights = arrays["finished.figures"], arrays["finished.weights"]
+    if figures.shape != (len(heads), 3) or weights.shape != (len(heads), len(arrays["weights"])):
+        raise ValueError("the arrays of finished problems do not fit")
+    if figures.dtype != np.float64 or weights.dtype != np.float64:
+        raise ValueError("the arrays of finished problems must be float64")
+    for status, _ in heads:
+        check_choice("status", status, get_args(Status))
+    return tuple(
+        Outcome(status, _round(rounds), figures[k], weights[k])
+        for k, (status, rounds) in enumerate(heads)
+    )
 
 
 def _vector(array: NDArray[Any], dtype: Any) -> NDArray[Any]:

@@ -5,25 +5,44 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from atomcast.atoms.atom import Atom
-from atomcast.checkpoint import Snapshot, checkpoint_content, parse_checkpoint
+from atomcast.checkpoint import Outcome, Snapshot, checkpoint_content, parse_checkpoint
 from atomcast.cluster.base import Resumable, Session, Sharing
 from atomcast.fingerprint import object_fingerprint
 from atomcast.protocol import Agreement
+from atomcast.result import Result, Status
+from atomcast.saving.container import Arrays
+from atomcast.trace import Trace
 
 if TYPE_CHECKING:
     from atomcast.replica import Replica
     from atomcast.solver import Best
 
 
-def snapshot_of(replica: Replica, best: Best, session: Session) -> Snapshot:
+@dataclass
+class Past:
+    """What came before the problem at hand: `finished` on its path, `notes` of earlier paths."""
+
+    notes: Arrays = field(default_factory=dict)
+    finished: list[Outcome] = field(default_factory=list)
+
+    def add(self, status: Status, replica: Replica, best: Best) -> None:
+        """Know of one more finished problem."""
+        figures = np.array([best.gap, best.relative_gap, best.objective])
+        self.finished.append(Outcome(status, replica.round, figures, best.all_weights))
+
+
+def snapshot_of(
+    replica: Replica, best: Best, session: Session, past: Past | None = None
+) -> Snapshot:
     """What another process needs to go on from this round."""
-    active = replica.active
+    active, past = replica.active, past or Past()
     return Snapshot(
         problem=object_fingerprint(replica.problem),
         data=_resumable(session).fingerprint(),
@@ -37,6 +56,8 @@ def snapshot_of(replica: Replica, best: Best, session: Session) -> Snapshot:
         idle=best.idle,
         restricted=replica.selection.restricted,
         memory={**active.memory(), **replica.step.memory()},
+        finished=tuple(past.finished),
+        notes=dict(past.notes),
     )
 
 
@@ -97,6 +118,26 @@ def go_on(
     with _making_sense(path):
         active.remember(snapshot.memory)
         replica.step.remember(snapshot.memory)
+
+
+def finished_results(
+    past: Past | None, replica: Replica, best: Best, session: Session
+) -> list[Result]:
+    """The results of problems that were finished before the checkpoint was written.
+
+    The replica knows all their atoms, and is left as it was; traces are not in a checkpoint.
+    """
+    active, results = replica.active, []
+    weights, memory = active.weights.copy(), active.memory()
+    for outcome in [] if past is None else past.finished:
+        active.set_weights(outcome.weights)
+        again = type(best)(best.tol)
+        again.keep(replica)
+        again.gap, again.relative_gap, again.objective = outcome.figures.tolist()
+        results.append(again.result(outcome.status, outcome.rounds, replica, session, Trace()))
+    active.set_weights(weights)
+    active.remember(memory)
+    return results
 
 
 @contextmanager

@@ -11,9 +11,9 @@ import math
 import os
 import time
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from functools import partial
-from itertools import chain, count
+from itertools import chain, count, islice
 from typing import Any, Literal
 
 import numpy as np
@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from atomcast._checks import check_choice, check_count, check_positive
 from atomcast.atoms.atom import Atom
-from atomcast.callbacks import Callback, Progress, State, Tracer
+from atomcast.callbacks import Callback, Progress, State, Tracer, check_callbacks
 from atomcast.checkpoint import Checkpoint
 from atomcast.cluster.base import Session
 from atomcast.cluster.local import as_cluster
@@ -32,9 +32,10 @@ from atomcast.problem import Problem
 from atomcast.protocol import Agreement, Request
 from atomcast.replica import Replica
 from atomcast.result import Result, Status
-from atomcast.resuming import resume, snapshot_of
+from atomcast.resuming import Past, finished_results, resume, snapshot_of
 from atomcast.selection import Selection, as_selection
 from atomcast.steps import STEPS
+from atomcast.trace import Trace
 
 logger = logging.getLogger(__name__)
 
@@ -67,8 +68,8 @@ class Solver:
     resume : path, optional
         Go on from a checkpoint that a `Checkpoint` callback has written, to the same result as if
         the run had never been interrupted; asynchronous runs, those with simulated faults and those
-        with measured speeds ("balanced") may take another way to the same tolerance. Of a path of
-        problems, it is the first that goes on.
+        with measured speeds ("balanced") may take another way to the same tolerance. Along a path,
+        what is finished is not done again.
     """
 
     step: str = "corrective"
@@ -87,11 +88,23 @@ class Solver:
         if self.atoms_per_round != "auto":
             check_count("atoms_per_round", self.atoms_per_round, 'or "auto"')
         as_selection(self.selection)
+        check_callbacks(self.callbacks)
         if self.resume is not None and not isinstance(self.resume, str | os.PathLike):
             raise ValueError(
                 f"resume must be the path of a checkpoint or None, got {self.resume!r}; "
                 "Checkpoint(path) among the callbacks writes one"
             )
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """The parameters by name, as scikit-learn asks estimators for them."""
+        return {part.name: getattr(self, part.name) for part in fields(self)}
+
+    def set_params(self, **params: Any) -> Solver:
+        """Set parameters by name, as scikit-learn does for `solver__tol`."""
+        for name in params:
+            check_choice("a parameter of Solver", name, tuple(self.get_params()))
+        vars(self).update(vars(replace(self, **params)))
+        return self
 
     @property
     def settings(self) -> dict[str, Any]:
@@ -115,13 +128,18 @@ class Solver:
         shards: Shards,
         cluster: Any = None,
         names: Sequence[str] = (),
+        past: Past | None = None,
     ) -> Iterable[Result]:
         """Solve problems that differ in their domain, one after the other, with warm starts.
 
         What was broadcast for one problem stays known for the next, and is not sent again. After
         a result with the status "interrupted", asking for the next raises KeyboardInterrupt.
-        Disclosures call the problems by their names, or else "problem 1", "problem 2", ...
+        Disclosures call the problems by their names, or else "problem 1", "problem 2", ... `past`
+        is what checkpoints are to remember beside the problem at hand; see `Journal`.
         """
+        if past is not None and self.resume is not None:
+            problems = islice(problems, len(past.finished), None)
+            names = names[len(past.finished) :]
         replica: Replica | None = None
         session: Session | None = None
         result: Result | None = None
@@ -141,8 +159,9 @@ class Solver:
                 if path is not None:
                     resume(path, replica, best, session)
                     logger.info("resumed from %s in round %d", path, replica.round)
+                    yield from finished_results(past, replica, best, session)
                 with interrupts:
-                    result = self._run(replica, best, session, interrupts)
+                    result = self._run(replica, best, session, interrupts, past)
                 if session.speaks:
                     told = (result.status, result.rounds, result.relative_gap)
                     logger.info("%s after %d rounds, relative gap %.2g", *told)
@@ -161,7 +180,12 @@ class Solver:
         return replica
 
     def _run(
-        self, replica: Replica, best: Best, session: Session, interrupts: Interrupts
+        self,
+        replica: Replica,
+        best: Best,
+        session: Session,
+        interrupts: Interrupts,
+        past: Past | None = None,
     ) -> Result:
         """Rounds until the gap is small enough, or something else ends the run."""
         tracer = Tracer()
@@ -184,7 +208,7 @@ class Solver:
                     tol=self.tol,
                     replica=replica,
                     ledger=session.ledger,
-                    snapshot=partial(snapshot_of, replica, best, session),
+                    snapshot=partial(snapshot_of, replica, best, session, past),
                     speaks=session.speaks,
                 )
                 status = self._seen_by_all(state, best)
@@ -207,7 +231,9 @@ class Solver:
         finally:
             if progress is not None:
                 progress.close()
-        return best.result(status, state, session, tracer)
+        if past is not None:
+            past.add(status, replica, best)
+        return best.result(status, replica.round, replica, session, tracer.trace)
 
     @staticmethod
     def _gap(replica: Replica, agreement: Agreement) -> float:
@@ -295,32 +321,37 @@ class Best:
         self.ids, self.weights = replica.active.support()
         self.all_weights = replica.active.weights.copy()
 
-    def result(self, status: Status, state: State, session: Session, tracer: Tracer) -> Result:
+    def result(
+        self, status: Status, rounds: int, replica: Replica, session: Session, trace: Trace
+    ) -> Result:
         """The result of a run that ended with `status`."""
         return Result(
             objective=self.objective,
             gap=self.gap,
             relative_gap=self.relative_gap,
-            rounds=state.round,
+            rounds=rounds,
             status=status,
             atom_ids=self.ids,
             atom_weights=self.weights,
-            n=state.replica.active.total(session.n),
-            atom_extras=state.replica.active.extras_of(self.ids),
+            n=replica.active.total(session.n),
+            atom_extras=replica.active.extras_of(self.ids),
             image=self.image,
-            trace=tracer.trace,
+            trace=trace,
             ledger=session.ledger,
-            content=state.replica.active.content(self.ids),
-            radius=dict(state.replica.radius),
+            content=replica.active.content(self.ids),
+            radius=dict(replica.radius),
         )
 
 
-def as_solver(solver: Any) -> Solver:
-    """A solver from what users may give: None, the name of a step, or a Solver."""
+def as_solver(solver: Any, tol: float = Solver.tol) -> Solver:
+    """A solver from what users may give: None, the name of a step, or a Solver.
+
+    `tol` is the tolerance of an estimator where the user names none.
+    """
     if solver is None:
-        return Solver()
+        return Solver(tol=tol)
     if isinstance(solver, str):
-        return Solver(step=solver)
+        return Solver(step=solver, tol=tol)
     if not isinstance(solver, Solver):
         raise ValueError(
             f"solver must be None, the name of a step or a Solver, got {solver!r}; "

@@ -26,6 +26,17 @@ def test_resume_gives_the_model_of_an_uninterrupted_fit(run, files, step):
     assert resumed.certificate_.status == whole.certificate_.status == "optimal"
 
 
+def test_cross_validation_is_resumed(run, files):
+    how = ("fit", "lasso-cv", "X.npy", "--target", "y.npy", "--n-betas", 3, "--folds", 2)
+    for options in (("--checkpoint", "c.safetensors"), ("--resume", "c.safetensors")):
+        outcome = run(*how, *options, "--out", f"{options[0][2:]}.safetensors")
+        assert outcome.exit_code == 0, outcome.stderr
+    whole, resumed = load_model("checkpoint.safetensors"), load_model("resume.safetensors")
+    np.testing.assert_allclose(resumed.coef_, whole.coef_, rtol=1e-9)
+    assert resumed.beta_ == whole.beta_
+    assert resumed.certificate_.rounds == whole.certificate_.rounds
+
+
 def error(run, *options):
     outcome = run(*FIT, *options)
     assert outcome.exit_code == 2

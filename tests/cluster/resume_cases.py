@@ -11,7 +11,16 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from atomcast import Checkpoint, LocalCluster, MCenters, RandomSubset, Shards, Solver
+from atomcast import (
+    Checkpoint,
+    LassoCV,
+    LocalCluster,
+    MCenters,
+    RandomSubset,
+    Shards,
+    Solver,
+    lasso_path,
+)
 from atomcast.checkpoint import read_checkpoint, write_checkpoint
 from atomcast.domains import L1Ball
 from atomcast.objectives import SquaredError
@@ -189,3 +198,48 @@ def on_the_command_line(engine, folder, monkeypatch):
     done = CliRunner().invoke(app, [*fit, *there, "--resume", "nowhere.safetensors"])
     assert done.exit_code == 2
     assert "there is no file nowhere.safetensors" in done.output
+
+
+class KeptAt(Checkpoint):
+    """A checkpoint of every round, of which one is kept as if the program had ended there."""
+
+    def __init__(self, path, kept, at):
+        super().__init__(path, rounds=1)
+        self.kept, self.at, self.count = kept, at, 0
+
+    def _write(self, state):
+        super()._write(state)
+        self.count += 1
+        if state.speaks and self.count == self.at:
+            write_once(self.kept, self.path)
+
+
+@case
+def a_path_goes_on_from_the_problem_that_it_was_at(cluster_of, nodes):
+    X, y = regression(seed=36, d=30, n=24)
+    betas, path = [0.5, 2.0, 6.0], common("path", nodes)
+    whole = lasso_path(X, y, betas=betas, cluster=simulated(nodes))
+    at = whole.results[0].rounds + 2
+    watch = [KeptAt(common("path-all", nodes), path, at)]
+    lasso_path(X, y, betas=betas, cluster=cluster_of(nodes), solver=Solver(callbacks=watch))
+    assert len(read_checkpoint(path).finished) == 1
+    how = {"betas": betas, "solver": Solver(resume=path)}
+    resumed = lasso_path(X, y, cluster=cluster_of(nodes), **how)
+    np.testing.assert_allclose(resumed.coefs, whole.coefs, rtol=0, atol=1e-9)
+    np.testing.assert_allclose(resumed.intercepts, whole.intercepts)
+    assert [one.rounds for one in resumed.results] == [one.rounds for one in whole.results]
+
+
+@case
+def cross_validation_goes_on_from_the_fold_that_it_was_at(cluster_of, nodes):
+    X, y = regression(seed=37, d=30, n=24)
+    settings, path, local = {"betas": [0.5, 2.0], "cv": 2}, common("cv", nodes), own("cv")
+    watch = KeptAt(own("cv-all"), local, -1)
+    whole = LassoCV(**settings, solver=Solver(callbacks=[watch])).fit(X, y)
+    watch.at, watch.count = watch.count - 4, 0
+    LassoCV(**settings, solver=Solver(callbacks=[watch])).fit(X, y)
+    assert any(name.startswith("losses") for name in read_checkpoint(local).notes)
+    write_once(path, local)
+    model = LassoCV(**settings, cluster=cluster_of(nodes), solver=Solver(resume=path)).fit(X, y)
+    np.testing.assert_allclose(model.mse_path_, whole.mse_path_, rtol=1e-7)
+    np.testing.assert_allclose(model.coef_, whole.coef_, rtol=0, atol=1e-9)

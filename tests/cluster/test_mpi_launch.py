@@ -77,7 +77,13 @@ def test_contract(name):
     contract.CASES[name](MPICluster.launch, 2)
 
 
-@pytest.mark.parametrize("name", ["from_a_simulation_to_this_cluster_and_back"])
+@pytest.mark.parametrize(
+    "name",
+    [
+        "from_a_simulation_to_this_cluster_and_back",
+        "a_path_goes_on_from_the_problem_that_it_was_at",
+    ],
+)
 def test_interrupted_runs(name):
     resume_cases.CASES[name](MPICluster.launch, 2)
 

@@ -22,9 +22,11 @@ X, y = load_diabetes(return_X_y=True)
 def test_folds_and_the_search_for_radii_are_accounted_for():
     searched = LassoCV(n_betas=4, cv=3, cluster=4).fit(X, y)
     given = LassoCV(betas=[50, 500], cv=3, cluster=4).fit(X, y)
-    assert len(searched.ledgers_) == 2 + 3  # the first feature, the doubling, three folds
+    assert len(searched.ledgers_) == 2 + 3  # the largest penalty, the walk, three folds
     assert len(given.ledgers_) == 3
-    assert all(ledger.values > 0 and ledger.disclosures for ledger in searched.ledgers_)
+    assert all(ledger.values > 0 for ledger in searched.ledgers_)
+    assert not searched.ledgers_[0].disclosures
+    assert all(ledger.disclosures for ledger in searched.ledgers_[1:])
     labels = SparseLogisticRegressionCV(n_betas=3, cv=2, cluster=4).fit(X, y > 150)
     assert len(labels.ledgers_) == 2 + 2
 

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.cluster.base import DEADLINE, check_deadline
-from atomcast.cluster.mpi_errors import end_all_on_error, import_mpi, told_by_all
+from atomcast.cluster.mpi_errors import agreed, end_all_on_error, import_mpi, told_by_all
 from atomcast.data.shards import Shards
 from atomcast.problem import Problem
 
@@ -101,6 +102,20 @@ class MPICluster:
         self.comm.Bcast(total)
         watch.at = before
         return total
+
+    def shared(self, read: Callable[[], bytes]) -> bytes:
+        """What `read` returns on rank 0, on every rank; all must call it."""
+        from atomcast.cluster.mpi_resume import read_by_rank_0
+        from atomcast.cluster.mpi_watch import LOADING, NO_ROUND, STARTING, watch_of
+
+        watch = watch_of(self.comm, self.deadline)
+        before, watch.at = watch.at, (NO_ROUND, STARTING if self.rank else LOADING)
+        try:
+            return read_by_rank_0(self.comm, read)
+        except Exception as error:
+            raise agreed(error)  # noqa: B904 (it is the same error)
+        finally:
+            watch.at = before
 
     def open(self, problem: Problem, shards: Shards) -> MPISession:
         """Load this rank's shard, and check that those of all ranks fit together."""

@@ -27,7 +27,7 @@ from atomcast.estimators.lasso import warn_unless_converged
 from atomcast.objectives import LogMeanExp
 from atomcast.problem import Problem, explicit_problem
 from atomcast.result import Result
-from atomcast.solver import Solver, as_solver
+from atomcast.solver import Solver
 
 Floats = NDArray[np.float64]
 
@@ -109,7 +109,7 @@ class L1AdaBoost(DecidingClassifier):
         """
         check_positive("temperature", self.temperature, "T of the objective")
         check_base(self.base)
-        solver = as_solver(self.solver)
+        solver = self._solver()
         shards, numbers, cluster = features_and_classes(
             self, X, y, self.cluster, **features_for(self.base)
         )

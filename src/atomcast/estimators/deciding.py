@@ -6,11 +6,13 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from sklearn.base import BaseEstimator, ClassifierMixin
+from sklearn.base import ClassifierMixin
 from sklearn.utils.multiclass import type_of_target
 
+from atomcast.estimators.solving import SolvedEstimator
 
-class DecidingClassifier(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
+
+class DecidingClassifier(ClassifierMixin, SolvedEstimator):  # type: ignore[misc]
     """A classifier with a `decision_function`, which takes sparse data."""
 
     classes_: NDArray[Any]

@@ -17,7 +17,7 @@ from atomcast.estimators.lasso import SparseLinearModel, warn_unless_converged
 from atomcast.estimators.logistic import SparseLogisticModel, example_weights
 from atomcast.groups import GroupBall, Groups, as_groups, check_whole_groups
 from atomcast.objectives import Logistic, SquaredError
-from atomcast.solver import Solver, as_solver
+from atomcast.solver import Solver
 
 Floats = NDArray[np.float64]
 
@@ -98,7 +98,7 @@ class GroupLasso(SparseLinearModel):
             The target, known to every node.
         """
         check_positive("beta", self.beta, "the radius of the group-norm ball")
-        solver = as_solver(self.solver)
+        solver = self._solver()
         shards, y, cluster = features_and_target(self, X, y, self.cluster)
         shards, self.groups_ = in_groups(self, shards, isinstance(X, Shards))
         objective = SquaredError(y, self.fit_intercept)
@@ -157,7 +157,7 @@ class GroupLogisticRegression(SparseLogisticModel):
     def fit(self, X: Any, y: Any) -> Self:
         """Fit the model; parameters as for `GroupLasso.fit`, with two classes as the target."""
         check_positive("beta", self.beta, "the radius of the group-norm ball")
-        solver = as_solver(self.solver)
+        solver = self._solver()
         shards, numbers, cluster = features_and_classes(self, X, y, self.cluster)
         check_two_classes(self.classes_, y)
         shards, self.groups_ = in_groups(self, shards, isinstance(X, Shards))

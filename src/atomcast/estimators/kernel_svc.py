@@ -31,7 +31,7 @@ from atomcast.kernels.gram import kernel_block
 from atomcast.kernels.labels import LabelCode, one_against_rest
 from atomcast.kernels.problem import USUAL_N, kernel_problem
 from atomcast.result import Result
-from atomcast.solver import Solver, as_solver
+from atomcast.solver import Solver
 
 Floats = NDArray[np.float64]
 
@@ -89,7 +89,7 @@ class KernelSVC(DecidingClassifier):
     cluster : None, int or cluster, default=None
         Where the examples are: None is one node, an int so many nodes simulated in this process.
     solver : None, str or Solver, default=None
-        How to fit: None is the corrective step to a relative gap of 1e-3, a str names a step.
+        How to fit: None is the corrective step, a str names another; to a relative gap of 1e-3.
     cache_bytes : int, default=2**31
         The memory that kernel values may take in each process: once for the points that were
         broadcast, once for columns of its own examples. What does not fit is computed anew.
@@ -125,6 +125,7 @@ class KernelSVC(DecidingClassifier):
     True
     """
 
+    usual_tol = 1e-3
     result_: Result
     results_: tuple[Result, ...]
 
@@ -170,7 +171,7 @@ class KernelSVC(DecidingClassifier):
         check_positive("C", self.C, "what margin errors cost")
         check_count("cache_bytes", self.cache_bytes, "memory for kernel values", minimum=0)
         spec = KernelSpec(self.kernel, self.gamma, self.degree, self.coef0)
-        solver = Solver(tol=1e-3) if self.solver is None else as_solver(self.solver)
+        solver = self._solver()
         shards, y, cluster = self._inputs(X, y)
         labels = self._encode(y, classes, shards)
         code = LabelCode(

@@ -8,19 +8,20 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import BaseEstimator, RegressorMixin
+from sklearn.base import RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from atomcast.domains import L1Ball
 from atomcast.estimators.inputs import features_and_target, linear_prediction
+from atomcast.estimators.solving import SolvedEstimator
 from atomcast.objectives import SquaredError
 from atomcast.problem import explicit_problem
 from atomcast.result import Result
-from atomcast.solver import Solver, as_solver
+from atomcast.solver import Solver
 
 
-class SparseLinearModel(RegressorMixin, BaseEstimator):  # type: ignore[misc]
+class SparseLinearModel(RegressorMixin, SolvedEstimator):  # type: ignore[misc]
     """What fitted l1-constrained regressors have in common."""
 
     coef_: NDArray[np.float64]
@@ -124,7 +125,7 @@ class Lasso(SparseLinearModel):
             The target, known to every node.
         """
         domain = L1Ball(self.beta)
-        solver = as_solver(self.solver)
+        solver = self._solver()
         shards, y, cluster = features_and_target(self, X, y, self.cluster)
         objective = SquaredError(y, self.fit_intercept)
         self._keep(solver.solve(explicit_problem(objective, domain), shards, cluster), objective)

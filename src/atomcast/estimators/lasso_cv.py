@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -10,15 +9,14 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.model_selection import check_cv
 
-from atomcast.data.shards import Shards
+from atomcast.domains import L1Ball
 from atomcast.estimators.inputs import features_and_target
 from atomcast.estimators.lasso import SparseLinearModel, warn_unless_converged
-from atomcast.estimators.lasso_path import default_betas, results_along
 from atomcast.estimators.path_cv import Floats, PathCV, Rows
-from atomcast.network.ledger import Ledger
 from atomcast.objectives import SquaredError
+from atomcast.problem import Problem, explicit_problem
 from atomcast.result import Result
-from atomcast.solver import Solver, as_solver
+from atomcast.solver import Solver
 
 
 class LassoCV(PathCV, SparseLinearModel):
@@ -27,9 +25,10 @@ class LassoCV(PathCV, SparseLinearModel):
     Parameters
     ----------
     betas : array of shape (n_betas,), optional
-        The radii to try; by default found from the data.
+        The radii to try; by default those of the penalised path, from an empty model to the
+        solution at 1/1000 of the penalty that leaves it empty, as in scikit-learn.
     n_betas : int, default=30
-        How many, if they are found from the data.
+        How many, if they are found from the data; more are tried while the error falls.
     cv : int, cross-validation generator or iterable, default=5
     fit_intercept, cluster, solver
         As for `Lasso`.
@@ -43,7 +42,8 @@ class LassoCV(PathCV, SparseLinearModel):
         Mean squared error on the held-out rows.
     ledgers_ : list of Ledger
         What was sent to find the radii (if they were not given) and for each fold, predictions
-        for held-out rows included; the ledger of `result_` has all that and the fit to all rows.
+        for held-out rows included, by this process if an earlier one was resumed; the ledger of
+        `result_` has all that and the fit to all rows.
     coef_, intercept_, result_, dual_gap_, n_iter_
         Of the model refitted on all rows, as for `Lasso`.
     """
@@ -67,7 +67,7 @@ class LassoCV(PathCV, SparseLinearModel):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Choose the radius and fit the model; parameters as for `Lasso.fit`."""
-        solver = as_solver(self.solver)
+        solver = self._solver()
         shards, y, cluster = features_and_target(self, X, y, self.cluster)
         folds = list(check_cv(self.cv).split(np.zeros((len(y), 1)), y))
         task = LeastSquares(y, self.fit_intercept)
@@ -89,17 +89,9 @@ class LeastSquares:
         """The squared error of some of the rows."""
         return SquaredError(self.y[rows], self.fit_intercept)
 
-    def radii(
-        self, shards: Shards, objective: Any, count: int, cluster: Any, ledgers: list[Ledger]
-    ) -> Floats:
-        """See `lasso_path`."""
-        return default_betas(shards, objective, count, cluster, ledgers)
-
-    def results(
-        self, shards: Shards, objective: Any, betas: Floats, cluster: Any, solver: Solver
-    ) -> Iterator[Result]:
-        """A result for each radius, in order."""
-        return results_along(shards, objective, betas, cluster, solver)
+    def problem(self, objective: Any, beta: float) -> Problem:
+        """The l1 ball of a radius."""
+        return explicit_problem(objective, L1Ball(beta))
 
     def coefficients(self, result: Result, objective: Any) -> Floats:
         """The weights, shape (n_features,)."""

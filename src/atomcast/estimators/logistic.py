@@ -18,7 +18,7 @@ from atomcast.estimators.lasso import warn_unless_converged
 from atomcast.objectives import Logistic, Multinomial
 from atomcast.problem import Problem, explicit_problem
 from atomcast.result import Result
-from atomcast.solver import Solver, as_solver
+from atomcast.solver import Solver
 
 Floats = NDArray[np.float64]
 
@@ -142,7 +142,7 @@ class SparseLogisticRegression(SparseLogisticModel):
             The classes, known to every node.
         """
         domain = L1Ball(self.beta)
-        solver = as_solver(self.solver)
+        solver = self._solver()
         shards, numbers, cluster = features_and_classes(self, X, y, self.cluster)
         weights = example_weights(self.class_weight, self.classes_, numbers)
         objective = logistic_objective(numbers, self.fit_intercept, weights)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -11,11 +10,9 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 from sklearn.model_selection import check_cv
 
-from atomcast.data.shards import Shards
 from atomcast.domains import L1Ball
 from atomcast.estimators.inputs import features_and_classes
 from atomcast.estimators.lasso import warn_unless_converged
-from atomcast.estimators.lasso_path import WORTHWHILE, largest_of_use, radius_names
 from atomcast.estimators.logistic import (
     SparseLogisticModel,
     coefficients,
@@ -24,10 +21,10 @@ from atomcast.estimators.logistic import (
     logistic_problem,
 )
 from atomcast.estimators.path_cv import Floats, PathCV, Rows
-from atomcast.network.ledger import Ledger
 from atomcast.objectives import Logistic, Multinomial
+from atomcast.problem import Problem
 from atomcast.result import Result
-from atomcast.solver import Solver, as_solver
+from atomcast.solver import Solver
 
 
 class SparseLogisticRegressionCV(PathCV, SparseLogisticModel):
@@ -38,9 +35,10 @@ class SparseLogisticRegressionCV(PathCV, SparseLogisticModel):
     Parameters
     ----------
     betas : array of shape (n_betas,), optional
-        The radii to try; by default found from the data.
+        The radii to try; by default those of the penalised path, from an empty model to the
+        solution at 1/1000 of the penalty that leaves it empty.
     n_betas : int, default=20
-        How many, if they are found from the data.
+        How many, if they are found from the data; more are tried while the loss falls.
     cv : int, cross-validation generator or iterable, default=5
         An int means so many stratified folds.
     fit_intercept, class_weight, cluster, solver
@@ -55,7 +53,8 @@ class SparseLogisticRegressionCV(PathCV, SparseLogisticModel):
         Mean logistic loss on the held-out rows.
     ledgers_ : list of Ledger
         What was sent to find the radii (if they were not given) and for each fold, predictions
-        included; the ledger of `result_` has all that and the fit to all rows.
+        included, by this process if an earlier one was resumed; the ledger of `result_` has all
+        that and the fit to all rows.
     classes_, coef_, intercept_, result_, dual_gap_, n_iter_
         Of the model refitted on all rows, as for `SparseLogisticRegression`.
     """
@@ -81,7 +80,7 @@ class SparseLogisticRegressionCV(PathCV, SparseLogisticModel):
 
     def fit(self, X: Any, y: Any) -> Self:
         """Choose the radius and fit the model; parameters as for `SparseLogisticRegression`."""
-        solver = as_solver(self.solver)
+        solver = self._solver()
         shards, numbers, cluster = features_and_classes(self, X, y, self.cluster)
         folds = list(check_cv(self.cv, numbers, classifier=True).split(numbers, numbers))
         for train, _ in folds:
@@ -112,17 +111,9 @@ class Logistics:
         weights = None if self.weights is None else self.weights[rows]
         return logistic_objective(self.numbers[rows], self.fit_intercept, weights)
 
-    def radii(
-        self, shards: Shards, objective: Any, count: int, cluster: Any, ledgers: list[Ledger]
-    ) -> Floats:
-        """See `default_betas`."""
-        return default_betas(shards, objective, count, cluster, ledgers)
-
-    def results(
-        self, shards: Shards, objective: Any, betas: Floats, cluster: Any, solver: Solver
-    ) -> Iterator[Result]:
-        """A result for each radius, in order."""
-        return results_along(shards, objective, betas, cluster, solver)
+    def problem(self, objective: Any, beta: float) -> Problem:
+        """The l1 ball of a radius."""
+        return logistic_problem(objective, L1Ball(beta))
 
     def coefficients(self, result: Result, objective: Any) -> Floats:
         """The coefficients, shape (n_features, 1 or n_classes)."""
@@ -139,37 +130,3 @@ def mean_loss(scores: Floats, numbers: Rows) -> float:
         return float(np.mean(np.logaddexp(0.0, (1.0 - 2.0 * numbers) * scores[:, 0])))
     chosen = scores[np.arange(len(numbers)), numbers]
     return float(np.mean(logsumexp(scores, axis=1) - chosen))
-
-
-def results_along(
-    shards: Shards, objective: Logistic | Multinomial, betas: Floats, cluster: Any, solver: Solver
-) -> Iterator[Result]:
-    """A result for each radius, in order, each warm-started from the one before."""
-    problems = (logistic_problem(objective, L1Ball(float(beta))) for beta in betas)
-    return iter(solver.solve_path(problems, shards, cluster, radius_names(betas)))
-
-
-def default_betas(
-    shards: Shards,
-    objective: Logistic | Multinomial,
-    count: int,
-    cluster: Any,
-    ledgers: list[Ledger],
-) -> Floats:
-    """Radii from one that admits hardly anything to one that hardly constrains.
-
-    By convexity no radius below loss / steepest slope can explain everything; from there the
-    radius doubles until that no longer pays, as measured by the fit itself. What the fits sent is
-    added to `ledgers`.
-    """
-    start = next(iter(results_along(shards, objective, np.ones(1), cluster, Solver(max_rounds=0))))
-    ledgers.append(start.ledger)
-    if start.gap <= 1e-12 * start.objective:  # no feature is of use: any radius will do
-        return np.geomspace(1e-3, 1.0, count)
-    first = start.objective / start.gap
-    doubling: Floats = first * np.exp2(np.arange(40.0))
-    results = results_along(shards, objective, doubling, cluster, Solver(tol=1e-3))
-    worthwhile = WORTHWHILE * start.objective
-    largest, ledger = largest_of_use(results, start.objective, worthwhile)
-    ledgers.append(ledger)
-    return np.geomspace(min(0.05 * first, largest), largest, count)

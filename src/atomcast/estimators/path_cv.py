@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+import warnings
+from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple, Protocol
 
 import numpy as np
@@ -13,17 +15,27 @@ from scipy import sparse
 from atomcast.cluster.mpi_shards import RankShards
 from atomcast.data._split import SplitShards
 from atomcast.data.shards import Shard, Shards
-from atomcast.estimators.lasso_path import checked_betas
+from atomcast.estimators.radii import SHARE, Walk, checked_betas, radius_names
 from atomcast.interrupting import all_or_nothing
+from atomcast.journal import Journal
 from atomcast.network.joining import joined, named
 from atomcast.network.ledger import Ledger
 from atomcast.network.star import Star
+from atomcast.problem import Problem
 from atomcast.result import Result
 from atomcast.solver import Solver
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 Fold = tuple[Rows, Rows]
+
+
+#: Where the last radius is the best, the path goes on, in so many parts, to SHARE^2.
+EXTENSIONS = 2
+#: The error has turned where a step lowers it by less than this share of the largest error.
+MATTERS = 1e-4
+#: Warm starts take every so many radii.
+LEAD = 5
 
 
 class Task(Protocol):
@@ -33,16 +45,8 @@ class Task(Protocol):
         """The objective over some of the rows."""
         ...
 
-    def radii(
-        self, shards: Shards, objective: Any, count: int, cluster: Any, ledgers: list[Ledger]
-    ) -> Floats:
-        """Radii that suit the data; what it took to find them is added to the ledgers."""
-        ...
-
-    def results(
-        self, shards: Shards, objective: Any, betas: Floats, cluster: Any, solver: Solver
-    ) -> Iterator[Result]:
-        """A result for each radius, in order."""
+    def problem(self, objective: Any, beta: float) -> Problem:
+        """The problem of a radius."""
         ...
 
     def coefficients(self, result: Result, objective: Any) -> Floats:
@@ -83,43 +87,124 @@ class PathCV:
     ledgers_: list[Ledger]
 
     def _choose(
-        self, task: Task, folds: Iterable[Fold], shards: Shards, cluster: Any, solver: Solver
+        self, task: Task, folds: Sequence[Fold], shards: Shards, cluster: Any, solver: Solver
     ) -> Chosen:
         """Try all radii on all folds, and fit the best one to all rows.
 
         Sets `betas_`, `beta_` and `ledgers_`.
         """
-        objective, self.ledgers_ = task.objective(slice(None)), []
-        betas = self.betas
+        objective = task.objective(slice(None))
+        plan = [objective, self.betas, self.n_betas, [list(fold) for fold in folds]]
+        journal = Journal(solver, plan, cluster)
+        trial, searches = Trial(task, folds, shards, cluster, journal), list[Ledger]()
+        make = partial(task.problem, objective)
         with all_or_nothing():  # until a radius is chosen, there is no model
-            if betas is None:
-                betas = task.radii(shards, objective, self.n_betas, cluster, self.ledgers_)
-            self.betas_ = checked_betas(betas)
-            searches = len(self.ledgers_)
-            losses = np.column_stack([
-                self._losses(task, train, test, shards, cluster, solver) for train, test in folds
-            ])  # fmt: skip
-        best = int(np.argmin(losses.mean(axis=1)))
+            if self.betas is None:
+                walk = Walk(
+                    make, objective.gradient, shards, cluster, searches, journal.note("walk")
+                )
+                self.betas_, losses = tried(trial, walk, self.n_betas)
+            else:
+                self.betas_ = checked_betas(self.betas)
+                losses = trial.losses(self.betas_)
+        mean = losses.mean(axis=1)
+        best = int(np.argmin(mean))
+        warn_at_the_end(mean, self.betas_, given=self.betas is not None)
         self.beta_ = float(self.betas_[best])
-        *_, result = task.results(shards, objective, self.betas_[: best + 1], cluster, solver)
-        parts = [
-            *named("search", self.ledgers_[:searches]),
-            *named("fold", self.ledgers_[searches:]),
-            ("final fit", result.ledger),
-        ]
+        radii = leading_to(self.betas_[: best + 1])
+        *_, result = journal.results(map(make, radii), shards, cluster, radius_names(radii))
+        self.ledgers_ = [*searches, *(ledger for _, ledger in trial.ledgers)]
+        parts = [*named("search", searches), *trial.ledgers, ("final fit", result.ledger)]
         return Chosen(losses, replace(result, ledger=joined(parts)), objective)
 
-    def _losses(
-        self, task: Task, train: Rows, test: Rows, shards: Shards, cluster: Any, solver: Solver
-    ) -> Floats:
-        """The mean loss on the test rows for each radius."""
-        objective, held_out, losses = task.objective(train), HeldOut(shards, test, cluster), []
-        rows = rows_of(shards, train)
-        for result in task.results(rows, objective, self.betas_, cluster, solver):
+
+def tried(trial: Trial, walk: Walk, count: int) -> tuple[Floats, Floats]:
+    """Radii found from the data, as far as the error on held-out rows falls, and their losses."""
+    betas = walk.radii(count)
+    trial.journal.keep("walk", walk.points)
+    losses = trial.losses(betas)
+    part = -(-count // EXTENSIONS)
+    for extension in range(1, EXTENSIONS + 1):
+        if count == 1 or not falling(losses.mean(axis=1)):
+            break
+        betas = walk.radii(count, extension * part)
+        trial.journal.keep("walk", walk.points)
+        if len(betas) > len(losses):
+            losses = np.vstack([losses, trial.losses(betas, len(losses))])
+    return betas, losses
+
+
+def falling(mean: Floats) -> bool:
+    """Whether the last radius is the best, and by how much matters."""
+    best = int(np.argmin(mean))
+    return best == len(mean) - 1 > 0 and mean[-2] - mean[-1] > MATTERS * mean.max()
+
+
+def leading_to(betas: Floats) -> list[float]:
+    """Some of the radii up to the last: warm starts need not be so close together."""
+    return betas[(len(betas) - 1) % LEAD :: LEAD].tolist()
+
+
+def warn_at_the_end(mean: Floats, betas: Floats, given: bool) -> None:
+    """Warn if a radius beyond those that were tried might be better."""
+    if falling(mean):
+        limit = "" if given else f", though they go to {SHARE**2:g} of the largest penalty"
+        warnings.warn(
+            f"the largest radius tried, {betas[-1]:.4g}, is the best{limit}: a larger one may be "
+            "better; give larger betas",
+            stacklevel=4,
+        )
+    elif falling(mean[::-1]):
+        remedy = "a smaller one may be better; give smaller betas"
+        if not given:
+            remedy = "the model is as good as empty, for no feature helps with held-out rows"
+        warnings.warn(
+            f"the smallest radius tried, {betas[0]:.4g}, is the best: {remedy}", stacklevel=4
+        )
+
+
+class Trial:
+    """All folds of a cross-validation."""
+
+    def __init__(
+        self,
+        task: Task,
+        folds: Sequence[Fold],
+        shards: Shards,
+        cluster: Any,
+        journal: Journal,
+    ) -> None:
+        self.task, self.folds, self.journal = task, folds, journal
+        self._shards, self._cluster = shards, cluster
+        #: What was sent, by the fold that it was sent for.
+        self.ledgers: list[tuple[str, Ledger]] = []
+
+    def losses(self, betas: Floats, known: int = 0) -> Floats:
+        """The mean losses on the held-out rows, shape (radii that are not known yet, folds)."""
+        radii = [*leading_to(betas[:known]), *betas[known:].tolist()]
+        columns = [
+            self.journal.kept(
+                f"losses of {len(betas)} radii, fold {k}", partial(self._fold, k, radii)
+            )
+            for k in range(len(self.folds))
+        ]
+        return np.column_stack(columns)[len(radii) - (len(betas) - known) :]
+
+    def _fold(self, k: int, radii: list[float]) -> Floats:
+        """The mean loss on the test rows of a fold for each radius."""
+        train, test = self.folds[k]
+        task, objective = self.task, self.task.objective(train)
+        held_out = HeldOut(self._shards, test, self._cluster)
+        problems = map(partial(task.problem, objective), radii)
+        losses = []
+        rows = rows_of(self._shards, train)
+        for result in self.journal.results(problems, rows, self._cluster, radius_names(radii)):
             predicted = held_out.predicted(task.coefficients(result, objective))
             predicted += objective.intercept(np.asarray(result.image))
             losses.append(task.loss(predicted, test))
-        self.ledgers_.append(joined([("", result.ledger), ("held-out rows", held_out.ledger())]))
+        self.ledgers.append(
+            (f"fold {k + 1}", joined([("", result.ledger), ("held-out rows", held_out.ledger())]))
+        )
         return np.array(losses)
 
 
