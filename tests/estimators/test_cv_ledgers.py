@@ -14,6 +14,7 @@ from atomcast import (
     SparseLogisticRegressionCV,
     lasso_path,
 )
+from atomcast.estimators.path_cv import leading_to
 from atomcast.network.ledger import Count
 
 X, y = load_diabetes(return_X_y=True)
@@ -63,7 +64,8 @@ def total_of(ledgers):
 def test_the_ledger_of_a_cv_model_has_all_that_was_sent(topology, betas):
     cluster = LocalCluster(4, topology, latency=1e-3)
     model = LassoCV(betas, n_betas=3, cv=3, cluster=cluster).fit(X, y)
-    alone = lasso_path(X, y, betas=model.betas_[model.betas_ <= model.beta_], cluster=cluster)
+    radii = leading_to(model.betas_[model.betas_ <= model.beta_])
+    alone = lasso_path(X, y, betas=radii, cluster=cluster)
     parts = [*model.ledgers_, alone.results[-1].ledger]
     ledger = model.result_.ledger
     assert total_of([ledger]) == total_of(parts)
@@ -128,7 +130,7 @@ def test_a_path_accounts_for_the_search_of_its_radii():
     assert phases[-given.results[-1].ledger.atoms_sent :] == [
         one.phase for one in given.results[-1].ledger.disclosures
     ]
-    assert phases[0] == "search 1"
+    assert phases[0] == "search 2, problem 1"
 
 
 def test_calibration_sends_examples_too():
