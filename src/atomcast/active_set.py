@@ -8,7 +8,7 @@ vectors, and other kinds of atoms bring their own.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ from atomcast.atoms.atom import NO_EXTRAS, Atom
 from atomcast.columns import Columns, grown, with_appended
 from atomcast.domains import Domain
 from atomcast.objectives import Objective
+from atomcast.protocol import Agreement
+from atomcast.receiving import Misfit, receive, rounding
 
 Floats = NDArray[np.float64]
 
@@ -71,6 +73,31 @@ class ActiveSet(ABC):
             self.names += [atom.name] * width
         if atoms:
             self._store(atoms)
+
+    def receive(
+        self,
+        atoms: Sequence[Atom],
+        agreement: Agreement,
+        iterates: Mapping[int, Any],
+        scale: float,
+    ) -> None:
+        """Add the new atoms of an agreement, if they are what was agreed on."""
+        receive(self, atoms, agreement, iterates, scale)
+
+    def doubt(self, atom: Atom) -> str | None:
+        """Why an atom as received cannot be one of this problem, if it cannot."""
+        return None if np.all(np.isfinite(atom.extras)) else f"its extras are {atom.extras}"
+
+    def iterate(self) -> Any:
+        """What `misfit` needs of the present iterate once there is another."""
+        raise TypeError(f"a {type(self).__name__} receives no atoms")
+
+    def misfit(self, ids: Sequence[int], stated: Floats, iterate: Any = None) -> Misfit:
+        """Compare stated scores with those of known atoms that came one after the other.
+
+        They are those at the present iterate, or at an earlier one.
+        """
+        raise TypeError(f"a {type(self).__name__} receives no atoms")
 
     def support(self) -> tuple[NDArray[np.int64], Floats]:
         """Global ids and weights of the atoms whose weight is not zero."""
@@ -188,6 +215,27 @@ class ExplicitActiveSet(ActiveSet):
 
     def _store(self, atoms: Sequence[Atom]) -> None:
         self.columns = with_appended(self.columns, self.objective.d, atoms)
+
+    def _length(self, atom: Atom) -> int:
+        """How long an atom with this id is."""
+        return self.objective.d
+
+    def doubt(self, atom: Atom) -> str | None:
+        """Whether it has another length than it should, or extras that are no numbers."""
+        if atom.d != self._length(atom):
+            return f"it has {atom.d} values instead of {self._length(atom)}"
+        return super().doubt(atom) if atom.extras.size else None
+
+    def iterate(self) -> Floats:
+        """The gradient."""
+        return self.gradient
+
+    def misfit(self, ids: Sequence[int], stated: Floats, iterate: Floats | None = None) -> Misfit:
+        """Compare stated scores with the products of the atoms and the gradient."""
+        assert self.columns is not None
+        gradient, start = self.gradient if iterate is None else iterate, self.position[ids[0]]
+        scores, length = self.columns.measured(start, start + len(ids), gradient)
+        return Misfit(stated - scores, rounding(length, gradient), length)
 
     def _combined(self, weights: Floats) -> Floats:
         return np.zeros(self.objective.d) if self.columns is None else self.columns.combine(weights)

@@ -33,6 +33,10 @@ class Columns(Protocol):
         """The inner product of every column with a vector, shape (count,)."""
         ...
 
+    def measured(self, start: int, stop: int, vector: Floats) -> tuple[Floats, Floats]:
+        """The products of columns start to stop with a vector, and the norms of these columns."""
+        ...
+
     def products(self, block: Floats) -> Floats:
         """The inner products of every column with the columns of a block, shape (count, m)."""
         ...
@@ -77,6 +81,11 @@ class DenseColumns:
     def scores(self, vector: Floats) -> Floats:
         """The inner product of every column with a vector, shape (count,)."""
         return self._rows[: self.count] @ vector
+
+    def measured(self, start: int, stop: int, vector: Floats) -> tuple[Floats, Floats]:
+        """The products of columns start to stop with a vector, and the norms of these columns."""
+        rows = self._rows[start:stop]
+        return rows @ vector, np.sqrt(np.einsum("ij,ij->i", rows, rows))
 
     def products(self, block: Floats) -> Floats:
         """The inner products of every column with the columns of a block, shape (count, m)."""
@@ -137,6 +146,14 @@ class SparseColumns:
         result: Floats = self._matrices()[1] @ vector
         return result
 
+    def measured(self, start: int, stop: int, vector: Floats) -> tuple[Floats, Floats]:
+        """The products of columns start to stop with a vector, and the norms of these columns."""
+        cuts = self._starts[start : stop + 1]
+        part = slice(cuts[0], cuts[-1])
+        values = self._data[part]
+        products = values * vector[self._indices[part]]
+        return _sums(products, cuts - cuts[0]), np.sqrt(_sums(values * values, cuts - cuts[0]))
+
     def products(self, block: Floats) -> Floats:
         """The inner products of every column with the columns of a block, shape (count, m)."""
         result: Floats = self._matrices()[1] @ block
@@ -164,6 +181,13 @@ class SparseColumns:
         """The columns as atoms again; their ids are their positions."""
         cuts = [slice(*self._starts[k : k + 2]) for k in range(self.count)]
         return [Atom(k, self.d, self._data[cut], self._indices[cut]) for k, cut in enumerate(cuts)]
+
+
+def _sums(values: Floats, cuts: Positions) -> Floats:
+    """The sum of the values between each cut and the next."""
+    sums = np.add.reduceat(np.append(values, 0.0), cuts[:-1])
+    sums[cuts[1:] == cuts[:-1]] = 0.0
+    return sums
 
 
 def with_appended(columns: Columns | None, d: int, atoms: Sequence[Atom]) -> Columns:

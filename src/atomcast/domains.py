@@ -14,7 +14,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast._checks import check_positive
+from atomcast._checks import check_in_scale, check_positive
 
 Floats = NDArray[np.float64]
 
@@ -64,7 +64,7 @@ class L1Ball:
     polytope: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_positive("beta", self.beta, "the radius of the l1 ball")
+        check_in_scale("beta", check_positive("beta", self.beta, "the radius of the l1 ball"))
 
     @property
     def scale(self) -> float:

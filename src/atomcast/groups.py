@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from atomcast._checks import check_positive
+from atomcast._checks import check_in_scale, check_positive
 from atomcast.data.shards import Shards
 
 Floats = NDArray[np.float64]
@@ -61,7 +61,8 @@ class GroupBall:
     polytope: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_positive("beta", self.beta, "the radius of the group-norm ball")
+        radius = check_positive("beta", self.beta, "the radius of the group-norm ball")
+        check_in_scale("beta", radius)
 
     @property
     def scale(self) -> float:

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
+from atomcast._checks import check_in_scale
 from atomcast.objectives.base import Curvature, Floats
 from atomcast.objectives.search import newton_line_search
 
@@ -115,4 +116,5 @@ def checked_sample_weight(sample_weight: ArrayLike | None, d: int) -> Floats:
         )
     if not weights.any():
         raise ValueError("sample_weight is zero everywhere: some example must count")
+    check_in_scale("sample_weight", weights)
     return weights
