@@ -78,7 +78,7 @@ class ActiveSet(ABC):
         self,
         atoms: Sequence[Atom],
         agreement: Agreement,
-        iterates: Mapping[int, Any],
+        iterates: Mapping[int | None, Any],
         scale: float,
     ) -> None:
         """Add the new atoms of an agreement, if they are what was agreed on."""
@@ -235,7 +235,11 @@ class ExplicitActiveSet(ActiveSet):
         assert self.columns is not None
         gradient, start = self.gradient if iterate is None else iterate, self.position[ids[0]]
         scores, length = self.columns.measured(start, start + len(ids), gradient)
-        return Misfit(stated - scores, rounding(length, gradient), length)
+        return Misfit(stated - scores, self._rounding(length, gradient), length)
+
+    def _rounding(self, length: Floats, gradient: Floats) -> Floats:
+        """How far the products of a gradient with atoms of these lengths may be off."""
+        return rounding(length, gradient) + getattr(self.objective, "vagueness", 0.0) * length
 
     def _combined(self, weights: Floats) -> Floats:
         return np.zeros(self.objective.d) if self.columns is None else self.columns.combine(weights)

@@ -56,7 +56,7 @@ def receive(
     active: ActiveSet,
     atoms: Sequence[Atom],
     agreement: Agreement,
-    iterates: Mapping[int, Any],
+    iterates: Mapping[int | None, Any],
     scale: float,
 ) -> None:
     """Add the atoms of an agreement to what is known, if they are those that were agreed on.
@@ -82,21 +82,22 @@ def receive(
     known = [id in active for id in agreement.id.tolist()]
     check_form(active, atoms, agreement)
     active.append(atoms)
+    for rows in _together(known, agreement):
+        ids, stated = agreement.id[rows].tolist(), agreement.score[rows]
+        version = None if agreement.version is None else int(agreement.version[rows][0])
+        misfit = active.misfit(ids, stated, iterates.get(version))
+        if version is not None and version not in iterates:
+            misfit = misfit._replace(difference=np.zeros(len(ids)))  # it cannot be known
+        _check(misfit, ids, agreement.owner[rows], stated, atoms, scale)
+
+
+def _together(known: Sequence[bool], agreement: Agreement) -> list[slice | NDArray[np.int64]]:
+    """The winners in groups that can be compared at once: atoms that came one after the other."""
     rows = np.arange(len(known))
-    if agreement.version is None:
-        new = ~np.array(known, dtype=bool)
-        parts = [rows[new], *rows[~new, None]]
-        about = [None] * len(parts)
-    else:
-        parts = list(rows[:, None])
-        about = [iterates.get(version) for version in agreement.version.tolist()]
-        parts = [part for part, iterate in zip(parts, about, strict=True) if iterate is not None]
-        about = [iterate for iterate in about if iterate is not None]
-    for part, iterate in zip(parts, about, strict=True):
-        if len(part):
-            ids, stated = agreement.id[part].tolist(), agreement.score[part]
-            misfit = active.misfit(ids, stated, iterate)
-            _check(misfit, ids, agreement.owner[part], stated, atoms, scale)
+    if agreement.version is not None or len(known) < 2:
+        return list(rows[:, None])
+    old = np.array(known, dtype=bool)
+    return [*([rows[~old]] if not old.all() else []), *rows[old, None]]
 
 
 def check_form(active: ActiveSet, atoms: Sequence[Atom], agreement: Agreement) -> None:

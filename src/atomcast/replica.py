@@ -55,9 +55,9 @@ class Replica:
         self.selection = selection
         self.round = 0
         self.first_round = 0
-        #: Scores may be about iterates that are so many rounds old; those are kept for as long.
-        self.staleness = 0
-        self._iterates: dict[int, Any] = {}
+        #: Scores may be about iterates that are so many rounds old, if not all are about this one.
+        self.staleness: int | None = None
+        self._iterates: dict[int | None, Any] = {}
         #: By node of this process, how far its atoms are from those that may be proposed.
         self.radius: dict[int, float] = {}
         self.active = problem.make_active()
@@ -132,7 +132,7 @@ class Replica:
 
     def advance(self, agreement: Agreement, atoms: Sequence[Atom]) -> None:
         """Take the step that follows from the agreement and the atoms received with it."""
-        if self.staleness:
+        if self.staleness is not None:
             self._iterates[self.round] = self.active.iterate()
             self._iterates.pop(self.round - self.staleness - 1, None)
         self.active.receive(atoms, agreement, self._iterates, self.domain.scale)

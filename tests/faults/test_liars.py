@@ -127,6 +127,8 @@ CLUSTERS = {
 @pytest.mark.parametrize("lie", LIES)
 @pytest.mark.parametrize("cluster", CLUSTERS)
 def test_on_every_cluster(cluster, lie):
+    if cluster == "drifting" and lie in ("another", "million", "target"):
+        pytest.skip("without a common iterate, nobody can tell what a score is about")
     X, y = data()
     problem, shards = columns(X, y)
     # Where nodes share a matrix, they lie together.

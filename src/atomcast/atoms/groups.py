@@ -18,7 +18,7 @@ from atomcast.domains import Domain
 from atomcast.groups import GroupBall, Groups
 from atomcast.objectives import Objective
 from atomcast.problem import Problem
-from atomcast.receiving import Misfit, rounding
+from atomcast.receiving import Misfit
 
 if TYPE_CHECKING:
     from atomcast.replica import Replica
@@ -61,7 +61,7 @@ class GroupActiveSet(ExplicitActiveSet):
             return np.sqrt(np.add.reduceat(numbers * numbers, starts - starts[0])) / weights
 
         promised = norms(scores)
-        allowed = norms(rounding(length, gradient)) + 64 * np.finfo(float).eps * promised
+        allowed = norms(self._rounding(length, gradient)) + 64 * np.finfo(float).eps * promised
         return Misfit(stated - promised, allowed, norms(length))
 
     def _features(self) -> NDArray[np.int64]:

@@ -16,7 +16,7 @@ from atomcast.data.shards import Shard
 from atomcast.domains import Domain
 from atomcast.objectives import Multinomial
 from atomcast.problem import Problem
-from atomcast.receiving import Misfit, rounding
+from atomcast.receiving import Misfit
 
 if TYPE_CHECKING:
     from atomcast.replica import Replica
@@ -68,7 +68,7 @@ class MulticlassActiveSet(ExplicitActiveSet):
         scores = np.empty((self.classes, len(ids)))
         for t, row in enumerate(gradient):
             scores[t], length = self.columns.measured(start, start + len(ids), row)
-        allowed = np.max([rounding(length, row) for row in gradient], axis=0)
+        allowed = np.max([self._rounding(length, row) for row in gradient], axis=0)
         best = np.abs(scores).max(axis=0)
         difference = np.where(np.abs(scores) >= best - 2 * allowed, stated - scores, np.inf)
         nearest = np.argmin(np.abs(difference), axis=0)

@@ -50,7 +50,7 @@ class Crowd:
         self,
         atoms: Sequence[Atom],
         agreement: Agreement,
-        iterates: Mapping[int, Any],
+        iterates: Mapping[int | None, Any],
         scale: float,
     ) -> None:
         """Atoms go to those who have received them, not to everybody."""

@@ -105,8 +105,6 @@ class DriftingSession(LocalSession):
         arrived = np.ones(self.nodes, dtype=bool) if request.random else self._arrivals(replica)
         complete = bool(arrived.all()) and not self._drifted
         agreement = _agreement(proposals, request, arrived, complete)
-        if not self._drifted:
-            return agreement
         # Scores are about iterates that their receivers do not know.
         return replace(agreement, version=np.full(len(agreement.id), -1))
 
