@@ -258,8 +258,8 @@ def checked_best(best: Floats) -> float:
         return largest
     node = int(np.argmin(best < np.inf))
     raise FalseMessageError(
-        f"node {node} says that its best atom has the merit {best[node]}: its data has values too "
-        "large to be multiplied (rescale them), or the node is broken"
+        f"node {node} says that its best atom has the merit {best[node]}: its data is out of scale "
+        "(rescale it, so that products of values can be computed), or the node is broken"
     )
 
 

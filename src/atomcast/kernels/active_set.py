@@ -22,7 +22,7 @@ from atomcast.receiving import Misfit
 
 #: By this share of what they could be at most, scores of a point may differ between two nodes: one
 #: of them sums kernel values that may be in single precision, from round to round.
-SCORE_ROUNDING = 1e-4
+SCORE_ROUNDING = 1e-5
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
