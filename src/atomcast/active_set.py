@@ -136,6 +136,10 @@ class ActiveSet(ABC):
         """What a model needs to know of its atoms besides their ids; nothing, as a rule."""
         return None
 
+    def longest(self) -> float:
+        """The largest norm of a known atom; zero if there is none."""
+        raise TypeError(f"a {type(self).__name__} receives no atoms")
+
     def recall(self, atoms: Sequence[Atom], memory: dict[str, NDArray[Any]]) -> None:
         """Receive all atoms of an earlier run at once; the memory is that of its active set."""
         self.append(atoms)
@@ -225,6 +229,13 @@ class ExplicitActiveSet(ActiveSet):
         if atom.d != self._length(atom):
             return f"it has {atom.d} values instead of {self._length(atom)}"
         return super().doubt(atom) if atom.extras.size else None
+
+    def longest(self) -> float:
+        """The largest norm of a known column."""
+        if self.columns is None:
+            return 0.0
+        nothing = np.zeros(self.objective.d)
+        return float(self.columns.measured(0, self.columns.count, nothing)[1].max())
 
     def iterate(self) -> Floats:
         """The gradient."""

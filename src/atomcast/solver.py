@@ -285,6 +285,7 @@ class Best:
             ledger=session.ledger,
             content=state.replica.active.content(self.ids),
             radius=dict(state.replica.radius),
+            family=state.replica.problem.family,
         )
 
 

@@ -158,6 +158,10 @@ class KernelActiveSet(ActiveSet):
             return f"its class is {labels}"
         return None
 
+    def longest(self) -> float:
+        """The largest value of the augmented kernel: products are at most that large."""
+        return float(self.gram.diagonal.max()) if len(self) else 0.0
+
     def iterate(self) -> Floats:
         """The weights."""
         return self.weights.copy()
