@@ -56,7 +56,9 @@ def check_best(snapshot: Snapshot, replica: Replica) -> None:
     if replica.feasible and not abs(objective - value) <= slack:
         raise ValueError(f"its best weights have the objective {value:.6g}, not {objective:.6g}")
     within = replica.certified(duality_gap(domain, inner, merit) if len(active) else 0.0)
-    least = max(within, objective - lowest) if replica.feasible else 0.0
+    least = within if replica.feasible else 0.0
+    if domain.has_origin:  # else the objective was seen at zero, where no weights may be
+        least = max(least, objective - lowest)
     if not gap >= least - slack:
         raise ValueError(f"its best weights have a gap of at least {least:.6g}, not {gap:.6g}")
     if not (relative_gap == gap or math.isclose(relative_gap, gap / replica.unit, rel_tol=1e-6)):
