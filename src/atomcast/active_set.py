@@ -250,7 +250,9 @@ class ExplicitActiveSet(ActiveSet):
 
     def _rounding(self, length: Floats, gradient: Floats) -> Floats:
         """How far the products of a gradient with atoms of these lengths may be off."""
-        return rounding(length, gradient) + getattr(self.objective, "vagueness", 0.0) * length
+        vague = getattr(self.objective, "vagueness", 0.0)
+        allowed = rounding(length, gradient)
+        return allowed + vague * length if vague else allowed
 
     def _combined(self, weights: Floats) -> Floats:
         return np.zeros(self.objective.d) if self.columns is None else self.columns.combine(weights)

@@ -85,7 +85,8 @@ class DenseColumns:
     def measured(self, start: int, stop: int, vector: Floats) -> tuple[Floats, Floats]:
         """The products of columns start to stop with a vector, and the norms of these columns."""
         rows = self._rows[start:stop]
-        return rows @ vector, np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        squares = rows @ rows[0] if len(rows) == 1 else np.einsum("ij,ij->i", rows, rows)
+        return rows @ vector, np.sqrt(squares)
 
     def products(self, block: Floats) -> Floats:
         """The inner products of every column with the columns of a block, shape (count, m)."""
@@ -150,9 +151,12 @@ class SparseColumns:
         """The products of columns start to stop with a vector, and the norms of these columns."""
         cuts = self._starts[start : stop + 1]
         part = slice(cuts[0], cuts[-1])
-        values = self._data[part]
-        products = values * vector[self._indices[part]]
-        return _sums(products, cuts - cuts[0]), np.sqrt(_sums(values * values, cuts - cuts[0]))
+        values, known = self._data[part], vector[self._indices[part]]
+        if len(cuts) == 2:  # as in every round of some steps
+            return np.array([values @ known]), np.array([np.sqrt(values @ values)])
+        return _sums(values * known, cuts - cuts[0]), np.sqrt(
+            _sums(values * values, cuts - cuts[0])
+        )
 
     def products(self, block: Floats) -> Floats:
         """The inner products of every column with the columns of a block, shape (count, m)."""

@@ -110,12 +110,16 @@ class Agreement:
 
     def first(self, count: int) -> Agreement:
         """The same agreement with fewer winners."""
+        return self.of(slice(count))
+
+    def of(self, rows: Ids | slice) -> Agreement:
+        """The same agreement with some of its winners."""
         return replace(
             self,
-            owner=self.owner[:count],
-            id=self.id[:count],
-            score=self.score[:count],
-            version=None if self.version is None else self.version[:count],
+            owner=self.owner[rows],
+            id=self.id[rows],
+            score=self.score[rows],
+            version=None if self.version is None else self.version[rows],
         )
 
 

@@ -8,7 +8,8 @@ that says that its best score is smaller than it is makes the gap of everybody t
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import math
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -48,8 +49,9 @@ class Misfit(NamedTuple):
 
 def rounding(length: Floats, gradient: Floats) -> Floats:
     """How far the product of a gradient with atoms of these lengths may be off by rounding."""
-    size = float(np.sqrt(gradient @ gradient))
-    return ROUNDINGS * (len(gradient) + 8) * (EPS * size * length + TINY)
+    size = math.sqrt(gradient @ gradient)
+    count = ROUNDINGS * (len(gradient) + 8)
+    return (count * EPS * size) * length + count * TINY
 
 
 def receive(
@@ -79,25 +81,33 @@ def receive(
     ValueError
         If an atom is too long or too short to compute with.
     """
-    known = [id in active for id in agreement.id.tolist()]
-    check_form(active, atoms, agreement)
-    active.append(atoms)
-    for rows in _together(known, agreement):
-        ids, stated = agreement.id[rows].tolist(), agreement.score[rows]
-        version = None if agreement.version is None else int(agreement.version[rows][0])
-        misfit = active.misfit(ids, stated, iterates.get(version))
+    ids = agreement.id.tolist()
+    known = [id in active for id in ids]
+    if atoms or not all(known):
+        check_form(active, atoms, agreement)
+        active.append(atoms)
+    if agreement.version is None and ids and (len(ids) == 1 or not any(known)):
+        # The usual case, which must be quick: all at once.
+        _check(active.misfit(ids, agreement.score), ids, agreement, atoms, scale)
+        return
+    for part in _comparable(known, agreement):
+        ids = part.id.tolist()
+        version = None if part.version is None else int(part.version[0])
+        misfit = active.misfit(ids, part.score, iterates.get(version))
         if version is not None and version not in iterates:
-            misfit = misfit._replace(difference=np.zeros(len(ids)))  # it cannot be known
-        _check(misfit, ids, agreement.owner[rows], stated, atoms, scale)
+            misfit = misfit._replace(difference=np.zeros(1))  # nobody here can know it
+        _check(misfit, ids, part, atoms, scale)
 
 
-def _together(known: Sequence[bool], agreement: Agreement) -> list[slice | NDArray[np.int64]]:
-    """The winners in groups that can be compared at once: atoms that came one after the other."""
-    rows = np.arange(len(known))
-    if agreement.version is not None or len(known) < 2:
-        return list(rows[:, None])
-    old = np.array(known, dtype=bool)
-    return [*([rows[~old]] if not old.all() else []), *rows[old, None]]
+def _comparable(known: Sequence[bool], agreement: Agreement) -> Iterator[Agreement]:
+    """The winners in parts that are about one iterate, of atoms that came one after the other."""
+    rows, alone = np.arange(len(known)), np.array(known, dtype=bool)
+    if agreement.version is not None:
+        alone[:] = True
+    if not alone.all():
+        yield agreement.of(rows[~alone])
+    for row in rows[alone]:
+        yield agreement.of(slice(row, row + 1))
 
 
 def check_form(active: ActiveSet, atoms: Sequence[Atom], agreement: Agreement) -> None:
@@ -115,31 +125,32 @@ def check_form(active: ActiveSet, atoms: Sequence[Atom], agreement: Agreement) -
 def _check(
     misfit: Misfit,
     ids: Sequence[int],
-    owners: NDArray[np.int64],
-    stated: Floats,
+    winners: Agreement,
     atoms: Sequence[Atom],
     scale: float,
 ) -> None:
     """Raise an error for the first atom that is not what its score says, or beyond all scales."""
-    length = misfit.length
-    vertex = scale * length
-    usable = (length == 0.0) | ((length >= SMALLEST) & (length <= LARGEST) & (vertex <= LARGEST))
-    true = usable & (np.abs(misfit.difference) <= misfit.allowed)
-    if true.all():
+    k = 0
+    for difference, allowed, length in zip(*(part.tolist() for part in misfit), strict=True):
+        usable = length == 0.0 or (SMALLEST <= length <= LARGEST and scale * length <= LARGEST)
+        if not (usable and abs(difference) <= allowed):
+            break
+        k += 1
+    if k == len(ids):
         return
-    k = int(np.argmin(true))
+    owner, stated = winners.owner[k], winners.score[k]
     content = {atom.id: atom.values for atom in atoms}.get(ids[k], np.ones(1))
     if not np.all(np.isfinite(content)):
-        raise FalseMessageError(f"node {owners[k]} sent an atom {ids[k]} with NaN or infinity")
+        raise FalseMessageError(f"node {owner} sent an atom {ids[k]} with NaN or infinity")
     largest = float(np.max(np.abs(content), initial=0.0))
-    if not usable[k] or 0.0 < largest < SMALLEST:
+    if not usable or 0.0 < largest < SMALLEST:
         raise ValueError(
-            f"atom {ids[k]} of node {owners[k]}, whose largest value is {largest:.3g}, is out of "
+            f"atom {ids[k]} of node {owner}, whose largest value is {largest:.3g}, is out of "
             f"scale: squares of its values or of {scale:.3g} times them, as they occur in the "
             f"objective, need values from {SMALLEST:g} to {LARGEST:g}; rescale the data"
         )
     raise FalseMessageError(
-        f"node {owners[k]} said that atom {ids[k]} has the score {stated[k]:.17g}, but what it "
-        f"sent has {stated[k] - misfit.difference[k]:.17g}: the node is broken, or does not tell "
+        f"node {owner} said that atom {ids[k]} has the score {stated:.17g}, but what it "
+        f"sent has {stated - difference:.17g}: the node is broken, or does not tell "
         "the truth"
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,7 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast._checks import check_in_scale
+from atomcast._checks import LARGEST, SMALLEST, check_in_scale
 from atomcast.active_set import ActiveSet
 from atomcast.atoms.atom import Atom
 from atomcast.columns import grown
@@ -129,7 +130,8 @@ class KernelActiveSet(ActiveSet):
     def _store(self, atoms: Sequence[Atom]) -> None:
         old, new = len(self) - len(atoms), len(self)
         for atom in atoms:
-            check_in_scale("X", atom.values, f"the point {atom.id}")
+            if not SMALLEST <= _length(atom) <= LARGEST:  # which is also true of a point at zero
+                check_in_scale("X", atom.values, f"the point {atom.id}")
         self.arrivals.append(len(atoms))
         self._log.append(atoms)
         self._labels = grown(self._labels, old, new)
@@ -149,7 +151,7 @@ class KernelActiveSet(ActiveSet):
         d = self.points.shape[1] if len(self) else self.d
         if d is not None and atom.d != d:
             return f"it has {atom.d} values instead of {d}"
-        if not np.all(np.isfinite(atom.values)):
+        if not (math.isfinite(_length(atom)) or np.all(np.isfinite(atom.values))):
             return "it has NaN or infinity among its values"
         labels = atom.extras.tolist()
         # A machine for one class against the rest does not know how many classes there are.
@@ -281,6 +283,12 @@ class KernelActiveSet(ActiveSet):
             return None
         at = np.array([self.position[int(id)] for id in ids], dtype=np.int64)
         return SupportVectors(self.points[at], self._labels[: len(self)][at], self.kernel)
+
+
+def _length(atom: Atom) -> float:
+    """The norm of a point; infinite if its squares are too large."""
+    values = atom.values.astype(np.float64, copy=False)
+    return math.sqrt(values @ values)
 
 
 def rescaling(old: Floats, new: Floats) -> tuple[float, Floats]:
