@@ -19,7 +19,7 @@ from atomcast.columns import Columns, grown, with_appended
 from atomcast.domains import Domain
 from atomcast.objectives import Objective
 from atomcast.protocol import Agreement
-from atomcast.receiving import Misfit, receive, rounding
+from atomcast.receiving import Misfit, Size, misfit_of, receive, rounding
 
 Floats = NDArray[np.float64]
 
@@ -245,10 +245,13 @@ class ExplicitActiveSet(ActiveSet):
         """Compare stated scores with the products of the atoms and the gradient."""
         assert self.columns is not None
         gradient, start = self.gradient if iterate is None else iterate, self.position[ids[0]]
+        if len(ids) == 1:  # a single number is quicker on its own
+            score, norm = self.columns.measured_one(start, gradient)
+            return Misfit([stated[0] - score], [self._rounding(norm, gradient)], [norm])
         scores, length = self.columns.measured(start, start + len(ids), gradient)
-        return Misfit(stated - scores, self._rounding(length, gradient), length)
+        return misfit_of(stated - scores, self._rounding(length, gradient), length)
 
-    def _rounding(self, length: Floats, gradient: Floats) -> Floats:
+    def _rounding(self, length: Size, gradient: Floats) -> Size:
         """How far the products of a gradient with atoms of these lengths may be off."""
         vague = getattr(self.objective, "vagueness", 0.0)
         allowed = rounding(length, gradient)

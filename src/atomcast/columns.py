@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -35,6 +36,10 @@ class Columns(Protocol):
 
     def measured(self, start: int, stop: int, vector: Floats) -> tuple[Floats, Floats]:
         """The products of columns start to stop with a vector, and the norms of these columns."""
+        ...
+
+    def measured_one(self, position: int, vector: Floats) -> tuple[float, float]:
+        """The same of a single column."""
         ...
 
     def products(self, block: Floats) -> Floats:
@@ -85,8 +90,12 @@ class DenseColumns:
     def measured(self, start: int, stop: int, vector: Floats) -> tuple[Floats, Floats]:
         """The products of columns start to stop with a vector, and the norms of these columns."""
         rows = self._rows[start:stop]
-        squares = rows @ rows[0] if len(rows) == 1 else np.einsum("ij,ij->i", rows, rows)
-        return rows @ vector, np.sqrt(squares)
+        return rows @ vector, np.sqrt(np.einsum("ij,ij->i", rows, rows))
+
+    def measured_one(self, position: int, vector: Floats) -> tuple[float, float]:
+        """The same of a single column."""
+        row = self._rows[position]
+        return float(row @ vector), math.sqrt(row @ row)
 
     def products(self, block: Floats) -> Floats:
         """The inner products of every column with the columns of a block, shape (count, m)."""
@@ -152,8 +161,6 @@ class SparseColumns:
         cuts = self._starts[start : stop + 1]
         part = slice(cuts[0], cuts[-1])
         values, known = self._data[part], vector[self._indices[part]]
-        if len(cuts) == 2:  # as in every round of some steps
-            return np.array([values @ known]), np.array([np.sqrt(values @ values)])
         return _sums(values * known, cuts - cuts[0]), np.sqrt(
             _sums(values * values, cuts - cuts[0])
         )
@@ -180,6 +187,12 @@ class SparseColumns:
         )
         result: Floats = (rows[left] @ scaled).toarray()
         return result
+
+    def measured_one(self, position: int, vector: Floats) -> tuple[float, float]:
+        """The same of a single column."""
+        part = slice(*self._starts[position : position + 2])
+        values = self._data[part]
+        return float(values @ vector[self._indices[part]]), math.sqrt(values @ values)
 
     def atoms(self) -> list[Atom]:
         """The columns as atoms again; their ids are their positions."""

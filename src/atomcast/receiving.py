@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
     from atomcast.protocol import Agreement
 
 Floats = NDArray[np.float64]
+#: One number, or one for each of some atoms.
+Size = TypeVar("Size", float, Floats)
 #: By how many roundings of every product two sums of the same products may differ: sums may be
 #: taken in any order, and those of stumps from sums of which they are differences.
 ROUNDINGS = 4.0
@@ -35,19 +37,24 @@ class Misfit(NamedTuple):
 
     Parameters
     ----------
-    difference : array of shape (k,)
-    allowed : array of shape (k,)
+    difference : list of k floats
+    allowed : list of k floats
         What rounding may make of it, whatever the order of summation.
-    length : array of shape (k,)
+    length : list of k floats
         The Euclidean norm of each atom.
     """
 
-    difference: Floats
-    allowed: Floats
-    length: Floats
+    difference: list[float]
+    allowed: list[float]
+    length: list[float]
 
 
-def rounding(length: Floats, gradient: Floats) -> Floats:
+def misfit_of(difference: Floats, allowed: Floats, length: Floats) -> Misfit:
+    """The same of arrays."""
+    return Misfit(difference.tolist(), allowed.tolist(), length.tolist())
+
+
+def rounding(length: Size, gradient: Floats) -> Size:
     """How far the product of a gradient with atoms of these lengths may be off by rounding."""
     size = math.sqrt(gradient @ gradient)
     count = ROUNDINGS * (len(gradient) + 8)
@@ -95,7 +102,7 @@ def receive(
         version = None if part.version is None else int(part.version[0])
         misfit = active.misfit(ids, part.score, iterates.get(version))
         if version is not None and version not in iterates:
-            misfit = misfit._replace(difference=np.zeros(1))  # nobody here can know it
+            misfit = misfit._replace(difference=[0.0])  # nobody here can know it
         _check(misfit, ids, part, atoms, scale)
 
 
@@ -131,7 +138,7 @@ def _check(
 ) -> None:
     """Raise an error for the first atom that is not what its score says, or beyond all scales."""
     k = 0
-    for difference, allowed, length in zip(*(part.tolist() for part in misfit), strict=True):
+    for difference, allowed, length in zip(*misfit, strict=True):
         usable = length == 0.0 or (SMALLEST <= length <= LARGEST and scale * length <= LARGEST)
         if not (usable and abs(difference) <= allowed):
             break

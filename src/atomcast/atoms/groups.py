@@ -18,7 +18,7 @@ from atomcast.domains import Domain
 from atomcast.groups import GroupBall, Groups
 from atomcast.objectives import Objective
 from atomcast.problem import Problem
-from atomcast.receiving import Misfit
+from atomcast.receiving import Misfit, misfit_of
 
 if TYPE_CHECKING:
     from atomcast.replica import Replica
@@ -62,7 +62,7 @@ class GroupActiveSet(ExplicitActiveSet):
 
         promised = norms(scores)
         allowed = norms(self._rounding(length, gradient)) + 64 * np.finfo(float).eps * promised
-        return Misfit(stated - promised, allowed, norms(length))
+        return misfit_of(stated - promised, allowed, norms(length))
 
     def _features(self) -> NDArray[np.int64]:
         """The feature that each weight belongs to."""

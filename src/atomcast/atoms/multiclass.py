@@ -16,7 +16,7 @@ from atomcast.data.shards import Shard
 from atomcast.domains import Domain
 from atomcast.objectives import Multinomial
 from atomcast.problem import Problem
-from atomcast.receiving import Misfit
+from atomcast.receiving import Misfit, misfit_of
 
 if TYPE_CHECKING:
     from atomcast.replica import Replica
@@ -72,7 +72,7 @@ class MulticlassActiveSet(ExplicitActiveSet):
         best = np.abs(scores).max(axis=0)
         difference = np.where(np.abs(scores) >= best - 2 * allowed, stated - scores, np.inf)
         nearest = np.argmin(np.abs(difference), axis=0)
-        return Misfit(difference[nearest, np.arange(len(ids))], allowed, length)
+        return misfit_of(difference[nearest, np.arange(len(ids))], allowed, length)
 
     def _combined(self, weights: Floats) -> Floats:
         if self.columns is None:

@@ -19,7 +19,7 @@ from atomcast.kernels.gram import AugmentedKernel, not_positive
 from atomcast.kernels.labels import Codes, LabelCode
 from atomcast.kernels.points import PointLog, Points
 from atomcast.kernels.storage import Storage
-from atomcast.receiving import Misfit
+from atomcast.receiving import Misfit, misfit_of
 
 #: By this share of what they could be at most, scores of a point may differ between two nodes: one
 #: of them sums kernel values that may be in single precision, from round to round.
@@ -179,7 +179,7 @@ class KernelActiveSet(ActiveSet):
             scores = 2.0 * self.gram.rows(np.arange(part.start, part.stop)) @ weights
         length = np.sqrt(self.gram.diagonal)
         allowed = SCORE_ROUNDING * 2.0 * length[part] * float(np.abs(weights) @ length)
-        return Misfit(stated - scores, allowed, length[part])
+        return misfit_of(stated - scores, allowed, length[part])
 
     def _check_kernel(self) -> None:
         """Look at the first points closely if the kernel is the user's own."""
