@@ -7,12 +7,30 @@ from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+from numpy.typing import ArrayLike
+
+#: Numbers beyond these are refused: a few products of them would leave the range of floats, and a
+#: certificate that is worked out from infinities or from zeros would be worth nothing.
+SMALLEST, LARGEST = 1e-100, 1e100
+
 
 def check_positive(name: str, value: Any, meaning: str) -> float:
     """Return `value` as a float if it is a finite number above zero, else raise ValueError."""
     if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < math.inf:
         raise ValueError(f"{name} must be a finite number > 0 ({meaning}), got {value!r}")
     return float(value)
+
+
+def check_in_scale(name: str, numbers: ArrayLike, meaning: str = "") -> None:
+    """Raise ValueError if the largest of some numbers is too large or too small to compute with."""
+    largest = float(np.max(np.abs(numbers), initial=0.0))
+    if largest and not SMALLEST <= largest <= LARGEST:
+        raise ValueError(
+            f"{name} is out of scale{meaning and f' ({meaning})'}: its largest absolute value is "
+            f"{largest:.3g}, and squares and products of values beyond {SMALLEST:g} and "
+            f"{LARGEST:g} cannot be computed; rescale it, and all that is measured in its unit"
+        )
 
 
 def check_count(name: str, value: Any, meaning: str, minimum: int = 1) -> int:

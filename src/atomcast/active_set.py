@@ -8,7 +8,7 @@ vectors, and other kinds of atoms bring their own.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,8 @@ from atomcast.atoms.atom import NO_EXTRAS, Atom
 from atomcast.columns import Columns, grown, with_appended
 from atomcast.domains import Domain
 from atomcast.objectives import Objective
+from atomcast.protocol import Agreement
+from atomcast.receiving import Misfit, Size, misfit_of, receive, rounding
 
 Floats = NDArray[np.float64]
 
@@ -72,6 +74,31 @@ class ActiveSet(ABC):
         if atoms:
             self._store(atoms)
 
+    def receive(
+        self,
+        atoms: Sequence[Atom],
+        agreement: Agreement,
+        iterates: Mapping[int | None, Any],
+        scale: float,
+    ) -> None:
+        """Add the new atoms of an agreement, if they are what was agreed on."""
+        receive(self, atoms, agreement, iterates, scale)
+
+    def doubt(self, atom: Atom) -> str | None:
+        """Why an atom as received cannot be one of this problem, if it cannot."""
+        return None if np.all(np.isfinite(atom.extras)) else f"its extras are {atom.extras}"
+
+    def iterate(self) -> Any:
+        """What `misfit` needs of the present iterate once there is another."""
+        raise TypeError(f"a {type(self).__name__} receives no atoms")
+
+    def misfit(self, ids: Sequence[int], stated: Floats, iterate: Any = None) -> Misfit:
+        """Compare stated scores with those of known atoms that came one after the other.
+
+        They are those at the present iterate, or at an earlier one.
+        """
+        raise TypeError(f"a {type(self).__name__} receives no atoms")
+
     def support(self) -> tuple[NDArray[np.int64], Floats]:
         """Global ids and weights of the atoms whose weight is not zero."""
         used = np.flatnonzero(self.weights)
@@ -112,6 +139,10 @@ class ActiveSet(ABC):
     def content(self, ids: NDArray[np.int64]) -> Any:
         """What a model needs to know of its atoms besides their ids; nothing, as a rule."""
         return None
+
+    def longest(self) -> float:
+        """The largest norm of a known atom; zero if there is none."""
+        raise TypeError(f"a {type(self).__name__} receives no atoms")
 
     def recall(self, atoms: Sequence[Atom], memory: dict[str, NDArray[Any]]) -> None:
         """Receive all atoms of an earlier run at once; the memory is that of its active set."""
@@ -192,6 +223,43 @@ class ExplicitActiveSet(ActiveSet):
 
     def _store(self, atoms: Sequence[Atom]) -> None:
         self.columns = with_appended(self.columns, self.objective.d, atoms)
+
+    def _length(self, atom: Atom) -> int:
+        """How long an atom with this id is."""
+        return self.objective.d
+
+    def doubt(self, atom: Atom) -> str | None:
+        """Whether it has another length than it should, or extras that are no numbers."""
+        if atom.d != self._length(atom):
+            return f"it has {atom.d} values instead of {self._length(atom)}"
+        return super().doubt(atom) if atom.extras.size else None
+
+    def longest(self) -> float:
+        """The largest norm of a known column."""
+        if self.columns is None:
+            return 0.0
+        nothing = np.zeros(self.objective.d)
+        return float(self.columns.measured(0, self.columns.count, nothing)[1].max())
+
+    def iterate(self) -> Floats:
+        """The gradient."""
+        return self.gradient
+
+    def misfit(self, ids: Sequence[int], stated: Floats, iterate: Floats | None = None) -> Misfit:
+        """Compare stated scores with the products of the atoms and the gradient."""
+        assert self.columns is not None
+        gradient, start = self.gradient if iterate is None else iterate, self.position[ids[0]]
+        if len(ids) == 1:  # a single number is quicker on its own
+            score, norm = self.columns.measured_one(start, gradient)
+            return Misfit([stated[0] - score], [self._rounding(norm, gradient)], [norm])
+        scores, length = self.columns.measured(start, start + len(ids), gradient)
+        return misfit_of(stated - scores, self._rounding(length, gradient), length)
+
+    def _rounding(self, length: Size, gradient: Floats) -> Size:
+        """How far the products of a gradient with atoms of these lengths may be off."""
+        vague = getattr(self.objective, "vagueness", 0.0)
+        allowed = rounding(length, gradient)
+        return allowed + vague * length if vague else allowed
 
     def _combined(self, weights: Floats) -> Floats:
         return np.zeros(self.objective.d) if self.columns is None else self.columns.combine(weights)

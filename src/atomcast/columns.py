@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from typing import Any, Protocol
 
@@ -31,6 +32,14 @@ class Columns(Protocol):
 
     def scores(self, vector: Floats) -> Floats:
         """The inner product of every column with a vector, shape (count,)."""
+        ...
+
+    def measured(self, start: int, stop: int, vector: Floats) -> tuple[Floats, Floats]:
+        """The products of columns start to stop with a vector, and the norms of these columns."""
+        ...
+
+    def measured_one(self, position: int, vector: Floats) -> tuple[float, float]:
+        """The same of a single column."""
         ...
 
     def products(self, block: Floats) -> Floats:
@@ -77,6 +86,16 @@ class DenseColumns:
     def scores(self, vector: Floats) -> Floats:
         """The inner product of every column with a vector, shape (count,)."""
         return self._rows[: self.count] @ vector
+
+    def measured(self, start: int, stop: int, vector: Floats) -> tuple[Floats, Floats]:
+        """The products of columns start to stop with a vector, and the norms of these columns."""
+        rows = self._rows[start:stop]
+        return rows @ vector, np.sqrt(np.einsum("ij,ij->i", rows, rows))
+
+    def measured_one(self, position: int, vector: Floats) -> tuple[float, float]:
+        """The same of a single column."""
+        row = self._rows[position]
+        return float(row @ vector), math.sqrt(row @ row)
 
     def products(self, block: Floats) -> Floats:
         """The inner products of every column with the columns of a block, shape (count, m)."""
@@ -137,6 +156,15 @@ class SparseColumns:
         result: Floats = self._matrices()[1] @ vector
         return result
 
+    def measured(self, start: int, stop: int, vector: Floats) -> tuple[Floats, Floats]:
+        """The products of columns start to stop with a vector, and the norms of these columns."""
+        cuts = self._starts[start : stop + 1]
+        part = slice(cuts[0], cuts[-1])
+        values, known = self._data[part], vector[self._indices[part]]
+        return _sums(values * known, cuts - cuts[0]), np.sqrt(
+            _sums(values * values, cuts - cuts[0])
+        )
+
     def products(self, block: Floats) -> Floats:
         """The inner products of every column with the columns of a block, shape (count, m)."""
         result: Floats = self._matrices()[1] @ block
@@ -160,10 +188,23 @@ class SparseColumns:
         result: Floats = (rows[left] @ scaled).toarray()
         return result
 
+    def measured_one(self, position: int, vector: Floats) -> tuple[float, float]:
+        """The same of a single column."""
+        part = slice(*self._starts[position : position + 2])
+        values = self._data[part]
+        return float(values @ vector[self._indices[part]]), math.sqrt(values @ values)
+
     def atoms(self) -> list[Atom]:
         """The columns as atoms again; their ids are their positions."""
         cuts = [slice(*self._starts[k : k + 2]) for k in range(self.count)]
         return [Atom(k, self.d, self._data[cut], self._indices[cut]) for k, cut in enumerate(cuts)]
+
+
+def _sums(values: Floats, cuts: Positions) -> Floats:
+    """The sum of the values between each cut and the next."""
+    sums = np.add.reduceat(np.append(values, 0.0), cuts[:-1])
+    sums[cuts[1:] == cuts[:-1]] = 0.0
+    return sums
 
 
 def with_appended(columns: Columns | None, d: int, atoms: Sequence[Atom]) -> Columns:

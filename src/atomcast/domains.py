@@ -14,7 +14,7 @@ from typing import ClassVar, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast._checks import check_positive
+from atomcast._checks import check_in_scale, check_positive
 
 Floats = NDArray[np.float64]
 
@@ -50,6 +50,10 @@ class Domain(Protocol):
         """The merit behind each weight of known atoms, given their ids and gradient."""
         ...
 
+    def project(self, ids: Sequence[int], weights: Floats) -> Floats:
+        """The point of the set that is nearest to these weights of known atoms."""
+        ...
+
 
 @dataclass(frozen=True)
 class L1Ball:
@@ -60,7 +64,7 @@ class L1Ball:
     polytope: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
-        check_positive("beta", self.beta, "the radius of the l1 ball")
+        check_in_scale("beta", check_positive("beta", self.beta, "the radius of the l1 ball"))
 
     @property
     def scale(self) -> float:
@@ -78,6 +82,12 @@ class L1Ball:
     def known_merit(self, ids: Sequence[int], scores: Floats) -> Floats:
         """Each weight is an atom's own: the merit of its score."""
         return self.merit(scores)
+
+    def project(self, ids: Sequence[int], weights: Floats) -> Floats:
+        """The nearest weights of the ball: smaller ones of the same signs."""
+        if float(np.abs(weights).sum()) <= self.scale:
+            return weights
+        return np.sign(weights) * onto_simplex(np.abs(weights), self.scale)
 
 
 @dataclass(frozen=True)
@@ -99,6 +109,18 @@ class Simplex:
     def known_merit(self, ids: Sequence[int], scores: Floats) -> Floats:
         """Each weight is an atom's own: the merit of its score."""
         return self.merit(scores)
+
+    def project(self, ids: Sequence[int], weights: Floats) -> Floats:
+        """The nearest weights of the simplex."""
+        return onto_simplex(weights, self.scale)
+
+
+def onto_simplex(weights: Floats, total: float) -> Floats:
+    """The nearest nonnegative weights with this sum (by sorting)."""
+    falling = np.sort(weights)[::-1]
+    excess = (np.cumsum(falling) - total) / np.arange(1, len(weights) + 1)
+    last = int(np.flatnonzero(falling > excess)[-1])
+    return np.maximum(weights - excess[last], 0.0)
 
 
 def duality_gap(domain: Domain, inner: float, best_merit: float) -> float:

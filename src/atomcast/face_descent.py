@@ -83,12 +83,12 @@ class FaceDescent:
 
     def _approach(self, active: ActiveSet, smoothness: float) -> None:
         """Accelerated projected gradient steps, restarted whenever the objective rises."""
-        weights = ahead = project(self.domain, active.weights)
+        weights = ahead = self.domain.project(active.ids, active.weights)
         active.set_weights(weights)
         value, momentum = active.value(), 1.0
         for _ in range(GRADIENT_STEPS):
             active.set_weights(ahead)
-            following = project(self.domain, ahead - active.scores() / smoothness)
+            following = self.domain.project(active.ids, ahead - active.scores() / smoothness)
             active.set_weights(following)
             if active.value() > value:
                 if momentum == 1.0:  # even a plain step fails: rounding
@@ -110,7 +110,7 @@ class FaceDescent:
             return
         normal = self._normal(weights, support)
         change = self._conjugate_gradients(active, support, normal, tolerance)
-        active.set_weights(project(self.domain, weights + change))
+        active.set_weights(self.domain.project(active.ids, weights + change))
         if active.value() <= value:
             return
         shrinking = weights[support] * change[support] < 0
@@ -118,7 +118,7 @@ class FaceDescent:
         step = min(1.0, float(limits.min()))
         moved = weights + step * change
         moved[support[shrinking & (limits <= step)]] = 0.0
-        active.set_weights(project(self.domain, moved))
+        active.set_weights(self.domain.project(active.ids, moved))
         if active.value() > value:
             active.set_weights(weights)
 
@@ -154,20 +154,3 @@ class FaceDescent:
             size, before = float(residual @ residual), size
             along = residual + (size / before) * along
         return change
-
-
-def project(domain: Domain, weights: Floats) -> Floats:
-    """The nearest point of the l1 ball or of the simplex."""
-    if not domain.has_origin:
-        return _onto_simplex(weights, domain.scale)
-    if float(np.abs(weights).sum()) <= domain.scale:
-        return weights
-    return np.sign(weights) * _onto_simplex(np.abs(weights), domain.scale)
-
-
-def _onto_simplex(weights: Floats, total: float) -> Floats:
-    """The nearest nonnegative weights with this sum (by sorting)."""
-    falling = np.sort(weights)[::-1]
-    excess = (np.cumsum(falling) - total) / np.arange(1, len(weights) + 1)
-    last = int(np.flatnonzero(falling > excess)[-1])
-    return np.maximum(weights - excess[last], 0.0)

@@ -11,51 +11,13 @@ from numpy.typing import NDArray
 
 from atomcast.active_set import ActiveSet
 from atomcast.gram import Gram
-from atomcast.groups import GroupBall
+from atomcast.groups import Blocks, GroupBall
 
 Floats = NDArray[np.float64]
 
 #: Gradient steps between two attempts to finish by Newton steps, and how many attempts.
 STRIDE, ATTEMPTS = 25, 400
 NEWTON_STEPS = 12
-
-
-class Blocks:
-    """Known weights in blocks, one for each known group, of which each has a weight c_g."""
-
-    def __init__(self, ids: list[int], domain: GroupBall) -> None:
-        first = np.concatenate(([True], np.diff(np.array(ids)) != 0))
-        self.block = np.cumsum(first) - 1
-        self.starts = np.flatnonzero(first)
-        self.c = domain.weight_of(np.array(ids)[self.starts])
-        self.beta = domain.scale
-
-    def norms(self, w: Floats) -> Floats:
-        """The Euclidean norm of each block."""
-        return np.sqrt(np.add.reduceat(w * w, self.starts))
-
-    def size(self, w: Floats) -> float:
-        """The norm of the ball."""
-        return float(self.c @ self.norms(w))
-
-    def gap(self, w: Floats, gradient: Floats) -> float:
-        """The duality gap of feasible weights within the known groups."""
-        steepest = float(np.max(self.norms(gradient) / self.c))
-        return float(w @ gradient) + self.beta * steepest
-
-    def project(self, w: Floats) -> Floats:
-        """The nearest point of the ball."""
-        norms = self.norms(w)
-        if float(self.c @ norms) <= self.beta:
-            return w
-        ratio = norms / self.c
-        order = np.argsort(-ratio)
-        c, r = self.c[order], norms[order]
-        level = (np.cumsum(c * r) - self.beta) / np.cumsum(c * c)
-        theta = level[np.flatnonzero(ratio[order] > level)[-1]]
-        with np.errstate(divide="ignore", invalid="ignore"):
-            shrink = np.where(norms > 0, np.maximum(1.0 - theta * self.c / norms, 0.0), 0.0)
-        return w * shrink[self.block]
 
 
 class GroupSolver:

@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from atomcast._checks import check_positive
+from atomcast._checks import check_in_scale, check_positive
 from atomcast.data.shards import Shards
 
 Floats = NDArray[np.float64]
@@ -61,7 +61,8 @@ class GroupBall:
     polytope: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
-        check_positive("beta", self.beta, "the radius of the group-norm ball")
+        radius = check_positive("beta", self.beta, "the radius of the group-norm ball")
+        check_in_scale("beta", radius)
 
     @property
     def scale(self) -> float:
@@ -88,10 +89,52 @@ class GroupBall:
         squares = np.bincount(groups, scores * scores, minlength=len(self.groups))
         return np.sqrt(squares[groups]) / self.groups.weights[groups]
 
+    def project(self, ids: Sequence[int], weights: Floats) -> Floats:
+        """The nearest weights of the ball: each group's shortened in its own direction."""
+        return Blocks(ids, self).project(weights) if len(ids) else weights
+
     def direction(self, id: int, scores: Floats) -> Floats:
         """The vertex of a known group that goes most against the scores of its features."""
         length = float(np.linalg.norm(scores)) * float(self.weight_of([id])[0])
         return np.zeros_like(scores) if length == 0.0 else -self.scale * scores / length
+
+
+class Blocks:
+    """Known weights in blocks, one for each known group, of which each has a weight c_g."""
+
+    def __init__(self, ids: Sequence[int], domain: GroupBall) -> None:
+        first = np.concatenate(([True], np.diff(np.array(ids)) != 0))
+        self.block = np.cumsum(first) - 1
+        self.starts = np.flatnonzero(first)
+        self.c = domain.weight_of(np.array(ids)[self.starts])
+        self.beta = domain.scale
+
+    def norms(self, w: Floats) -> Floats:
+        """The Euclidean norm of each block."""
+        return np.sqrt(np.add.reduceat(w * w, self.starts))
+
+    def size(self, w: Floats) -> float:
+        """The norm of the ball."""
+        return float(self.c @ self.norms(w))
+
+    def gap(self, w: Floats, gradient: Floats) -> float:
+        """The duality gap of feasible weights within the known groups."""
+        steepest = float(np.max(self.norms(gradient) / self.c))
+        return float(w @ gradient) + self.beta * steepest
+
+    def project(self, w: Floats) -> Floats:
+        """The nearest point of the ball."""
+        norms = self.norms(w)
+        if float(self.c @ norms) <= self.beta:
+            return w
+        ratio = norms / self.c
+        order = np.argsort(-ratio)
+        c, r = self.c[order], norms[order]
+        level = (np.cumsum(c * r) - self.beta) / np.cumsum(c * c)
+        theta = level[np.flatnonzero(ratio[order] > level)[-1]]
+        with np.errstate(divide="ignore", invalid="ignore"):
+            shrink = np.where(norms > 0, np.maximum(1.0 - theta * self.c / norms, 0.0), 0.0)
+        return w * shrink[self.block]
 
 
 def as_groups(groups: Any, weights: ArrayLike | None, shards: Shards) -> Groups:

@@ -92,6 +92,8 @@ class Problem:
         it is the same.
     missing : bool
         Whether values of the data may be missing (NaN).
+    family : int
+        How many atoms each row or column of the data stands for.
     """
 
     domain: Domain
@@ -103,6 +105,7 @@ class Problem:
     sample: int = 0
     adopt: Callable[[Any], ActiveSet] | None = None
     missing: bool = False
+    family: int = 1
 
 
 def explicit_problem(objective: Objective, domain: Domain) -> Problem:

@@ -7,6 +7,8 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import NDArray
 
+from atomcast.errors import FalseMessageError
+
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
@@ -94,7 +96,8 @@ class Agreement:
     """What everybody knows after the proposals: the winners, the best merit, the sum of S_i.
 
     Where a node was not heard, the agreement is not `complete`: the atoms of that node may have any
-    merit, so that no gap is certified.
+    merit, so that no gap is certified. Scores are about the present iterate, unless `version` says
+    for each of them in which round its iterate was; -1 is an iterate that only its owner knows.
     """
 
     best: float
@@ -103,10 +106,21 @@ class Agreement:
     score: Floats
     inner: float | None = None
     complete: bool = True
+    version: Ids | None = None
 
     def first(self, count: int) -> Agreement:
         """The same agreement with fewer winners."""
-        return replace(self, owner=self.owner[:count], id=self.id[:count], score=self.score[:count])
+        return self.of(slice(count))
+
+    def of(self, rows: Ids | slice) -> Agreement:
+        """The same agreement with some of its winners."""
+        return replace(
+            self,
+            owner=self.owner[rows],
+            id=self.id[rows],
+            score=self.score[rows],
+            version=None if self.version is None else self.version[rows],
+        )
 
 
 def ranking(merit: Floats, id: Ids, node: Ids | None = None) -> Ids:
@@ -235,11 +249,29 @@ def _sum(numbers: Floats) -> float:
     return total
 
 
+def checked_best(best: Floats) -> float:
+    """The largest of the best merits of all nodes.
+
+    Raises
+    ------
+    FalseMessageError
+        If one of them is no number; the message names the node.
+    """
+    largest = _largest(best)
+    if largest < np.inf:
+        return largest
+    node = int(np.argmin(best < np.inf))
+    raise FalseMessageError(
+        f"node {node} says that its best atom has the merit {best[node]}: its data is out of scale "
+        "(rescale it, so that products of values can be computed), or the node is broken"
+    )
+
+
 def agree(proposals: Proposals, count: int) -> Agreement:
     """The agreement that everybody reaches: the best `count` of all proposals."""
     rows = _first_rows(proposals.merit, proposals.id, count)
     return Agreement(
-        best=_largest(proposals.best),
+        best=checked_best(proposals.best),
         owner=proposals.node[rows],
         id=proposals.id[rows],
         score=proposals.score[rows],

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -55,11 +55,26 @@ class Replica:
         self.selection = selection
         self.round = 0
         self.first_round = 0
+        #: Scores may be about iterates that are so many rounds old, if not all are about this one.
+        self.staleness: int | None = None
+        self._iterates: dict[int | None, Any] = {}
         #: By node of this process, how far its atoms are from those that may be proposed.
         self.radius: dict[int, float] = {}
         self.active = problem.make_active()
         # Below this share of the objective at zero, a relative gap would only measure rounding.
         self._smallest = self.active.negligible()
+        self._check_scale()
+
+    def _check_scale(self) -> None:
+        """Refuse what scores are too small for: those that underflow would be missed in the gap."""
+        numbers = np.finfo(np.float64)
+        missed = self.domain.scale * (self.problem.d or 1) * float(numbers.tiny)
+        if self._smallest and missed > 1e-3 * max(self.tol, float(numbers.eps)) * self._smallest:
+            raise ValueError(
+                f"the radius {self.domain.scale:.3g} is out of scale for a target with an "
+                f"objective of {abs(self.active.value()):.3g}: rescale the target, and "
+                "the radius or the data with it"
+            )
 
     def continue_from(self, previous: Replica, weights: Floats) -> None:
         """Know all that another run knew, and start from these weights."""
@@ -117,6 +132,9 @@ class Replica:
 
     def advance(self, agreement: Agreement, atoms: Sequence[Atom]) -> None:
         """Take the step that follows from the agreement and the atoms received with it."""
-        self.active.append(atoms)
+        if self.staleness is not None:
+            self._iterates[self.round] = self.active.iterate()
+            self._iterates.pop(self.round - self.staleness - 1, None)
+        self.active.receive(atoms, agreement, self._iterates, self.domain.scale)
         self.step.advance(self, agreement)
         self.round += 1

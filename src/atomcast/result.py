@@ -51,6 +51,9 @@ class Result:
     radius : dict of int to float
         By node of this process, the largest distance from an atom to one that might be proposed,
         for `MCenters`.
+    family : int
+        How many ids belong to each of the n places: more than one where each stands for a family
+        of atoms.
     """
 
     objective: float
@@ -67,10 +70,15 @@ class Result:
     ledger: Ledger = field(repr=False)
     content: Any = field(default=None, repr=False)
     radius: dict[int, float] = field(default_factory=dict, repr=False)
+    family: int = field(default=1, repr=False)
 
     @property
     def weights(self) -> NDArray[np.float64]:
-        """The weight of every atom by global id, shape (n,)."""
+        """The weight of every atom by global id, shape (n,).
+
+        Where a place stands for a family of atoms that are never enumerated, such as all stumps
+        over a feature, it is the sum over the family.
+        """
         weights = np.zeros(self.n)
-        weights[self.atom_ids] = self.atom_weights
+        np.add.at(weights, self.atom_ids // self.family, self.atom_weights)
         return weights

@@ -14,8 +14,10 @@ import numpy as np
 from atomcast.atoms.atom import Atom
 from atomcast.checkpoint import Outcome, Snapshot, checkpoint_content, parse_checkpoint
 from atomcast.cluster.base import Resumable, Session, Sharing
+from atomcast.credible import check_best, check_memory, check_numbers, check_weights
 from atomcast.fingerprint import object_fingerprint
 from atomcast.protocol import Agreement
+from atomcast.receiving import check_form
 from atomcast.result import Result, Status
 from atomcast.saving.container import Arrays
 from atomcast.trace import Trace
@@ -82,7 +84,9 @@ def resume(path: str | os.PathLike[str], replica: Replica, best: Best, session: 
     if np.any(owners < 0):
         raise ValueError(f"{path} has an atom {snapshot.ids[owners < 0][0]}, which no node holds")
     recalled = Agreement(-np.inf, owners, snapshot.ids, np.zeros(len(owners)))
-    go_on(path, snapshot, replica, session.cast(replica, recalled), best)
+    atoms = session.cast(replica, recalled)
+    check_form(replica.active, atoms, recalled)
+    go_on(path, snapshot, replica, atoms, best)
 
 
 def go_on(
@@ -96,12 +100,16 @@ def go_on(
     active, at_zero = replica.active, abs(replica.active.value())
     replica.round = snapshot.round
     with _making_sense(path):
+        check_numbers(snapshot)
         active.recall(atoms, snapshot.memory)
     if len(active.weights) != len(snapshot.weights):
         raise ValueError(f"{path} has {len(snapshot.weights)} weights, not {len(active.weights)}")
     padded = np.zeros(len(snapshot.weights))
     padded[: len(snapshot.best)] = snapshot.best
     active.set_weights(padded)
+    with _making_sense(path):
+        check_weights(replica)
+        check_best(snapshot, replica)
     if best is not None:
         best.keep(replica)
         best.gap, best.relative_gap, best.objective, best.lowest = snapshot.best_figures.tolist()
@@ -116,6 +124,8 @@ def go_on(
             f"{active.value():.6g} here, but had {snapshot.objective:.6g}; start a new run"
         )
     with _making_sense(path):
+        check_weights(replica)
+        check_memory(snapshot, replica)
         active.remember(snapshot.memory)
         replica.step.remember(snapshot.memory)
 

@@ -240,8 +240,8 @@ class Solver:
         """The duality gap; infinite where a node was not heard, whose atoms may be any good."""
         if not agreement.complete:
             return math.inf
-        inner = replica.active.inner() if agreement.inner is None else agreement.inner
-        return duality_gap(replica.domain, inner, agreement.best)
+        # The sums S_i of Algorithm 3 add up to the same, but nobody need be believed.
+        return duality_gap(replica.domain, replica.active.inner(), agreement.best)
 
     def _certified(
         self, replica: Replica, best: Best, session: Session, status: Status
@@ -340,6 +340,7 @@ class Best:
             ledger=session.ledger,
             content=replica.active.content(self.ids),
             radius=dict(replica.radius),
+            family=replica.problem.family,
         )
 
 

@@ -4,7 +4,7 @@ import cvxpy as cp
 import numpy as np
 import pytest
 from scipy import sparse
-from sklearn.datasets import load_breast_cancer, load_digits
+from sklearn.datasets import load_breast_cancer, load_digits, make_classification
 from sklearn.ensemble import AdaBoostClassifier
 from sklearn.linear_model import LogisticRegression
 from sklearn.model_selection import train_test_split
@@ -220,3 +220,14 @@ def test_bad_data():
     strange = DecisionTreeClassifier().fit(np.nan_to_num(X), np.where(y == "yes", "a", "b"))
     with pytest.raises(ValueError, match="not one of the classes"):
         L1AdaBoost(base=[strange]).fit(np.nan_to_num(X), y)
+
+
+@pytest.mark.parametrize("nodes", [1, 3])
+def test_the_weights_of_the_result_are_those_of_the_features(nodes):
+    X, y = make_classification(80, 7, n_informative=4, random_state=0)
+    model = L1AdaBoost(0.2, cluster=nodes).fit(X, y)
+    features = model.stumps_[:, 0].astype(int)
+    assert len(np.unique(features)) < len(features)  # some feature has more than one stump
+    expected = np.bincount(features, model.estimator_weights_, minlength=7)
+    np.testing.assert_allclose(model.result_.weights, expected)
+    assert model.result_.weights.sum() == pytest.approx(1.0)

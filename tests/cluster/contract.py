@@ -18,8 +18,10 @@ from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso as PenalisedLasso
 
 from atomcast import Lasso, LassoCV, LocalCluster, Shards, Solver, TimeLimit, lasso_path
+from atomcast.errors import FalseMessageError
 from atomcast.objectives import SquaredError
 from atomcast.problem import explicit_problem
+from liars import lying
 from problems import STEPS, make_domain, mixture, regression, sparse_regression
 
 CASES = {}
@@ -366,3 +368,19 @@ def a_run_after_a_failed_one(cluster_of, nodes):
     with pytest.raises(ValueError, match="rows, but the target has"):
         fitted(Shards.split(X, nodes), y[:-1], cluster)
     assert_same_fit(X, y, cluster, nodes)
+
+
+@case
+def a_node_that_lies_is_named(cluster_of, nodes):
+    X, _ = regression(seed=3, d=20, n=16)
+    y = X[:, -2:] @ np.array([3.0, -2.0])
+    problem = explicit_problem(SquaredError(y), make_domain("l1", 4.0))
+    shards = Shards.split(X, nodes, by="contiguous")
+    together = isinstance(cluster_of(nodes), LocalCluster) and not cluster_of(nodes).isolated
+    blamed = r"\d" if together else nodes - 1  # nodes that share a matrix lie together
+    for lie in ("another", "scores"):
+        lies = lying(problem, lie, y, X.shape[1] - 1)
+        with pytest.raises(FalseMessageError, match=f"node {blamed} "):
+            Solver(step="line-search").solve(lies, shards, cluster_of(nodes))
+    honest = Solver(max_rounds=3).solve(problem, shards, cluster_of(nodes))
+    assert honest.relative_gap < 1.0  # and the cluster is as good as ever

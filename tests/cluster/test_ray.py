@@ -15,6 +15,7 @@ import numpy as np
 import psutil
 import pytest
 
+import liars
 from atomcast import KernelSVC, Lasso, RayCluster, Shards
 from atomcast.data._files import FileShards
 from cluster import resume_cases
@@ -37,6 +38,7 @@ SIZES = (1, 2, 4)
 def cluster_of(ray):
     """One cluster of each size: its actors serve all tests."""
     clusters = {nodes: RayCluster(nodes) for nodes in SIZES}
+    ray.cloudpickle.register_pickle_by_value(liars)  # nodes do not find the modules of tests
     yield clusters.__getitem__
     for cluster in clusters.values():
         cluster.close()

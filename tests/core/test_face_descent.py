@@ -10,7 +10,7 @@ from atomcast.active_set import ExplicitActiveSet
 from atomcast.atoms.atom import Atom
 from atomcast.corral import Corral
 from atomcast.domains import L1Ball, Simplex
-from atomcast.face_descent import FaceDescent, project
+from atomcast.face_descent import FaceDescent
 from atomcast.gram import Gram
 from atomcast.objectives import SquaredError
 from atomcast.steps import inner
@@ -77,7 +77,7 @@ def test_projection_is_the_nearest_point(domain):
     rng = np.random.default_rng(0)
     for _ in range(50):
         point = rng.normal(size=8)
-        nearest = project(domain, point)
+        nearest = domain.project(range(8), point)
         total = np.abs(nearest).sum()
         assert total <= domain.scale * (1 + 1e-12)
         # Optimality: no vertex of the domain lies further along the remaining direction.

@@ -2,6 +2,7 @@
 
 import os
 import shutil
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -156,6 +157,56 @@ def test_weights_that_do_not_give_the_objective_are_refused(data, path):
     write_checkpoint(path, snapshot)
     with pytest.raises(ValueError, match="does not go with this problem"):
         solve(*data, L1Ball(2.0), resume=path)
+
+
+FORGERIES = {
+    "infinite objective": ({"objective": np.inf}, "its objective has NaN or infinity"),
+    "weights that are NaN": ({"weights": np.nan}, "its weights has NaN"),
+    "best weights outside": ({"best": 5.0}, "its weights are not within the L1Ball"),
+    "a smaller gap": ({"best_figures": np.array([0.0, 0.0, np.nan, np.nan])}, "objective"),
+    "another image": ({"memory": "image"}, "its image is not that of its weights"),
+    "a shorter image": ({"memory": "short"}, "its image has the shape"),
+    "NaN in memory": ({"memory": "nan"}, "its last_violation has NaN"),
+}
+
+
+@pytest.mark.parametrize("nodes", [1, 3])
+@pytest.mark.parametrize("name", FORGERIES)
+def test_what_does_not_follow_from_the_weights_is_refused(data, path, name, nodes):
+    snapshot = read_checkpoint(path)
+    (changed,), message = FORGERIES[name][0].items(), FORGERIES[name][1]
+    part, value = changed
+    if part == "memory":
+        memory = dict(snapshot.memory)
+        image = memory["image"]
+        wrong = {"image": image + 0.01, "short": image[1:], "nan": image}[value]
+        memory["image"] = wrong
+        if value == "nan":
+            memory["last_violation"] = np.array([np.nan])
+        value = memory
+    elif part in ("weights", "best"):
+        value = np.concatenate([[value], getattr(snapshot, part)[1:]])
+    write_checkpoint(path, replace(snapshot, **{part: value}))
+    with pytest.raises(ValueError, match=f"does not describe a usable checkpoint.*{message}"):
+        solve(*data, L1Ball(2.0), nodes=nodes, resume=path)
+
+
+def test_a_gap_that_the_known_atoms_belie_is_refused(data, tmp_path):
+    """Of the classic step, whose weights are far from the best that the known atoms allow."""
+    path = tmp_path / "c.safetensors"
+    how = {"step": "classic", "nodes": 2}
+    solve(*data, L1Ball(2.0), **how, max_rounds=5, callbacks=[Checkpoint(path)])
+    snapshot = read_checkpoint(path)
+    gap, _, objective, lowest = snapshot.best_figures
+    for figures, message in (
+        ([0.0, 0.0, objective, lowest], "a gap of at least"),
+        ([gap, gap / objective, objective, objective - 2 * gap], "a gap of at least"),
+        ([gap, 1e-6, objective, lowest], "is no relative gap of"),
+        ([gap, gap / objective, 2 * objective, lowest], "have the objective"),
+    ):
+        write_checkpoint(path, replace(snapshot, best_figures=np.array(figures)))
+        with pytest.raises(ValueError, match=message):
+            solve(*data, L1Ball(2.0), **how, resume=path)
 
 
 def test_atoms_that_nobody_holds_are_refused(data, path):

@@ -210,6 +210,9 @@ CHANGES = {
     "too few arrivals": lambda memory: memory["kernel.arrivals"].__setitem__(0, 1),
     "negative arrivals": lambda memory: memory["kernel.arrivals"].__setitem__(0, -1),
     "products": lambda memory: memory.update({"kernel.products": np.zeros(3)}),
+    "wrong products": lambda memory: memory.update(
+        {"kernel.products": memory["kernel.products"] * 1.01}
+    ),
     "no violation": lambda memory: memory.pop("last_violation"),
 }
 

@@ -18,6 +18,7 @@ from atomcast.domains import Domain
 from atomcast.groups import GroupBall, Groups
 from atomcast.objectives import Objective
 from atomcast.problem import Problem
+from atomcast.receiving import Misfit, misfit_of
 
 if TYPE_CHECKING:
     from atomcast.replica import Replica
@@ -43,6 +44,30 @@ class GroupActiveSet(ExplicitActiveSet):
         columns = [column for atom in atoms for column in split_group(atom, self.objective.d)]
         self.columns = with_appended(self.columns, self.objective.d, columns)
 
+    def _length(self, atom: Atom) -> int:
+        """So many columns as the group has, one after the other."""
+        return self.objective.d * self._size(atom.id)
+
+    def _size(self, id: int) -> int:
+        """How many columns a group has."""
+        return int(np.sum(self.groups.labels == self.groups.labels[id]))
+
+    def misfit(self, ids: Sequence[int], stated: Floats, iterate: Floats | None = None) -> Misfit:
+        """Compare what groups promise, by the norms of the products of their columns."""
+        assert self.columns is not None
+        gradient = self.gradient if iterate is None else iterate
+        starts = np.array([self.position[id] for id in ids])
+        stop = int(starts[-1]) + self._size(ids[-1])
+        scores, length = self.columns.measured(int(starts[0]), stop, gradient)
+        weights = self.groups.weights[self.groups.labels[np.array(ids)]]
+
+        def norms(numbers: Floats) -> Floats:
+            return np.sqrt(np.add.reduceat(numbers * numbers, starts - starts[0])) / weights
+
+        promised = norms(scores)
+        allowed = norms(self._rounding(length, gradient)) + 64 * np.finfo(float).eps * promised
+        return misfit_of(stated - promised, allowed, norms(length))
+
     def _features(self) -> NDArray[np.int64]:
         """The feature that each weight belongs to."""
         members = [self.groups.members(int(self.groups.labels[leader])) for leader in self.position]
@@ -57,7 +82,7 @@ class GroupActiveSet(ExplicitActiveSet):
         """The vertex in the group's best direction."""
         assert isinstance(domain, GroupBall)
         start = self.position[id]
-        stop = start + int(np.sum(self.groups.labels == self.groups.labels[id]))
+        stop = start + self._size(id)
         weights = np.zeros(len(self))
         weights[start:stop] = domain.direction(id, self.scores()[start:stop])
         return weights

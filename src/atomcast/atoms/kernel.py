@@ -105,6 +105,7 @@ class KernelAtoms:
         if active is not self._active:
             self._forget()
             self._active, self._codes = active, active.codes(self.labels)
+            active.d = self.d
 
     def scores(self, replica: Replica) -> Floats:
         """The gradient 2 K~ alpha at every example, shape (n,); overwritten by the next call."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -15,6 +16,7 @@ from atomcast.data.shards import Shard
 from atomcast.domains import Domain
 from atomcast.objectives import Multinomial
 from atomcast.problem import Problem
+from atomcast.receiving import Misfit, misfit_of
 
 if TYPE_CHECKING:
     from atomcast.replica import Replica
@@ -57,6 +59,20 @@ class MulticlassActiveSet(ExplicitActiveSet):
         weights = np.zeros(len(self))
         weights[start + best] = domain.scale * domain.signs(scores[best : best + 1])[0]
         return weights
+
+    def misfit(self, ids: Sequence[int], stated: Floats, iterate: Floats | None = None) -> Misfit:
+        """Compare the score of a feature's best class; of classes that tie, it may be any."""
+        assert self.columns is not None
+        gradient = np.asarray((self.gradient if iterate is None else iterate).T, order="C")
+        start = self.position[ids[0]] // self.classes
+        scores = np.empty((self.classes, len(ids)))
+        for t, row in enumerate(gradient):
+            scores[t], length = self.columns.measured(start, start + len(ids), row)
+        allowed = np.max([self._rounding(length, row) for row in gradient], axis=0)
+        best = np.abs(scores).max(axis=0)
+        difference = np.where(np.abs(scores) >= best - 2 * allowed, stated - scores, np.inf)
+        nearest = np.argmin(np.abs(difference), axis=0)
+        return misfit_of(difference[nearest, np.arange(len(ids))], allowed, length)
 
     def _combined(self, weights: Floats) -> Floats:
         if self.columns is None:

@@ -74,7 +74,7 @@ class StumpAtoms:
         self.names = names
         self.d, self.n = matrix.shape
         #: A stump has the id feature * stride + 4 * rank + 2 * (missing as above) + (negative).
-        self.stride = 4 * (self.d + 1)
+        self.stride = family_size(self.d)
         if sparse.issparse(matrix) and self.d * self.n > SMALL:
             self.features: SortedFeatures = sort_sparse(matrix)
         else:
@@ -127,6 +127,11 @@ def _threshold(values: Floats, rank: int) -> float:
     low, high = float(values[rank - 1]), float(values[rank])
     middle = 0.5 * low + 0.5 * high
     return middle if low <= middle < high else low
+
+
+def family_size(d: int) -> int:
+    """How many stumps there can be over one feature of d examples."""
+    return 4 * (d + 1)
 
 
 def stump_atoms(shard: Shard) -> StumpAtoms:

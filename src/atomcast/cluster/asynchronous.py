@@ -64,6 +64,7 @@ class AsynchronousSession(LocalSession):
     def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
         """Check that the run can do without rounds; what nodes know, they know from run to run."""
         check_asynchronous(replica)
+        replica.staleness = self._coordinator.staleness
         self._coordinator.begin()
 
     def propose(self, replica: Replica, request: Request) -> Agreement:

@@ -20,7 +20,7 @@ from typing import Literal
 import numpy as np
 
 from atomcast.domains import duality_gap
-from atomcast.protocol import Agreement, Proposals, Request, ranking
+from atomcast.protocol import Agreement, Proposals, Request, checked_best, ranking
 from atomcast.replica import Replica
 
 #: To score all atoms, or only the shortlist that the last scan has left.
@@ -168,6 +168,7 @@ class Coordinator:
     def hear(self, answer: Answer, replica: Replica, request: Request) -> None:
         """Take note of an answer; what it proposes counts unless it is stale."""
         node, proposals = answer.node, answer.proposals
+        checked_best(proposals.best)
         self._idle[node] = True
         if answer.task == "scan":
             self._scanned[node] = answer.version
@@ -183,7 +184,9 @@ class Coordinator:
     def agreement(self, replica: Replica, request: Request) -> Agreement | None:
         """What follows from the answers so far; None if more of them are needed."""
         complete = bool(np.all(self._scanned == replica.round))
-        parts = [answer.proposals for answer in self._heard if len(answer.proposals.id)]
+        offers = [answer for answer in self._heard if len(answer.proposals.id)]
+        parts = [answer.proposals for answer in offers]
+        versions = [answer.version for answer in offers]
         wait_for_all = request.complete or request.random
         if not complete and (wait_for_all or not parts):
             return None
@@ -192,6 +195,8 @@ class Coordinator:
         if not parts:
             return _no_winners(float(self._best.max()))
         rows = Proposals.merged(parts)
+        version = np.full(self.nodes, -1)
+        version[[part.node[0] for part in parts]] = versions
         winners = ranking(rows.merit, rows.id)[:count]
         best = self._best if complete else replica.domain.merit(rows.score[winners])
         return Agreement(
@@ -200,6 +205,7 @@ class Coordinator:
             id=rows.id[winners],
             score=rows.score[winners],
             complete=complete,
+            version=version[rows.node[winners]],
         )
 
     def _share(self, count: int, parts: Sequence[Proposals]) -> int:

@@ -69,6 +69,7 @@ class AsynchronousRaySession(RaySession):
     def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
         """Write down where the run starts; nodes hear of it when they are first asked."""
         check_asynchronous(replica)
+        replica.staleness = self._coordinator.staleness
         super().begin(replica, settings)
         if settings.get("checkpoint"):
             self.fingerprint()  # now, while nobody is busy: later it would wait for the slowest

@@ -36,7 +36,8 @@ News = tuple[Any, ...]
 def as_news(agreement: Agreement, owners: Sequence[int]) -> News:
     """An agreement as plain numbers, which Ray sends fastest, and the owners of its new atoms."""
     lists = (agreement.owner.tolist(), agreement.id.tolist(), agreement.score.tolist())
-    return (agreement.best, agreement.inner, *lists, agreement.complete, list(owners))
+    version = None if agreement.version is None else agreement.version.tolist()
+    return (agreement.best, agreement.inner, *lists, agreement.complete, version, list(owners))
 
 
 def in_order(owners: Sequence[int], parts: Sequence[Sequence[bytes]]) -> list[bytes]:
@@ -170,6 +171,7 @@ class RayNode:
     def _begin(self, run: int, start: Any) -> None:
         previous = self._replica if run else None
         replica = Replica(start["problem"], start["step"], start["tol"], start["selection"])
+        replica.staleness = start["staleness"]
         if previous is not None:
             replica.continue_from(previous, start["weights"])
         if start["resumed"] is not None:
@@ -182,7 +184,7 @@ class RayNode:
 
     def _advance(self, news: News, parts: Sequence[Sequence[bytes]]) -> None:
         assert self._replica is not None
-        best, inner, owner, id, score, complete, owners = news
+        best, inner, owner, id, score, complete, version, owners = news
         agreement = Agreement(
             best,
             np.array(owner, dtype=np.int64),
@@ -190,6 +192,7 @@ class RayNode:
             np.array(score, dtype=np.float64),
             inner,
             complete,
+            None if version is None else np.array(version, dtype=np.int64),
         )
         new = [id for _, id in new_winners(self._replica, agreement)]
         self._replica.advance(agreement, self._read(self._replica, new, in_order(owners, parts)))

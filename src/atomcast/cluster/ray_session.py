@@ -140,6 +140,7 @@ class RaySession:
             "selection": replica.selection,
             "weights": replica.active.weights.copy(),
             "sizes": self._sizes,
+            "staleness": replica.staleness,
             "resumed": None,
         }
         self._log.append((ray.put(self._start), []))

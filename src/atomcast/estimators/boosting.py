@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from atomcast._checks import check_positive
 from atomcast.active_set import ExplicitActiveSet
-from atomcast.atoms.stumps import stump_atoms
+from atomcast.atoms.stumps import family_size, stump_atoms
 from atomcast.data.shards import Shards
 from atomcast.domains import Simplex
 from atomcast.estimators.base_classifiers import (
@@ -125,7 +125,8 @@ class L1AdaBoost(DecidingClassifier):
     def _problem(self, objective: LogMeanExp) -> Problem:
         if self.base == "stumps":
             make_active = partial(ExplicitActiveSet, objective)
-            return Problem(Simplex(), make_active, stump_atoms, objective.d, missing=True)
+            family, d = family_size(objective.d), objective.d
+            return Problem(Simplex(), make_active, stump_atoms, d, missing=True, family=family)
         return explicit_problem(objective, Simplex())
 
     def _keep(self, result: Result, objective: LogMeanExp) -> None:

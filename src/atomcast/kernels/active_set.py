@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -9,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from atomcast._checks import LARGEST, SMALLEST, check_in_scale
 from atomcast.active_set import ActiveSet
 from atomcast.atoms.atom import Atom
 from atomcast.columns import grown
@@ -17,6 +19,11 @@ from atomcast.kernels.gram import AugmentedKernel, not_positive
 from atomcast.kernels.labels import Codes, LabelCode
 from atomcast.kernels.points import PointLog, Points
 from atomcast.kernels.storage import Storage
+from atomcast.receiving import Misfit, misfit_of
+
+#: By this share of what they could be at most, scores of a point may differ between two nodes: one
+#: of them sums kernel values that may be in single precision, from round to round.
+SCORE_ROUNDING = 1e-5
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -60,6 +67,8 @@ class KernelActiveSet(ActiveSet):
         self.spec = spec
         self.code = code
         self.one_class = one_class
+        #: How long points are, once somebody has told who holds some.
+        self.d: int | None = None
         #: How many points came with each broadcast; what is computed from them is cut up likewise.
         self.arrivals: list[int] = []
         self.storage = storage
@@ -120,6 +129,9 @@ class KernelActiveSet(ActiveSet):
 
     def _store(self, atoms: Sequence[Atom]) -> None:
         old, new = len(self) - len(atoms), len(self)
+        for atom in atoms:
+            if not SMALLEST <= _length(atom) <= LARGEST:  # which is also true of a point at zero
+                check_in_scale("X", atom.values, f"the point {atom.id}")
         self.arrivals.append(len(atoms))
         self._log.append(atoms)
         self._labels = grown(self._labels, old, new)
@@ -133,6 +145,41 @@ class KernelActiveSet(ActiveSet):
             self._check_kernel()
         if np.any(self.weights):
             self._products[old:new] = self._gram.row_products(old, self.weights)
+
+    def doubt(self, atom: Atom) -> str | None:
+        """Whether it is no point of this space, or its class is none."""
+        d = self.points.shape[1] if len(self) else self.d
+        if d is not None and atom.d != d:
+            return f"it has {atom.d} values instead of {d}"
+        if not (math.isfinite(_length(atom)) or np.all(np.isfinite(atom.values))):
+            return "it has NaN or infinity among its values"
+        labels = atom.extras.tolist()
+        # A machine for one class against the rest does not know how many classes there are.
+        one_of = self.code.classes if self.one_class is None else np.iinfo(self._labels.dtype).max
+        if len(labels) != 1 or labels[0] not in range(one_of):
+            return f"its class is {labels}"
+        return None
+
+    def longest(self) -> float:
+        """The largest value of the augmented kernel: products are at most that large."""
+        return float(self.gram.diagonal.max()) if len(self) else 0.0
+
+    def iterate(self) -> Floats:
+        """The weights."""
+        return self.weights.copy()
+
+    def misfit(self, ids: Sequence[int], stated: Floats, iterate: Floats | None = None) -> Misfit:
+        """Compare stated scores with the gradient at points that came one after the other."""
+        start = self.position[ids[0]]
+        part = slice(start, start + len(ids))
+        weights, scores = self.weights, 2.0 * self.image_products[part]
+        if iterate is not None:
+            weights = np.zeros(len(self))
+            weights[: len(iterate)] = iterate
+            scores = 2.0 * self.gram.rows(np.arange(part.start, part.stop)) @ weights
+        length = np.sqrt(self.gram.diagonal)
+        allowed = SCORE_ROUNDING * 2.0 * length[part] * float(np.abs(weights) @ length)
+        return misfit_of(stated - scores, allowed, length[part])
 
     def _check_kernel(self) -> None:
         """Look at the first points closely if the kernel is the user's own."""
@@ -236,6 +283,12 @@ class KernelActiveSet(ActiveSet):
             return None
         at = np.array([self.position[int(id)] for id in ids], dtype=np.int64)
         return SupportVectors(self.points[at], self._labels[: len(self)][at], self.kernel)
+
+
+def _length(atom: Atom) -> float:
+    """The norm of a point; infinite if its squares are too large."""
+    values = atom.values.astype(np.float64, copy=False)
+    return math.sqrt(values @ values)
 
 
 def rescaling(old: Floats, new: Floats) -> tuple[float, Floats]:

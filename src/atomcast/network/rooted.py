@@ -17,7 +17,7 @@ from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
 from atomcast.network.topology import announce, enter_target, proposal_parts, spread_atoms
 from atomcast.network.wave import Counts, numbers
-from atomcast.protocol import Agreement, Proposals, leaders
+from atomcast.protocol import Agreement, Proposals, checked_best, leaders
 
 Floats = NDArray[np.float64]
 
@@ -96,6 +96,7 @@ class RootedTree:
 
     def agree(self, proposals: Proposals, count: int, ledger: Ledger) -> Agreement:
         """Proposals go up and are thinned out on the way, the agreement comes down."""
+        checked_best(proposals.best)
         sums = None if proposals.partial is None else self._padded(proposals.partial, 0.0)
         best = self._padded(proposals.best, -np.inf)
         offers = self._gather(proposals, best, sums, count, ledger)

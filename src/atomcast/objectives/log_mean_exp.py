@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
-from atomcast._checks import check_positive
+from atomcast._checks import check_in_scale, check_positive
 from atomcast.objectives.base import Curvature, Floats
 from atomcast.objectives.logistic import checked_sample_weight
 from atomcast.objectives.search import exponentials, newton_line_search
@@ -38,6 +38,7 @@ class LogMeanExp:
             raise ValueError("y must be one-dimensional, of labels -1 and 1")
         self.d = len(self.y)
         self.temperature = check_positive("temperature", temperature, "T of the objective")
+        check_in_scale("temperature", self.temperature)
         weights = checked_sample_weight(sample_weight, self.d)
         with np.errstate(divide="ignore"):  # an example of weight zero never counts
             self._log_share = np.log(weights / weights.sum())

@@ -6,6 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
+from atomcast._checks import check_in_scale
 from atomcast.objectives.base import Curvature, Floats
 from atomcast.objectives.search import newton_line_search
 
@@ -43,6 +44,8 @@ class Logistic:
         if fit_intercept and not (positive > 0.0 and negative > 0.0):
             raise ValueError("y has only one label: with an intercept, both must occur")
         self._total = positive + negative
+        #: An intercept that was found from another guess changes the sum of the gradient by less.
+        self.vagueness = 1e-13 * self._total if fit_intercept else 0.0
         self._solved: tuple[Floats, float] | None = None
         # Where z is zero, the best intercept is known; elsewhere it is found from the last one.
         self._start = float(np.log(positive / negative)) if fit_intercept else 0.0
@@ -115,4 +118,5 @@ def checked_sample_weight(sample_weight: ArrayLike | None, d: int) -> Floats:
         )
     if not weights.any():
         raise ValueError("sample_weight is zero everywhere: some example must count")
+    check_in_scale("sample_weight", weights)
     return weights

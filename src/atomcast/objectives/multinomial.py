@@ -75,6 +75,8 @@ class Multinomial:
         self._counts = np.bincount(self.y, self.sample_weight, minlength=self.classes)
         if fit_intercept and not np.all(self._counts > 0.0):
             raise ValueError(f"y lacks class {int(np.argmin(self._counts))}: each must occur")
+        #: Intercepts that were found from another guess change sums of the gradient by less.
+        self.vagueness = 1e-13 * float(self._counts.sum()) if fit_intercept else 0.0
         self._solved: tuple[Floats, Floats] | None = None
         # Classes that can be told apart perfectly leave a loss that only measures the radius.
         self.negligible = 1e-6 * self.value(np.zeros((self.d, self.classes)))

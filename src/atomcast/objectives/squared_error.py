@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from atomcast._checks import check_in_scale
 from atomcast.objectives.base import Curvature, Floats
 
 
@@ -29,6 +30,7 @@ class SquaredError:
         self.y = np.ascontiguousarray(y, dtype=np.float64)
         if self.y.ndim != 1:
             raise ValueError(f"y must have one dimension, got shape {self.y.shape}")
+        check_in_scale("y", self.y)
         self.d = self.y.shape[0]
         self.fit_intercept = fit_intercept
         self._target = self._centred(self.y)

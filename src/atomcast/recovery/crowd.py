@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -49,7 +49,13 @@ class Crowd:
     def __contains__(self, id: int) -> bool:
         return id in self.chosen.active
 
-    def append(self, atoms: Sequence[Atom]) -> None:
+    def receive(
+        self,
+        atoms: Sequence[Atom],
+        agreement: Agreement,
+        iterates: Mapping[int | None, Any],
+        scale: float,
+    ) -> None:
         """Atoms go to those who have received them, not to everybody."""
 
     def value(self) -> float:

@@ -10,6 +10,7 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, cast
 
 import numpy as np
@@ -103,7 +104,9 @@ class DriftingSession(LocalSession):
         # The sample before the first step is what the nodes begin with: it is not lost.
         arrived = np.ones(self.nodes, dtype=bool) if request.random else self._arrivals(replica)
         complete = bool(arrived.all()) and not self._drifted
-        return _agreement(proposals, request, arrived, complete)
+        agreement = _agreement(proposals, request, arrived, complete)
+        # Scores are about iterates that their receivers do not know.
+        return replace(agreement, version=np.full(len(agreement.id), -1))
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Broadcast the winners, also those that were broadcast before; some nodes miss them."""

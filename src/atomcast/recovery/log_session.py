@@ -23,6 +23,7 @@ from atomcast.network.faults import Faults
 from atomcast.network.spanning_tree import SpanningTree
 from atomcast.problem import Problem
 from atomcast.protocol import Agreement, Proposals, Request, agree
+from atomcast.receiving import check_form
 from atomcast.recovery.account import Account
 from atomcast.recovery.messages import Entry
 from atomcast.recovery.places import make_vertices, rooted
@@ -103,6 +104,7 @@ class LogSession(LocalSession):
         pairs = zip(agreement.owner.tolist(), agreement.id.tolist(), strict=True)
         winners = [(owner, id) for owner, id in pairs if id not in replica.active]
         atoms = [self.atom(owner, id) for owner, id in winners]
+        check_form(replica.active, atoms, agreement)  # what is sent is known by its id from here on
         self._account.know(atoms)
         self.simulator.send(self._root.fetch(winners))
         self._insist(self._all_here, self._owners_of_missing, replica)

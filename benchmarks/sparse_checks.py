@@ -1,6 +1,6 @@
 """What it costs to look at every index of a sparse matrix before it is used.
 
-    python benchmarks/checks.py [--repeats 5]
+    python benchmarks/sparse_checks.py [--repeats 5]
 
 Prints the time of one check, of a product X @ w, and of a whole fit of a lasso, minimum of the
 repeats, and the share of the fit, in which one check is made. Dorothea is added if it is on this
