@@ -34,6 +34,10 @@ run: install ## run the demo
 test: install ## run the tests (PYTEST_ARGS="-n 0 -k lasso" is passed on)
 	$(TEST_ENV) $(BIN)/python -m pytest $(PYTEST_ARGS)
 
+.PHONY: fuzz
+fuzz: install ## run the property tests on random examples, 20 times as many (half an hour)
+	$(TEST_ENV) $(BIN)/python -m pytest -m hypothesis --hypothesis-profile=fuzz --timeout=3600 $(PYTEST_ARGS)
+
 .PHONY: lint
 lint: install ## check style and types
 	$(BIN)/ruff check .
