@@ -14,6 +14,7 @@ import pytest
 from cluster import mpi_cases
 from cluster.conftest import MPI_ENVIRONMENT
 from cluster.mpi_ranks import SIZES, cases
+from patience import PATIENCE
 
 pytestmark = [pytest.mark.mpi, pytest.mark.xdist_group("processes")]
 
@@ -34,7 +35,7 @@ def mpirun(ranks, *arguments, limit):
     except subprocess.TimeoutExpired:
         process.terminate()  # mpirun ends its ranks
         try:
-            output, _ = process.communicate(timeout=10)
+            output, _ = process.communicate(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
             process.kill()
             output, _ = process.communicate()
@@ -47,7 +48,9 @@ def outcomes(tmp_path_factory):
     """How each case went, by its file's name; run once for all tests."""
     folder = tmp_path_factory.mktemp("outcomes")
     # Files, not folders, with the cases' names hold the outcomes.
-    code, output = mpirun(max(SIZES), Path(__file__).with_name("mpi_ranks.py"), folder, limit=270)
+    code, output = mpirun(
+        max(SIZES), Path(__file__).with_name("mpi_ranks.py"), folder, limit=3 * PATIENCE
+    )
     found = {path.name: path.read_text() for path in folder.iterdir() if path.is_file()}
     return code, output, found
 
@@ -88,7 +91,7 @@ def test_an_error_on_one_rank_ends_all(way, tmp_path):
         "Lasso(cluster=cluster).fit(np.eye(4), np.ones(4))\n"
     )
     start = time.monotonic()
-    code, output = mpirun(2, *way, program, limit=60)
+    code, output = mpirun(2, *way, program, limit=PATIENCE)
     assert code != 0
     assert "rank 1 has lost its file" in output
     assert "ended after" not in output, f"it took {time.monotonic() - start} s"
@@ -105,6 +108,6 @@ def test_an_error_that_all_ranks_have_is_told_once(tmp_path):
         "X[2, 3] = np.inf if cluster.rank == 1 else 0.0\n"
         "Lasso(cluster=cluster).fit(Shards.mine(X), np.ones(4))\n"
     )
-    code, output = mpirun(2, program, limit=60)
+    code, output = mpirun(2, program, limit=PATIENCE)
     assert code != 0
     assert output.count("shard 1: column 3 contains infinity") == 1, output

@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
@@ -21,13 +20,13 @@ from atomcast.cluster.mpi_errors import RankError
 from atomcast.cluster.mpi_processes import rank_command
 from cluster import contract, resume_cases
 from cluster.contract import assert_same_result, fitted, parts_of, simulated
+from patience import PATIENCE, wait_until
 from problems import regression, sparse_regression
 
 pytestmark = [
     pytest.mark.mpi,
     pytest.mark.xdist_group("processes"),
     pytest.mark.usefixtures("mpi_environment", "contract_folder"),
-    pytest.mark.timeout(120),
 ]
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
@@ -53,19 +52,12 @@ def workers():
     return found
 
 
-def wait_until(condition, seconds=20.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it took too long"
-        time.sleep(0.05)
-
-
 @pytest.fixture(autouse=True)
 def nothing_is_left(tmp_path, monkeypatch):
     """No process and no file may outlive a test."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     yield
-    wait_until(lambda: not workers())
+    wait_until(lambda: not workers(), "ranks were left behind")
     assert not list(tmp_path.glob("atomcast-*"))
 
 
@@ -204,14 +196,14 @@ def test_a_program_that_is_ended_takes_its_ranks_along(sent, code, tmp_path):
         ranks = workers()
         assert len(ranks) == 2
         program.send_signal(sent)
-        output, _ = program.communicate(timeout=30)
+        output, _ = program.communicate(timeout=PATIENCE)
     finally:
         program.kill()
     assert program.returncode == code
     if sent == signal.SIGINT:
         assert output == "interrupted\n"
         assert not list((tmp_path / "own").iterdir())
-    wait_until(lambda: not any(rank.is_running() for rank in ranks))
+    wait_until(lambda: not any(rank.is_running() for rank in ranks), "ranks were left behind")
 
 
 def test_more_ranks_than_cores_are_explained(monkeypatch):

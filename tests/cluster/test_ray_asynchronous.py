@@ -32,7 +32,7 @@ from cluster.contract import CASES, fitted
 from faults.certificates import assert_certified, assert_sent_once, lasso_problem, true_gap
 from problems import mixture, optimum, regression, solve
 
-pytestmark = [pytest.mark.ray, pytest.mark.xdist_group("processes"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.ray, pytest.mark.xdist_group("processes")]
 
 NODES = 4
 
