@@ -24,8 +24,10 @@ $(STAMP): pyproject.toml constraints.txt
 	@test -x $(BIN)/python || { echo "Creating an environment in $(VENV)"; $(PYTHON) -m venv $(VENV); }
 	@echo "Installing atomcast and all it is tested with: some 400 MB to download, about two minutes"
 	@{ PYTHONUNBUFFERED=1 $(PIP) install --progress-bar off --prefer-binary -c constraints.txt -e '.[dev]' \
-	  && touch $@; } | awk '/^ *Downloading / { print "  downloading " $$2, $$3, $$4; fflush() } \
-	                        /^Installing collected/ { print "  unpacking"; fflush() }'
+	  && touch $@; } | awk '/(Downloading|Using cached|Processing) .*(whl|gz)( |$$)/ \
+	                          { sub(/Using cached/, "cached"); n = split($$2, path, "/"); \
+	                            print "  " path[n], $$3, $$4; fflush() } \
+	                        /^Installing collected/ { print "  unpacking all of them"; fflush() }'
 	@test -e $@ # a pipe tells nothing of its first command
 	@echo "Installed in $(VENV)"
 
