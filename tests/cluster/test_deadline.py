@@ -94,17 +94,19 @@ def actors():
 
 @pytest.mark.ray
 def test_an_actor_that_stalls(ray):
-    cluster = RayCluster(2, deadline=DEADLINE)
+    cluster = RayCluster(2)
 
     def stop(state):
         if state.round == ROUND:
             os.kill(actors()[0].pid, signal.SIGSTOP)
+            cluster.deadline = DEADLINE  # not before, for actors may take long to start
 
     X, y = regression(seed=3, d=30, n=40)
     with pytest.raises(
         StallError, match=rf"round {ROUND + 1}: node \d has not answered for {DEADLINE:g} s"
     ):
         fitted(X, y, cluster, step="classic", callbacks=[stop])
+    cluster.deadline = None
     assert fitted(X, y, cluster).result_.status == "optimal"  # with new actors
     cluster.close()
 
