@@ -5,8 +5,9 @@ STAMP := $(VENV)/.stamp
 PIP := $(BIN)/python -m pip --disable-pip-version-check
 PYTEST_ARGS ?=
 
-# Many small problems and several processes at a time: one thread each is fastest.
-TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1
+# Many small problems and several processes at a time: one thread each is fastest. Compiled tests are
+# kept, even where the environment says otherwise: every worker would compile all of them each time.
+TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 PYTHONDONTWRITEBYTECODE=
 
 .DEFAULT_GOAL := help
 
@@ -19,9 +20,16 @@ $(STAMP): pyproject.toml constraints.txt
 	  echo "atomcast needs Python 3.11 or newer, and $(PYTHON) is $$($(PYTHON) --version 2>&1)." >&2; \
 	  echo "Name another one: make install PYTHON=python3.12" >&2; \
 	  exit 1; }
-	test -x $(BIN)/python || $(PYTHON) -m venv $(VENV)
-	$(PIP) install --quiet --prefer-binary -c constraints.txt -e '.[dev]'
-	@touch $@
+	@rm -f $@
+	@test -x $(BIN)/python || { echo "Creating an environment in $(VENV)"; $(PYTHON) -m venv $(VENV); }
+	@echo "Installing atomcast and all it is tested with: some 400 MB to download, about two minutes"
+	@{ PYTHONUNBUFFERED=1 $(PIP) install --progress-bar off --prefer-binary -c constraints.txt -e '.[dev]' \
+	  && touch $@; } | awk '/(Downloading|Using cached|Processing) .*(whl|gz)( |$$)/ \
+	                          { sub(/Using cached/, "cached"); n = split($$2, path, "/"); \
+	                            print "  " path[n], $$3, $$4; fflush() } \
+	                        /^Installing collected/ { print "  unpacking all of them"; fflush() }'
+	@test -e $@ # a pipe tells nothing of its first command
+	@echo "Installed in $(VENV)"
 
 .PHONY: install
 install: $(STAMP) ## create .venv with atomcast and everything needed to work on it
@@ -33,6 +41,14 @@ run: install ## run the demo
 .PHONY: test
 test: install ## run the tests (PYTEST_ARGS="-n 0 -k lasso" is passed on)
 	$(TEST_ENV) $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+.PHONY: fuzz
+fuzz: install ## run the property tests on random examples, 20 times as many (half an hour)
+	$(TEST_ENV) $(BIN)/python -m pytest -m hypothesis --hypothesis-profile=fuzz --timeout=3600 $(PYTEST_ARGS)
+
+.PHONY: check
+check: lint ## style, types and the tests of the core: about a minute
+	$(TEST_ENV) $(BIN)/python -m pytest -q -m 'not slow' tests/core tests/network $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: install ## check style and types

@@ -9,6 +9,8 @@ from pathlib import Path
 
 import pytest
 
+from patience import PATIENCE
+
 ROOT = Path(__file__).parents[1]
 #: These start ranks, actors or threads of their own: one at a time.
 PROCESSES = ("mpi_lasso.py", "ray_lasso.py")
@@ -22,7 +24,7 @@ def run(name: str, folder: Path, **environment: str) -> str:
         env={**os.environ, **environment},
         capture_output=True,
         text=True,
-        timeout=120,
+        timeout=PATIENCE,
         check=False,
     )
     assert done.returncode == 0, done.stderr

@@ -81,7 +81,7 @@ class Inverse:
         old = self.size
         projected = self.matrix @ across
         schur = corner - across.T @ projected
-        kept = independent_rows(schur, np.diag(corner))
+        kept = self._independent(across, np.diag(corner), schur)
         if len(kept) < len(schur):
             schur, projected = schur[np.ix_(kept, kept)], projected[:, kept]
         if not len(kept):
@@ -95,6 +95,14 @@ class Inverse:
         self._buffer[old : self.size, :old] = -side.T
         self._buffer[old : self.size, old : self.size] = corner_inverse
         return kept
+
+    def _independent(self, across: Floats, lengths: Floats, schur: Floats) -> Positions:
+        """Which of the new rows are safely independent of the old ones and of each other."""
+        if clearly_independent(schur, lengths):
+            return np.arange(len(schur))
+        across = np.abs(across)
+        terms = lengths + np.sum(across * (np.abs(self.matrix) @ across), axis=0)
+        return independent_rows(schur, lengths, terms)
 
     def remove(self, rows: Positions) -> Positions:
         """Remove rows; returns the order in which the remaining ones now stand."""
@@ -125,17 +133,23 @@ def inverse_of(matrix: Floats) -> Floats:
     return inverse * scale[:, None] * scale
 
 
-def independent_rows(schur: Floats, lengths: Floats) -> Positions:
-    """Rows of a Schur complement, taken greedily in order, that are safely independent."""
+def clearly_independent(schur: Floats, lengths: Floats) -> bool:
+    """Whether all rows of a Schur complement are independent, without a closer look."""
     try:
-        factor = np.linalg.cholesky(schur)
-        if np.all(np.diag(factor) ** 2 > SAFE * lengths):
-            return np.arange(len(schur))
+        return bool(np.all(np.diag(np.linalg.cholesky(schur)) ** 2 > SAFE * lengths))
     except np.linalg.LinAlgError:
-        pass
+        return False
+
+
+def independent_rows(schur: Floats, lengths: Floats, terms: Floats) -> Positions:
+    """Rows of a Schur complement, taken greedily in order, that are safely independent.
+
+    `lengths` are those of the rows before they were projected, `terms` the sizes of what was
+    subtracted: where that cancels, rounding leaves a rest of any row.
+    """
     rest, kept = schur.copy(), []
     # What rounding may have done to each row's rest: small pivots before it make that large.
-    noise = np.sqrt(np.finfo(float).eps * np.abs(lengths))
+    noise = np.sqrt(np.finfo(float).eps * np.abs(terms))
     for j in range(len(schur)):
         if rest[j, j] > max(DEPENDENT * lengths[j], NOISY * noise[j] ** 2):
             kept.append(j)

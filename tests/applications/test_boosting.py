@@ -1,6 +1,5 @@
 """Boosting: the optimum over an enumerable class, the same on any number of nodes, accuracy."""
 
-import cvxpy as cp
 import numpy as np
 import pytest
 from scipy import sparse
@@ -43,6 +42,8 @@ def enumerated(X):
 
 def optimum(H, y, temperature):
     """min over the simplex of (8), by CVXPY with Clarabel at tight tolerances."""
+    import cvxpy as cp
+
     alpha = cp.Variable(H.shape[1])
     exponents = cp.multiply(-y / temperature, H @ alpha)
     task = cp.Problem(

@@ -1,6 +1,5 @@
 """Groups of features: the optimum of other libraries, whole groups on one node, clear errors."""
 
-import cvxpy as cp
 import numpy as np
 import pandas
 import pytest
@@ -32,6 +31,8 @@ def ball(groups, beta, weights=None, n=15):
 
 def optimum(X, y, groups, weights, beta, loss):
     """The optimum by CVXPY with Clarabel at tight tolerances, with an intercept."""
+    import cvxpy as cp
+
     w, b = cp.Variable(X.shape[1]), cp.Variable()
     size = sum(c * cp.norm(w[group]) for c, group in zip(weights, groups, strict=True))
     fit = X @ w + b

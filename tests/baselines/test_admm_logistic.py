@@ -2,10 +2,8 @@
 
 from __future__ import annotations
 
-import cvxpy as cp
 import numpy as np
 import pytest
-from celer import LogisticRegression as Celer
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.optimize import brentq
@@ -47,6 +45,8 @@ def test_the_proximal_step_is_where_the_slope_is_zero(v, step):
 
 def test_the_coordinators_step_is_that_of_the_sharing_problem():
     """min over all z_i of l(sum z_i) + rho/2 sum ||z_i - a_i||^2, nothing simplified, by CVXPY."""
+    import cvxpy as cp
+
     rng = np.random.default_rng(0)
     N, d, rho = 4, 6, 0.7
     a, y = rng.standard_normal((N, d)), np.where(rng.random(d) > 0.5, 1.0, -1.0)
@@ -62,6 +62,8 @@ def test_the_coordinators_step_is_that_of_the_sharing_problem():
     ("nodes", "rho", "alpha"), [(1, 1.0, 1.0), (3, 0.1, 1.5), (3, 1.0, 1.0), (30, 1.0, 1.5)]
 )
 def test_it_converges_to_scikit_learn_and_celer(nodes, rho, alpha):
+    from celer import LogisticRegression as Celer
+
     X, y = classification()  # 25 features: of 30 nodes, some have none
     lam = penalty(X, y)
     how = Admm(lam, rho, alpha, max_rounds=20_000, tol=1e-9, local_tol=1e-11, loss="logistic")
@@ -79,6 +81,8 @@ def test_it_converges_to_scikit_learn_and_celer(nodes, rho, alpha):
 
 
 def test_sparse_features_and_charges_are_as_for_the_lasso():
+    from celer import LogisticRegression as Celer
+
     X, y = sparse_regression()
     labels = np.where(y > 0, 1.0, -1.0)
     lam = penalty(X, labels, 0.3)
@@ -94,6 +98,8 @@ def test_sparse_features_and_charges_are_as_for_the_lasso():
 @settings(deadline=None, max_examples=8)
 @given(seed=st.integers(0, 100), nodes=st.integers(2, 6), beta=st.floats(0.2, 5.0))
 def test_on_the_ball_no_iterate_beats_the_optimum_and_gaps_hold(seed, nodes, beta):
+    import cvxpy as cp
+
     X, y = classification(seed)
     w = cp.Variable(X.shape[1])
     task = cp.Problem(

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import cvxpy as cp
 import numpy as np
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
@@ -33,6 +32,8 @@ def make():
 
 def best_over(X, codes, chosen):
     """min alpha' K~ alpha over the simplex on some points, K~ = (k + 1) y y' + I/C, by CVXPY."""
+    import cvxpy as cp
+
     sign = 2.0 * codes[chosen] - 1.0
     K = np.outer(sign, sign) * (rbf_kernel(X[chosen], gamma=GAMMA) + 1) + np.eye(len(chosen)) / C
     alpha = cp.Variable(len(chosen))

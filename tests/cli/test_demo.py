@@ -17,11 +17,12 @@ from atomcast import __version__, load_model
 from atomcast.cli import add_experiments
 from atomcast.commands.demo import BETA, TOL, load_data
 from atomcast.commands.predict import predict
+from patience import PATIENCE
 
 
 def atomcast(*arguments, **options):
     command = [Path(sys.executable).with_name("atomcast"), *map(str, arguments)]
-    return subprocess.run(command, capture_output=True, text=True, timeout=120, **options)
+    return subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, **options)
 
 
 @pytest.fixture(scope="module")
@@ -29,7 +30,7 @@ def demo(tmp_path_factory):
     """The demo in a process and a folder of its own; stderr lists all modules imported."""
     folder = tmp_path_factory.mktemp("demo")
     command = [sys.executable, "-X", "importtime", "-m", "atomcast.cli", "demo", "--json"]
-    process = subprocess.run(command, capture_output=True, text=True, timeout=120, cwd=folder)
+    process = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, cwd=folder)
     return process, folder / "atomcast-demo"
 
 
@@ -139,7 +140,7 @@ def test_a_reader_that_stops_early_is_no_error(demo):
     process.stdout.close()
     assert process.stderr.read() == ""
     process.stderr.close()
-    assert process.wait(timeout=60) in (0, 1)
+    assert process.wait(timeout=PATIENCE) in (0, 1)
 
 
 def test_version_and_help(run):

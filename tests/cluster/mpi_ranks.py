@@ -14,7 +14,6 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
-from mpi4py import MPI
 
 from atomcast.cluster.mpi import MPICluster
 from cluster import contract, mpi_cases, resume_cases
@@ -28,6 +27,8 @@ def cases(nodes):
 
 
 def run(folder):
+    from mpi4py import MPI  # starts MPI, and tests import this file for its cases
+
     world = MPI.COMM_WORLD
     for nodes in SIZES:
         member = world.Get_rank() < nodes

@@ -19,9 +19,10 @@ from cluster.contract import fitted
 from cluster.stalling import DEADLINE, ROUND
 from cluster.test_mpi import mpirun
 from cluster.test_mpi_launch import workers
+from patience import PATIENCE
 from problems import regression
 
-pytestmark = [pytest.mark.xdist_group("processes"), pytest.mark.timeout(120)]
+pytestmark = [pytest.mark.xdist_group("processes")]
 
 SCRIPT = Path(__file__).with_name("stalling.py")
 #: How a rank may stall, which one does, of how many, and what is said of it.
@@ -39,7 +40,7 @@ def jobs():
     """What became of each way to stall; they mostly wait, and so run side by side."""
     with ThreadPoolExecutor(3) as pool:
         started = {
-            way: pool.submit(mpirun, ranks, SCRIPT, way, rank, limit=60)
+            way: pool.submit(mpirun, ranks, SCRIPT, way, rank, limit=PATIENCE)
             for way, (rank, ranks, _) in {**WAYS, "done": (0, 2, "")}.items()
         }
         return {way: job.result() for way, job in started.items()}
@@ -80,9 +81,9 @@ def test_a_launched_rank_that_stalls(nodes, mpi_environment):
 def test_a_callback_of_the_program_may_take_longer_than_the_deadline(mpi_environment):
     def think(state):
         if state.round == 2:
-            time.sleep(4.0)
+            time.sleep(1.5 * DEADLINE)
 
-    cluster = MPICluster.launch(2, deadline=1.0)
+    cluster = MPICluster.launch(2, deadline=DEADLINE)
     result = fitted(*regression(seed=2), cluster, max_rounds=4, tol=1e-9, callbacks=[think]).result_
     assert result.rounds >= 2
 
@@ -93,15 +94,19 @@ def actors():
 
 @pytest.mark.ray
 def test_an_actor_that_stalls(ray):
-    cluster = RayCluster(2, deadline=DEADLINE)
+    cluster = RayCluster(2)
 
     def stop(state):
         if state.round == ROUND:
             os.kill(actors()[0].pid, signal.SIGSTOP)
+            cluster.deadline = DEADLINE  # not before, for actors may take long to start
 
     X, y = regression(seed=3, d=30, n=40)
-    with pytest.raises(StallError, match=rf"round {ROUND + 1}: node \d has not answered for 2 s"):
+    with pytest.raises(
+        StallError, match=rf"round {ROUND + 1}: node \d has not answered for {DEADLINE:g} s"
+    ):
         fitted(X, y, cluster, step="classic", callbacks=[stop])
+    cluster.deadline = None
     assert fitted(X, y, cluster).result_.status == "optimal"  # with new actors
     cluster.close()
 

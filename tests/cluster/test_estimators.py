@@ -22,7 +22,7 @@ from atomcast import (
 )
 from cluster.conftest import MPI_ENVIRONMENT
 
-pytestmark = [pytest.mark.xdist_group("processes"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.xdist_group("processes")]
 
 GROUPS = [[0, 1, 2], [3], [4, 5, 6, 7], [8, 9]]
 

@@ -18,6 +18,7 @@ from cluster import mpi_cases
 from cluster.conftest import MPI_ENVIRONMENT
 from cluster.contract import fitted, simulated
 from cluster.mpi_ranks import SIZES, cases
+from patience import PATIENCE
 from problems import regression
 
 pytestmark = [pytest.mark.mpi, pytest.mark.xdist_group("processes")]
@@ -39,7 +40,7 @@ def mpirun(ranks, *arguments, limit):
     except subprocess.TimeoutExpired:
         process.terminate()  # mpirun ends its ranks
         try:
-            output, _ = process.communicate(timeout=10)
+            output, _ = process.communicate(timeout=PATIENCE)
         except subprocess.TimeoutExpired:
             process.kill()
             output, _ = process.communicate()
@@ -52,7 +53,9 @@ def outcomes(tmp_path_factory):
     """How each case went, by its file's name; run once for all tests."""
     folder = tmp_path_factory.mktemp("outcomes")
     # Files, not folders, with the cases' names hold the outcomes.
-    code, output = mpirun(max(SIZES), Path(__file__).with_name("mpi_ranks.py"), folder, limit=270)
+    code, output = mpirun(
+        max(SIZES), Path(__file__).with_name("mpi_ranks.py"), folder, limit=3 * PATIENCE
+    )
     found = {path.name: path.read_text() for path in folder.iterdir() if path.is_file()}
     return code, output, found
 
@@ -93,7 +96,7 @@ def test_an_error_on_one_rank_ends_all(way, tmp_path):
         "Lasso(cluster=cluster).fit(np.eye(4), np.ones(4))\n"
     )
     start = time.monotonic()
-    code, output = mpirun(2, *way, program, limit=60)
+    code, output = mpirun(2, *way, program, limit=PATIENCE)
     assert code != 0
     assert "rank 1 has lost its file" in output
     assert "ended after" not in output, f"it took {time.monotonic() - start} s"
@@ -118,7 +121,7 @@ def test_mpirun_passes_a_signal_on_that_ends_the_run_with_a_model(tmp_path):
         "result = Lasso(cluster=cluster, solver=solver).fit(X, X.sum(1)).result_\n"
         "print(f'{result.status} in round {result.rounds}')\n"
     )
-    code, output = mpirun(2, program, limit=60)
+    code, output = mpirun(2, program, limit=PATIENCE)
     assert code == 0, output
     ends = [line for line in output.splitlines() if line.startswith("interrupted in round ")]
     assert len(ends) == 2, output
@@ -138,7 +141,7 @@ def test_an_error_that_all_ranks_have_is_told_once(tmp_path):
         "X[2, 3] = np.inf if cluster.rank == 1 else 0.0\n"
         "Lasso(cluster=cluster).fit(Shards.mine(X), np.ones(4))\n"
     )
-    code, output = mpirun(2, program, limit=60)
+    code, output = mpirun(2, program, limit=PATIENCE)
     assert code != 0
     assert output.count("shard 1: column 3 contains infinity") == 1, output
 
@@ -150,7 +153,7 @@ def test_the_command_line_as_the_ranks_of_a_job(tmp_path):
         np.save(tmp_path / f"{name}.npy", content)
     a, b, target, out = (str(tmp_path / name) for name in ("a.npy", "b.npy", "y.npy", "t.csv"))
     fit = ["-m", "atomcast.cli", "fit", "lasso", a, b, "--target", target, "--beta", "2"]
-    code, output = mpirun(2, *fit, "--json", "--max-rounds", "1", "--trace", out, limit=120)
+    code, output = mpirun(2, *fit, "--json", "--max-rounds", "1", "--trace", out, limit=PATIENCE)
     assert code == 0, output
     assert output.count("atomcast: warning: ") == 1, output
     told = json.loads(output[output.index("{") : output.rindex("}") + 1])
@@ -160,7 +163,7 @@ def test_the_command_line_as_the_ranks_of_a_job(tmp_path):
     np.testing.assert_allclose(told["objective"], expected.objective, rtol=1e-9)
     assert len(Path(out).read_text().splitlines()) == 3
     Path(b).unlink()  # rank 0 need not read it
-    code, output = mpirun(2, *fit, limit=120)
+    code, output = mpirun(2, *fit, limit=PATIENCE)
     assert code == 2
     assert output.count("atomcast: error: ") == 1, output
     assert "b.npy" in output

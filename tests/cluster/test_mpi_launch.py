@@ -9,7 +9,6 @@ import signal
 import subprocess
 import sys
 import tempfile
-import time
 from pathlib import Path
 
 import numpy as np
@@ -22,13 +21,13 @@ from atomcast.cluster.mpi_errors import RankError
 from atomcast.cluster.mpi_processes import rank_command, rank_environment
 from cluster import contract, resume_cases
 from cluster.contract import assert_same_result, fitted, parts_of, simulated
+from patience import PATIENCE, wait_until
 from problems import regression, sparse_regression
 
 pytestmark = [
     pytest.mark.mpi,
     pytest.mark.xdist_group("processes"),
     pytest.mark.usefixtures("mpi_environment", "contract_folder"),
-    pytest.mark.timeout(120),
 ]
 
 SOURCE = Path(__file__).resolve().parents[2] / "src"
@@ -56,19 +55,12 @@ def workers():
     return found
 
 
-def wait_until(condition, seconds=20.0):
-    deadline = time.monotonic() + seconds
-    while not condition():
-        assert time.monotonic() < deadline, "it took too long"
-        time.sleep(0.05)
-
-
 @pytest.fixture(autouse=True)
 def nothing_is_left(tmp_path, monkeypatch):
     """No process and no file may outlive a test."""
     monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
     yield
-    wait_until(lambda: not workers())
+    wait_until(lambda: not workers(), "ranks were left behind")
     assert not list(tmp_path.glob("atomcast-*"))
 
 
@@ -286,7 +278,7 @@ def test_a_program_that_is_ended_takes_its_ranks_along(sent, code, tmp_path):
         ranks = workers()
         assert len(ranks) == 2
         os.killpg(program.pid, sent)  # as a terminal would
-        output, _ = program.communicate(timeout=30)
+        output, _ = program.communicate(timeout=PATIENCE)
     finally:
         program.kill()
     assert program.returncode == code
@@ -294,7 +286,7 @@ def test_a_program_that_is_ended_takes_its_ranks_along(sent, code, tmp_path):
         assert output == "interrupted\n"
     if sent != signal.SIGKILL:
         assert not list((tmp_path / "own").glob("atomcast-*"))
-    wait_until(lambda: not any(rank.is_running() for rank in ranks))
+    wait_until(lambda: not any(rank.is_running() for rank in ranks), "ranks were left behind")
     # A program that is killed cannot take its data away: rank 0 does, when it notices.
     assert not list((tmp_path / "own").glob("atomcast-*"))
 

@@ -26,6 +26,7 @@ from atomcast.objectives import SquaredError
 from atomcast.problem import explicit_problem
 from atomcast.replica import Replica
 from atomcast.steps import STEPS as MAKERS
+from patience import PATIENCE
 from problems import STEPS, regression
 
 numbers = arrays.arrays(
@@ -232,7 +233,9 @@ for make, extra in ((MPICluster, "mpi"), (lambda: RayCluster(2).connect(), "ray"
 
 def run_python(code):
     source = str(Path(__file__).resolve().parents[2] / "src")
-    subprocess.run([sys.executable, "-c", code], check=True, timeout=60, env={"PYTHONPATH": source})
+    subprocess.run(
+        [sys.executable, "-c", code], check=True, timeout=PATIENCE, env={"PYTHONPATH": source}
+    )
 
 
 def test_engines_that_are_not_installed_are_named():

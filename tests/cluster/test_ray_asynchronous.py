@@ -22,7 +22,6 @@ from atomcast import (
     lasso_path,
 )
 from atomcast.cluster.drag import Drag, drag_of
-from atomcast.cluster.ray_asynchronous import AsynchronousRaySession
 from atomcast.cluster.ray_asynchronous_node import AsynchronousRayNode
 from atomcast.domains import L1Ball, Simplex
 from atomcast.objectives import SquaredError
@@ -33,7 +32,7 @@ from cluster.contract import CASES, fitted
 from faults.certificates import assert_certified, assert_sent_once, lasso_problem, true_gap
 from problems import mixture, optimum, regression, solve
 
-pytestmark = [pytest.mark.ray, pytest.mark.xdist_group("processes"), pytest.mark.timeout(180)]
+pytestmark = [pytest.mark.ray, pytest.mark.xdist_group("processes")]
 
 NODES = 4
 
@@ -170,6 +169,8 @@ def test_killed_actors_come_back_and_the_certificate_is_true(cluster):
 def test_a_checkpoint_does_not_wait_for_the_slowest(cluster, monkeypatch, tmp_path):
     X, y, beta, _ = lasso_problem(1)
     busy = []
+    from atomcast.cluster.ray_asynchronous import AsynchronousRaySession
+
     ask_all = AsynchronousRaySession.fingerprint
 
     def watched(self):

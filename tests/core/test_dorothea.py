@@ -1,6 +1,5 @@
 """Dorothea (1,150 x 100,000, beta = 16): the facts that the product stands for, on real data."""
 
-import celer
 import numpy as np
 import pytest
 
@@ -51,6 +50,8 @@ def test_the_certificate_by_hand(fitted, dorothea):
 
 def test_celer_finds_the_same(dorothea):
     """The penalty that goes with the radius is the multiplier of the ball."""
+    import celer
+
     ours = fit(dorothea, nodes=1, tol=1e-8)
     residual = dorothea.y - dorothea.X @ ours.coef_
     penalty = float(np.abs(dorothea.X.T @ residual).max()) / len(residual)

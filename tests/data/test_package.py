@@ -7,6 +7,7 @@ from pathlib import Path
 
 import atomcast.data
 from atomcast.data import shards
+from patience import PATIENCE
 
 HEAVY = ["pandas", "pyarrow", "pooch", "numba", "sklearn"]
 
@@ -28,7 +29,7 @@ def test_import_is_light():
         capture_output=True,
         text=True,
         check=True,
-        timeout=60,
+        timeout=PATIENCE,
     )
     assert done.stdout.split() == []
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import cvxpy
 import numpy as np
 import pytest
 from scipy import sparse
@@ -53,6 +52,8 @@ def test_equals_nnls_on_the_kernel_matrix(classes, C):
 
 @pytest.mark.parametrize("classes", [2, 3])
 def test_equals_cvxpy(classes):
+    import cvxpy
+
     X, y = examples(classes, n=120)
     model = KernelSVC(C=5.0, gamma=0.05, solver=Solver(tol=1e-8)).fit(X, y)
     K = augmented(X, y, 0.05, 5.0)

@@ -2,7 +2,6 @@
 
 import warnings
 
-import celer
 import numpy as np
 import pandas as pd
 import pytest
@@ -50,6 +49,8 @@ def test_diabetes_against_scikit_learn(alpha, fit_intercept):
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("alpha", [0.03, 1.0])
 def test_diabetes_against_celer(alpha, fit_intercept):
+    import celer
+
     X, y = load_diabetes(return_X_y=True)
     reference = celer.Lasso(alpha, fit_intercept=fit_intercept, tol=1e-12, max_iter=1000)
     check_against(reference, X, y, fit_intercept)
@@ -58,6 +59,8 @@ def test_diabetes_against_celer(alpha, fit_intercept):
 @pytest.mark.parametrize("fit_intercept", [False, True])
 @pytest.mark.parametrize("seed", [0, 1, 2])
 def test_sparse_data_against_celer(seed, fit_intercept):
+    import celer
+
     X, y = sparse_regression(seed, d=200, n=400, density=0.05)
     y = y + 3.0
     X = sparse.csc_matrix(X)

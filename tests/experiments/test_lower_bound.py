@@ -5,7 +5,6 @@ from __future__ import annotations
 import csv
 from math import factorial, log
 
-import cvxpy as cp
 import networkx as nx
 import numpy as np
 import pytest
@@ -44,6 +43,8 @@ def test_no_run_gets_below_the_bound(step, form):
 
 def best_over(A, chosen):
     """min ||A alpha||^2 over the simplex with weights on chosen atoms only, by CVXPY."""
+    import cvxpy as cp
+
     alpha = cp.Variable(len(chosen))
     task = cp.Problem(
         cp.Minimize(cp.sum_squares(A[:, chosen] @ alpha)), [alpha >= 0, cp.sum(alpha) == 1]
@@ -63,6 +64,8 @@ def test_three_quarters_of_the_atoms_are_not_enough():
 
 
 def test_the_l1_form_has_the_same_solution():
+    import cvxpy as cp
+
     instance = make_lower_bound(1 / 96)
     _, optimum = lower_bound.hard_problem(instance, "l1")
     d = len(instance.owner)

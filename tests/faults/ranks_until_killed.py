@@ -23,7 +23,7 @@ from atomcast.solver import Solver
 
 def main():
     folder, how, steps = Path(sys.argv[1]), json.loads(sys.argv[2]), float(sys.argv[3])
-    cluster = MPICluster(deadline=30.0)
+    cluster = MPICluster(deadline=1000.0)  # a rank that is killed is noticed without it
     (folder / f"pid-{cluster.rank}").write_text(str(os.getpid()))
 
     rounds = []
@@ -33,7 +33,7 @@ def main():
         if state.speaks:
             print(state.round, flush=True)
         late = len(rounds) > steps + 3  # by then, a rank should have been killed
-        time.sleep(60.0 if late else 0.01)
+        time.sleep(1000.0 if late else 0.01)
 
     with np.load(folder / "data.npz", allow_pickle=False) as data:
         X, y = data["X"], data["y"]

@@ -22,7 +22,7 @@ from atomcast.solver import Solver
 def show(state, last):
     print(state.round, flush=True)
     if state.round >= last:
-        time.sleep(60)
+        time.sleep(1000)
 
 
 def main():

@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 from atomcast.domains import L1Ball
+from patience import PATIENCE
 from problems import STEPS, regression, solve
 
 SCRIPT = Path(__file__).with_name("run_until_killed.py")
@@ -29,11 +30,10 @@ def run(folder, nodes, how, kill_at):
             if int(line) >= kill_at:
                 process.send_signal(signal.SIGKILL)
                 break
-        return first, process.wait(timeout=60)
+        return first, process.wait(timeout=PATIENCE)
 
 
 @pytest.mark.slow
-@pytest.mark.timeout(240)
 def test_killed_at_random_rounds_with_every_step(tmp_path):
     X, y = regression(seed=3, d=40, n=150, support=30)
     chance, kills = random.Random(0), 0

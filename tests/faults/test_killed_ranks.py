@@ -16,6 +16,7 @@ import pytest
 
 from atomcast.domains import L1Ball
 from cluster.conftest import MPI_ENVIRONMENT
+from patience import PATIENCE, wait_until
 from problems import regression, solve
 
 pytestmark = [pytest.mark.mpi, pytest.mark.slow, pytest.mark.xdist_group("processes")]
@@ -24,8 +25,6 @@ SCRIPT = Path(__file__).with_name("ranks_until_killed.py")
 SOURCE = Path(__file__).resolve().parents[2] / "src"
 #: How often a rank is killed with each step, and how many steps it may take before that.
 KILLS = {"corrective": (6, 3), "pairwise": (14, 5)}
-#: Nothing may take longer than this after a rank was killed, in seconds.
-SOON = 20
 
 
 def start(folder, ranks, how, steps):
@@ -53,27 +52,23 @@ def run(folder, ranks, how, steps, chance):
             if rounds[-1] - rounds[0] >= steps:
                 break
         if steps == np.inf:
-            output += process.communicate(timeout=SOON)[0]
+            output += process.communicate(timeout=PATIENCE)[0]
             assert process.returncode == 0, output
             return rounds
         pids = [int((folder / f"pid-{rank}").read_text()) for rank in range(ranks)]
         victim = chance.randrange(ranks)
         time.sleep(chance.uniform(0.0, 0.015))
         os.kill(pids[victim], signal.SIGKILL)
-        output += process.communicate(timeout=SOON)[0]  # fails if the others wait for ever
+        output += process.communicate(timeout=PATIENCE)[0]  # fails if the others wait for ever
     finally:
         process.kill()
     assert process.returncode != 0
     assert f"rank {victim}" in output, output  # who it was, and what happened to it
     assert "signal 9" in output, output
-    deadline = time.monotonic() + SOON
-    while any(psutil.pid_exists(pid) for pid in pids):
-        assert time.monotonic() < deadline, "a rank was left behind"
-        time.sleep(0.02)
+    wait_until(lambda: not any(map(psutil.pid_exists, pids)), "a rank was left behind")
     return rounds
 
 
-@pytest.mark.timeout(280)
 def test_ranks_killed_at_random_rounds(tmp_path):
     X, y = regression(seed=3, d=40, n=150, support=30)
     chance, kills = random.Random(1), 0

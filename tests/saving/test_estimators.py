@@ -31,6 +31,7 @@ from atomcast import (
 from atomcast.model_file import ENTRIES
 from atomcast.saving.classes import class_arrays, classes_in
 from atomcast.saving.container import read_model_file, write_model_file
+from patience import PATIENCE
 
 GROUPS = [[0, 1, 2], [3, 4], [5, 6, 7, 8, 9]]
 
@@ -205,7 +206,7 @@ def test_another_process_predicts_the_same(tmp_path):
         "m = load_model(sys.argv[1] + '/m.safetensors'); "
         "np.save(sys.argv[1] + '/out.npy', m.decision_function(np.load(sys.argv[1] + '/X.npy')))"
     )
-    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, timeout=120)
+    subprocess.run([sys.executable, "-c", code, str(tmp_path)], check=True, timeout=PATIENCE)
     np.testing.assert_array_equal(np.load(tmp_path / "out.npy"), model.decision_function(X))
 
 

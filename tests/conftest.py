@@ -1,0 +1,8 @@
+from property_tests import multiply_examples, register_profiles
+
+register_profiles()
+
+
+def pytest_collection_modifyitems(config, items):
+    if config.getoption("--hypothesis-profile") == "fuzz":
+        multiply_examples(items)

@@ -1,0 +1,40 @@
+"""Collecting the tests is quick: each worker does it, before it runs a single one."""
+
+import ast
+from pathlib import Path
+
+FOLDER = Path(__file__).parent
+#: What takes long to import and is needed by few tests: they import it themselves.
+SLOW = {
+    "celer",
+    "cvxpy",
+    "matplotlib",
+    "mpi4py",
+    "numba",
+    "ray",
+    "skglm",
+    "atomcast.cluster.ray_asynchronous",
+    "atomcast.cluster.ray_session",
+}
+
+
+def imported_when_collected(path):
+    """The modules that a file names in imports outside of functions, with the packages around."""
+    for statement in ast.parse(path.read_text(encoding="utf-8")).body:
+        if isinstance(statement, ast.Import):
+            names = [alias.name for alias in statement.names]
+        elif isinstance(statement, ast.ImportFrom):
+            names = [statement.module or ""]
+        else:
+            continue
+        for name in names:
+            yield from (name, name.partition(".")[0])
+
+
+def test_slow_modules_are_imported_by_the_tests_that_need_them():
+    found = {
+        str(path.relative_to(FOLDER)): names
+        for path in FOLDER.rglob("*.py")
+        if (names := SLOW.intersection(imported_when_collected(path)))
+    }
+    assert not found, "import these in the functions that use them"
