@@ -20,16 +20,16 @@ from scipy import sparse
 
 from atomcast.atoms.explicit import DenseAtoms, SparseAtoms
 from atomcast.atoms.kernel import KernelAtoms
-from atomcast.centers import GreedyCenters
 from atomcast.data import load_adult
 from atomcast.data.generators import make_speech_like
 from atomcast.experiments.kernel_runs import mean_distance_gamma, one_thread
-from atomcast.kernels.active_set import KernelActiveSet
-from atomcast.kernels.functions import KernelSpec
-from atomcast.kernels.labels import LabelCode
-from atomcast.kernels.storage import Storage
-from atomcast.kernels.sums import kernel_sums
-from atomcast.protocol import TIE
+from atomcast.known.kernels.functions import KernelSpec
+from atomcast.known.kernels.labels import LabelCode
+from atomcast.known.kernels.point_set import KernelActiveSet
+from atomcast.known.kernels.storage import Storage
+from atomcast.known.kernels.sums import kernel_sums
+from atomcast.messages.proposals import TIE
+from atomcast.selection.centers import GreedyCenters
 
 #: From one atom to all, shape (n,).
 Pass = Callable[[int], Any]

@@ -9,7 +9,7 @@ from engines_rounds import Scored, session_rounds, tiny_problem
 
 from atomcast.cluster.account import Account, new_winners
 from atomcast.cluster.agreeing import check_digests, state_digest
-from atomcast.network import wire
+from atomcast.network.wire import codec as wire
 
 
 class Echo:
@@ -64,7 +64,7 @@ def mpi_parts(d, nodes=2, rounds=3000):
 
     The rank that sends the atom does all but the last part, which is for those that receive it.
     """
-    from atomcast.cluster.mpi_session import MPISession
+    from atomcast.cluster.mpi.session import MPISession
 
     problem, shards, replica = tiny_problem(d, nodes)
     session = MPISession(Echo(nodes), problem, shards)
@@ -97,7 +97,7 @@ def mpi_parts(d, nodes=2, rounds=3000):
 def ray_parts(d, nodes=2, rounds=3000):
     """A round of Ray: what a node does and what the program does, in turn."""
     from atomcast import LocalCluster
-    from atomcast.cluster.ray_node import as_news, from_rows, in_order, to_row
+    from atomcast.cluster.ray.node import as_news, from_rows, in_order, to_row
 
     problem, shards, replica = tiny_problem(d, nodes)
     fleet = LocalCluster(nodes).open(problem, shards)._fleets[0]

@@ -40,10 +40,10 @@ def summary(seconds):
 def tiny_problem(d, nodes, per_node=8):
     """A least-squares problem with a few atoms a node, and a state to start from."""
     from atomcast import Shards
-    from atomcast.domains import L1Ball
+    from atomcast.domains.base import L1Ball
+    from atomcast.loop.replica import Replica
     from atomcast.objectives import SquaredError
-    from atomcast.problem import explicit_problem
-    from atomcast.replica import Replica
+    from atomcast.problems.features import explicit_problem
     from atomcast.steps import STEPS
 
     rng = np.random.default_rng(0)
@@ -108,8 +108,8 @@ class Stopwatch:
 def solver_times(cluster, d, nodes, repeats=8):
     """A whole round of the solver, and how much of it is arithmetic: scores, objective, step."""
     from atomcast import Solver
-    from atomcast.active_set import ExplicitActiveSet
     from atomcast.atoms.explicit import DenseAtoms
+    from atomcast.known.active_set import ExplicitActiveSet
     from atomcast.steps.classic import LineSearch
 
     watch, kept = Stopwatch(), []
@@ -168,7 +168,7 @@ def mpi_rank():
 
 def mpi_times(comm, d):
     from atomcast import MPICluster
-    from atomcast.network import wire
+    from atomcast.network.wire import codec as wire
 
     nodes = comm.Get_size()
     problem, shards, replica = tiny_problem(d, nodes)

@@ -28,11 +28,11 @@ from kernel_svm_rounds import accuracy, rounds
 from numba import njit, uint64
 
 from atomcast import KernelSVC, Solver
+from atomcast._threads import ranges, run_all, thread_count
 from atomcast.data import load_adult, make_speech_like
-from atomcast.kernels.functions import RBF
-from atomcast.kernels.labels import LabelCode
-from atomcast.kernels.sums import BinarySums, DenseSums, SparseSums
-from atomcast.kernels.threads import ranges, run_all, thread_count
+from atomcast.known.kernels.functions import RBF
+from atomcast.known.kernels.labels import LabelCode
+from atomcast.known.kernels.sums import BinarySums, DenseSums, SparseSums
 
 
 def best_time(call: Callable[[], Any], repeat: int = 9) -> float:

@@ -12,8 +12,8 @@ from sklearn.exceptions import ConvergenceWarning
 
 from atomcast import KernelSVC, LocalCluster, Solver, TimeLimit
 from atomcast.data import load_adult
-from atomcast.kernels.gram import kernel_block
-from atomcast.trace import Trace
+from atomcast.known.kernels.kernel_matrix import kernel_block
+from atomcast.loop.trace import Trace
 
 #: What is run: its name for --steps and in the table, the step, and whether an atom is sent each
 #: time it wins.

@@ -30,7 +30,7 @@ from atomcast import MPICluster, Shards
 from atomcast.experiments.clocked_runs import CLASSIC, speech_problem
 from atomcast.experiments.fig5a import median_round
 from atomcast.experiments.mpi_runs import mpi_run
-from atomcast.solver import Solver
+from atomcast.loop.solver import Solver
 
 BOUND = ["--bind-to", "core"]
 
@@ -72,7 +72,7 @@ def is_rank(process):
         command = process.cmdline()
     except psutil.Error:
         return False
-    return "atomcast.cluster.mpi_worker" in command and "prterun" not in process.name()
+    return "atomcast.cluster.mpi.worker" in command and "prterun" not in process.name()
 
 
 def launched_round(problem, shards, rounds, options):

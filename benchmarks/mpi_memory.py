@@ -26,7 +26,7 @@ from pathlib import Path
 import numpy as np
 
 from atomcast import KernelSVC, MPICluster, Shards, Solver
-from atomcast.cluster.mpi_processes import find_mpirun, rank_environment
+from atomcast.cluster.mpi.processes import find_mpirun, rank_environment
 from atomcast.data.matrices import take
 
 FEATURES = 120

@@ -22,9 +22,9 @@ import numpy as np
 
 from atomcast import Lasso, LocalCluster, Solver
 from atomcast.data import load_dorothea, make_sparse_regression
+from atomcast.messages.proposals import Proposals
 from atomcast.network.build import make_topology
 from atomcast.network.ledger import Ledger
-from atomcast.protocol import Proposals
 
 
 def random_graph(nodes, edges):

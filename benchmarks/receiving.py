@@ -20,8 +20,9 @@ import warnings
 import numpy as np
 from sklearn.exceptions import ConvergenceWarning
 
-from atomcast import GroupLasso, KernelSVC, Lasso, LocalCluster, Solver, active_set
+from atomcast import GroupLasso, KernelSVC, Lasso, LocalCluster, Solver
 from atomcast.data import load_dorothea
+from atomcast.known import active_set
 
 
 class Watch:

@@ -23,11 +23,11 @@ from rich.console import Console
 from rich.table import Table
 from scipy import sparse
 
-from atomcast.atoms.atom import Atom, same
 from atomcast.data import load_adult, load_dorothea, load_usps
-from atomcast.network.wire import as_sent, decode, encode, encoded_size
-from atomcast.network.wire_buffer import pack_varints
-from atomcast.network.wire_indices import plan_indices
+from atomcast.messages.atom import Atom, same
+from atomcast.network.wire.buffer import pack_varints
+from atomcast.network.wire.codec import as_sent, decode, encode, encoded_size
+from atomcast.network.wire.indices import plan_indices
 
 AtomSet = tuple[str, list[Atom]]
 console = Console(width=180)

@@ -13,7 +13,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from atomcast import Checkpoint, Lasso, Solver
-from atomcast.callbacks import State
+from atomcast.loop.callbacks import State
 
 
 def main() -> None:

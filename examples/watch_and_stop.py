@@ -9,7 +9,7 @@ from sklearn.datasets import load_breast_cancer
 from sklearn.preprocessing import PolynomialFeatures, StandardScaler
 
 from atomcast import Lasso, Solver, TimeLimit
-from atomcast.callbacks import State
+from atomcast.loop.callbacks import State
 
 
 class EnoughAtoms:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from typing import Any
 
-from atomcast.saving.container import read_model_file, write_model_file
+from atomcast.storage.container import read_model_file, write_model_file
 
 MASKS = (0x01, 0x80, 0xFF)
 

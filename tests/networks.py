@@ -8,8 +8,8 @@ import networkx as nx
 import numpy as np
 from hypothesis import strategies as st
 
-from atomcast.cluster.local import LocalCluster
 from atomcast.network.tree import Tree
+from atomcast.simulation.local import LocalCluster
 
 
 @st.composite

@@ -9,12 +9,12 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from atomcast.cluster.local import LocalCluster
 from atomcast.data.shards import Shards
-from atomcast.domains import L1Ball, Simplex
+from atomcast.domains.base import L1Ball, Simplex
+from atomcast.loop.solver import Solver
 from atomcast.objectives import SquaredError
-from atomcast.problem import explicit_problem
-from atomcast.solver import Solver
+from atomcast.problems.features import explicit_problem
+from atomcast.simulation.local import LocalCluster
 
 STEPS = ("classic", "line-search", "away", "pairwise", "blended-pairwise", "corrective")
 DOMAINS = ("l1", "simplex")

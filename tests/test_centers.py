@@ -11,18 +11,18 @@ from scipy import sparse
 from scipy.spatial.distance import cdist
 from sklearn.metrics.pairwise import laplacian_kernel, linear_kernel, polynomial_kernel, rbf_kernel
 
-from atomcast import centers as module
 from atomcast.atoms import kernel as kernel_module
 from atomcast.atoms import l1_space
 from atomcast.atoms.explicit import DenseAtoms, SparseAtoms
 from atomcast.atoms.kernel import KernelAtoms
-from atomcast.centers import GreedyCenters
 from atomcast.data.generators import make_speech_like
-from atomcast.kernels import sums as sums_module
-from atomcast.kernels.active_set import KernelActiveSet
-from atomcast.kernels.functions import KernelSpec
-from atomcast.kernels.labels import LabelCode
-from atomcast.kernels.storage import Storage
+from atomcast.known.kernels import sums as sums_module
+from atomcast.known.kernels.functions import KernelSpec
+from atomcast.known.kernels.labels import LabelCode
+from atomcast.known.kernels.point_set import KernelActiveSet
+from atomcast.known.kernels.storage import Storage
+from atomcast.selection import centers as module
+from atomcast.selection.centers import GreedyCenters
 
 TIE = 1e-12
 

@@ -13,8 +13,8 @@ SLOW = {
     "numba",
     "ray",
     "skglm",
-    "atomcast.cluster.ray_asynchronous",
-    "atomcast.cluster.ray_session",
+    "atomcast.cluster.ray.asynchronous",
+    "atomcast.cluster.ray.session",
 }
 
 

@@ -13,10 +13,10 @@ from sklearn.exceptions import ConvergenceWarning
 
 from atomcast import KernelSVC, Lasso, LocalCluster, MCenters, RandomSubset, Shards, Solver
 from atomcast.atoms.explicit import DenseAtoms
-from atomcast.centers import GreedyCenters
+from atomcast.messages.proposals import random_order
 from atomcast.objectives import SquaredError
-from atomcast.protocol import random_order
-from atomcast.selection import amounts
+from atomcast.selection.centers import GreedyCenters
+from atomcast.selection.rules import amounts
 
 
 def regression(n=60, seed=0):

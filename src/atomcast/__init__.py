@@ -14,31 +14,31 @@ logging.getLogger(__name__).addHandler(logging.NullHandler())
 
 # Names are imported when they are used: `import atomcast` stays light.
 _HOMES = {
-    "Balanced": "atomcast.selection",
-    "Checkpoint": "atomcast.checkpoint",
+    "Balanced": "atomcast.selection.rules",
+    "Checkpoint": "atomcast.storage.checkpoint",
     "Faults": "atomcast.network.faults",
     "GroupLasso": "atomcast.estimators.group_lasso",
     "GroupLogisticRegression": "atomcast.estimators.group_lasso",
     "KernelSVC": "atomcast.estimators.kernel_svc",
     "L1AdaBoost": "atomcast.estimators.boosting",
-    "MCenters": "atomcast.selection",
+    "MCenters": "atomcast.selection.rules",
     "Outage": "atomcast.network.faults",
     "Partition": "atomcast.network.faults",
-    "RandomSubset": "atomcast.selection",
+    "RandomSubset": "atomcast.selection.rules",
     "Lasso": "atomcast.estimators.lasso",
     "LassoCV": "atomcast.estimators.lasso_cv",
     "lasso_path": "atomcast.estimators.lasso_path",
-    "LocalCluster": "atomcast.cluster.local",
-    "MPICluster": "atomcast.cluster.mpi",
-    "RayCluster": "atomcast.cluster.ray",
+    "LocalCluster": "atomcast.simulation.local",
+    "MPICluster": "atomcast.cluster.mpi.cluster",
+    "RayCluster": "atomcast.cluster.ray.cluster",
     "Shards": "atomcast.data.shards",
-    "Solver": "atomcast.solver",
+    "Solver": "atomcast.loop.solver",
     "SparseLogisticRegression": "atomcast.estimators.logistic",
     "SparseLogisticRegressionCV": "atomcast.estimators.logistic_cv",
     "StallError": "atomcast.errors",
-    "TimeLimit": "atomcast.callbacks",
-    "load_model": "atomcast.model_file",
-    "save_model": "atomcast.model_file",
+    "TimeLimit": "atomcast.loop.callbacks",
+    "load_model": "atomcast.saving.model_file",
+    "save_model": "atomcast.saving.model_file",
 }
 
 __all__ = [
@@ -71,11 +71,8 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from atomcast.callbacks import TimeLimit
-    from atomcast.checkpoint import Checkpoint
-    from atomcast.cluster.local import LocalCluster
-    from atomcast.cluster.mpi import MPICluster
-    from atomcast.cluster.ray import RayCluster
+    from atomcast.cluster.mpi.cluster import MPICluster
+    from atomcast.cluster.ray.cluster import RayCluster
     from atomcast.data.shards import Shards
     from atomcast.errors import StallError
     from atomcast.estimators.boosting import L1AdaBoost
@@ -86,10 +83,13 @@ if TYPE_CHECKING:
     from atomcast.estimators.lasso_path import lasso_path
     from atomcast.estimators.logistic import SparseLogisticRegression
     from atomcast.estimators.logistic_cv import SparseLogisticRegressionCV
-    from atomcast.model_file import load_model, save_model
+    from atomcast.loop.callbacks import TimeLimit
+    from atomcast.loop.solver import Solver
     from atomcast.network.faults import Faults, Outage, Partition
-    from atomcast.selection import Balanced, MCenters, RandomSubset
-    from atomcast.solver import Solver
+    from atomcast.saving.model_file import load_model, save_model
+    from atomcast.selection.rules import Balanced, MCenters, RandomSubset
+    from atomcast.simulation.local import LocalCluster
+    from atomcast.storage.checkpoint import Checkpoint
 
 
 def __getattr__(name: str) -> Any:

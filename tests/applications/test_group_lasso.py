@@ -9,9 +9,9 @@ from scipy import sparse
 
 from atomcast import GroupLasso, GroupLogisticRegression, Lasso, LocalCluster, Shards, Solver
 from atomcast.data import GroupedShards, one_hot
-from atomcast.domains import Domain, duality_gap
-from atomcast.group_solver import Blocks
-from atomcast.groups import GroupBall, as_groups
+from atomcast.domains.base import Domain, duality_gap
+from atomcast.domains.group_ball import GroupBall, as_groups
+from atomcast.steps.inner.group_solver import Blocks
 
 # Steps that are slow by nature are cut short here, on purpose.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -16,11 +16,10 @@ from atomcast import (
     Shards,
     SparseLogisticRegression,
 )
-from atomcast.atoms.groups import group_problem
-from atomcast.atoms.multiclass import multiclass_problem
-from atomcast.domains import L1Ball
-from atomcast.groups import GroupBall, as_groups
+from atomcast.domains.base import L1Ball
+from atomcast.domains.group_ball import GroupBall, as_groups
 from atomcast.objectives import LogMeanExp, Multinomial, SquaredError
+from atomcast.problems.features import group_problem, multiclass_problem
 
 GROUPS = [[0, 3], [1, 2, 4, 5], list(range(6, 30))]
 

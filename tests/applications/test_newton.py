@@ -7,13 +7,13 @@ from hypothesis import strategies as st
 from scipy.special import expit, softmax
 
 from atomcast import Solver, SparseLogisticRegression
-from atomcast.active_set import ExplicitActiveSet
-from atomcast.atoms.atom import Atom
-from atomcast.corral import Corral
-from atomcast.domains import L1Ball, Simplex
-from atomcast.gram import Gram
-from atomcast.newton import Newton, QuadraticModel
+from atomcast.domains.base import L1Ball, Simplex
+from atomcast.known.active_set import ExplicitActiveSet
+from atomcast.known.gram import Gram
+from atomcast.messages.atom import Atom
 from atomcast.objectives import Logistic, LogMeanExp
+from atomcast.steps.inner.corral import Corral
+from atomcast.steps.inner.newton import Newton, QuadraticModel
 
 
 def awkward(seed, d, n):

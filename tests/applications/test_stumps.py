@@ -8,7 +8,7 @@ from scipy import sparse
 
 from atomcast.atoms import stump_scan
 from atomcast.atoms.stumps import Stump, StumpAtoms
-from atomcast.network import wire
+from atomcast.network.wire import codec as wire
 from atomcast.objectives import LogMeanExp
 
 
@@ -16,7 +16,7 @@ class Holder:
     """As much of a replica as stumps look at."""
 
     def __init__(self, objective, z):
-        from atomcast.active_set import ExplicitActiveSet
+        from atomcast.known.active_set import ExplicitActiveSet
 
         self.active = ExplicitActiveSet(objective)
         self.active.image = z

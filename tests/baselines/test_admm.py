@@ -10,9 +10,9 @@ from scipy import sparse
 from sklearn.linear_model import Lasso
 
 from atomcast.baselines.admm import Admm, Features, lasso
-from atomcast.cluster.local import LocalCluster
 from atomcast.data.shards import Shards
-from atomcast.domains import L1Ball
+from atomcast.domains.base import L1Ball
+from atomcast.simulation.local import LocalCluster
 from problems import optimum, regression, sparse_regression
 
 

@@ -8,12 +8,12 @@ from sklearn.metrics.pairwise import rbf_kernel
 
 from atomcast.atoms.kernel import LocalLabels
 from atomcast.baselines.subsets import local_frank_wolfe, random_subsets, solve_on_subsets
-from atomcast.cluster.local import LocalCluster
 from atomcast.data.shards import Shards
-from atomcast.kernels.functions import KernelSpec
-from atomcast.kernels.labels import LabelCode
-from atomcast.kernels.problem import kernel_problem
-from atomcast.solver import Solver
+from atomcast.known.kernels.functions import KernelSpec
+from atomcast.known.kernels.labels import LabelCode
+from atomcast.loop.solver import Solver
+from atomcast.problems.examples import kernel_problem
+from atomcast.simulation.local import LocalCluster
 
 GAMMA, C = 0.3, 10.0
 

@@ -10,12 +10,12 @@ from scipy import sparse
 
 from atomcast.baselines.gathered import Gathered, gather
 from atomcast.baselines.subsets import local_frank_wolfe, random_subsets, solve_on_subsets
-from atomcast.cluster.local import LocalCluster
 from atomcast.data.shards import Shards
-from atomcast.domains import L1Ball
+from atomcast.domains.base import L1Ball
+from atomcast.loop.solver import Solver
 from atomcast.objectives import SquaredError
-from atomcast.problem import explicit_problem
-from atomcast.solver import Solver
+from atomcast.problems.features import explicit_problem
+from atomcast.simulation.local import LocalCluster
 from problems import BETA, DOMAINS, dense_problem, frank_wolfe, make_domain, optimum, regression
 
 

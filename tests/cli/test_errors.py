@@ -5,7 +5,7 @@ import pandas as pd
 import pytest
 
 from atomcast import Lasso, save_model
-from atomcast.saving.container import read_model_file, write_model_file
+from atomcast.storage.container import read_model_file, write_model_file
 
 FIT = ("fit", "lasso")
 GOOD = ("--target", "y.npy", "--beta", "1")

@@ -21,7 +21,7 @@ from atomcast import (
     load_model,
 )
 from atomcast.commands.estimators import ESTIMATORS
-from atomcast.model_file import ENTRIES
+from atomcast.saving.model_file import ENTRIES
 
 
 @pytest.fixture

@@ -5,7 +5,7 @@ import json
 import networkx as nx
 import pytest
 
-from atomcast.cluster.mpi_job import job_rank
+from atomcast.cluster.mpi.job import job_rank
 from atomcast.commands.engines import chosen_engine, make_cluster
 
 FIT = ("fit", "lasso", "all.csv", "--target", "y.npy", "--beta", 800, "--nodes", 4, "--json")

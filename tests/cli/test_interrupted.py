@@ -18,7 +18,7 @@ def ctrl_c_in_round_2(monkeypatch):
         if state.round == 2:
             signal.raise_signal(signal.SIGINT)
 
-    monkeypatch.setattr("atomcast.solver.Tracer.__call__", press)
+    monkeypatch.setattr("atomcast.loop.solver.Tracer.__call__", press)
     yield
     signal.signal(signal.SIGINT, before)
 

@@ -26,14 +26,14 @@ def test_quiet_by_default(run, files):
 def test_one_v_is_for_operators(command, run, files):
     done = run(*command, "-v")
     json.loads(done.stdout)
-    assert "INFO atomcast.cluster.local: " in done.stderr
+    assert "INFO atomcast.simulation.local: " in done.stderr
     assert "nodes on " in done.stderr
     assert "DEBUG" not in done.stderr
 
 
 def test_checkpoints_are_told(run, files):
     done = run(*FIT, "-v", "--checkpoint", "c\n.safetensors")
-    assert "INFO atomcast.checkpoint: round " in done.stderr
+    assert "INFO atomcast.storage.checkpoint: round " in done.stderr
     assert "checkpoint written to c .safetensors" in done.stderr
 
 

@@ -20,7 +20,7 @@ from sklearn.linear_model import Lasso as PenalisedLasso
 from atomcast import Lasso, LassoCV, LocalCluster, Shards, Solver, TimeLimit, lasso_path
 from atomcast.errors import FalseMessageError
 from atomcast.objectives import SquaredError
-from atomcast.problem import explicit_problem
+from atomcast.problems.features import explicit_problem
 from liars import lying
 from problems import STEPS, make_domain, mixture, regression, sparse_regression
 

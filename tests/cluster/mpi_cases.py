@@ -28,8 +28,8 @@ from atomcast import (
 )
 from atomcast.atoms.explicit import DenseAtoms
 from atomcast.cluster.agreeing import DriftError
-from atomcast.cluster.mpi_errors import RankError
-from atomcast.network import wire
+from atomcast.cluster.mpi.errors import RankError
+from atomcast.network.wire import codec as wire
 from cluster import resume_cases
 from cluster.contract import (
     assert_same_account,

@@ -15,7 +15,7 @@ from pathlib import Path
 sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 
-from atomcast.cluster.mpi import MPICluster
+from atomcast.cluster.mpi.cluster import MPICluster
 from cluster import contract, mpi_cases, resume_cases
 
 SIZES = (1, 2, 4)

@@ -21,10 +21,10 @@ from atomcast import (
     Solver,
     lasso_path,
 )
-from atomcast.checkpoint import read_checkpoint, write_checkpoint
-from atomcast.domains import L1Ball
+from atomcast.domains.base import L1Ball
 from atomcast.objectives import SquaredError
-from atomcast.problem import explicit_problem
+from atomcast.problems.features import explicit_problem
+from atomcast.storage.checkpoint import read_checkpoint, write_checkpoint
 from cluster.contract import assert_same_result, simulated
 from problems import regression, sparse_regression
 

@@ -8,12 +8,12 @@ import time
 import numpy as np
 
 from atomcast.atoms.explicit import DenseAtoms
-from atomcast.cluster.mpi import MPICluster
+from atomcast.cluster.mpi.cluster import MPICluster
 from atomcast.data.shards import Shards
-from atomcast.domains import L1Ball
+from atomcast.domains.base import L1Ball
+from atomcast.loop.solver import Solver
 from atomcast.objectives import SquaredError
-from atomcast.problem import explicit_problem
-from atomcast.solver import Solver
+from atomcast.problems.features import explicit_problem
 
 ROUND = 3
 DEADLINE = 4.0  # much more than a healthy rank needs for anything, also on a busy machine

@@ -7,12 +7,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atomcast.atoms.atom import Atom
 from atomcast.cluster.account import Account
-from atomcast.network import wire
+from atomcast.messages.atom import Atom
+from atomcast.messages.proposals import Proposals, leaders
 from atomcast.network.ledger import Count, Ledger
 from atomcast.network.star import Star
-from atomcast.protocol import Proposals, leaders
+from atomcast.network.wire import codec as wire
 
 
 class Replica:

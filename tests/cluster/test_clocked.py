@@ -9,15 +9,16 @@ import pytest
 
 from atomcast.atoms.explicit import DenseAtoms
 from atomcast.atoms.l1_space import DenseSpace
-from atomcast.cluster import clocked, fleet
-from atomcast.cluster.clocked import ClockedCluster
-from atomcast.cluster.local import LocalCluster
+from atomcast.cluster import node as fleet
 from atomcast.data.shards import Shards
-from atomcast.domains import L1Ball
+from atomcast.domains.base import L1Ball
+from atomcast.loop.solver import Solver
 from atomcast.objectives import SquaredError
-from atomcast.problem import explicit_problem
-from atomcast.selection import MCenters, RandomSubset
-from atomcast.solver import Solver
+from atomcast.problems.features import explicit_problem
+from atomcast.selection.rules import MCenters, RandomSubset
+from atomcast.simulation import clocked
+from atomcast.simulation.clocked import ClockedCluster
+from atomcast.simulation.local import LocalCluster
 from problems import regression
 
 SIZES = [16, 8, 4, 2]

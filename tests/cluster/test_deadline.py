@@ -13,8 +13,8 @@ import psutil
 import pytest
 
 from atomcast import MPICluster, RayCluster, StallError
-from atomcast.cluster.channel import Listener, connect
-from atomcast.cluster.mpi_watch import NO_ROUND, OUTSIDE, PROGRAM, PROPOSALS, SCORING, verdict
+from atomcast.cluster.mpi.channel import Listener, connect
+from atomcast.cluster.mpi.watch import NO_ROUND, OUTSIDE, PROGRAM, PROPOSALS, SCORING, verdict
 from cluster.contract import fitted
 from cluster.stalling import DEADLINE, ROUND
 from cluster.test_mpi import mpirun

@@ -89,7 +89,7 @@ def test_an_error_on_one_rank_ends_all(way, tmp_path):
     program.write_text(
         "import numpy as np\n"
         "from atomcast import Lasso\n"
-        "from atomcast.cluster.mpi import MPICluster\n"
+        "from atomcast.cluster.mpi.cluster import MPICluster\n"
         "cluster = MPICluster()\n"
         "if cluster.rank == 1:\n"
         "    raise ValueError('rank 1 has lost its file')\n"
@@ -109,7 +109,7 @@ def test_mpirun_passes_a_signal_on_that_ends_the_run_with_a_model(tmp_path):
         "import logging, os, signal, time\n"
         "import numpy as np\n"
         "from atomcast import Lasso, Solver\n"
-        "from atomcast.cluster.mpi import MPICluster\n"
+        "from atomcast.cluster.mpi.cluster import MPICluster\n"
         "def tell(state):\n"
         "    if cluster.rank == 0 and state.round == 3:\n"
         "        os.kill(os.getppid(), signal.SIGUSR1)\n"
@@ -127,7 +127,7 @@ def test_mpirun_passes_a_signal_on_that_ends_the_run_with_a_model(tmp_path):
     assert len(ends) == 2, output
     assert ends[0] == ends[1]
     for node in range(2):
-        assert output.count(f"INFO:atomcast.cluster.mpi_session:node {node} of 2 on ") == 1
+        assert output.count(f"INFO:atomcast.cluster.mpi.session:node {node} of 2 on ") == 1
 
 
 def test_an_error_that_all_ranks_have_is_told_once(tmp_path):
@@ -135,7 +135,7 @@ def test_an_error_that_all_ranks_have_is_told_once(tmp_path):
     program.write_text(
         "import numpy as np\n"
         "from atomcast import Lasso, Shards\n"
-        "from atomcast.cluster.mpi import MPICluster\n"
+        "from atomcast.cluster.mpi.cluster import MPICluster\n"
         "cluster = MPICluster()\n"
         "X = np.eye(4)\n"
         "X[2, 3] = np.inf if cluster.rank == 1 else 0.0\n"

@@ -16,9 +16,10 @@ import psutil
 import pytest
 
 from atomcast import Lasso, MPICluster, Shards, StallError, lasso_path
-from atomcast.cluster import channel, mpi_processes
-from atomcast.cluster.mpi_errors import RankError
-from atomcast.cluster.mpi_processes import rank_command, rank_environment
+from atomcast.cluster.mpi import channel
+from atomcast.cluster.mpi import processes as mpi_processes
+from atomcast.cluster.mpi.errors import RankError
+from atomcast.cluster.mpi.processes import rank_command, rank_environment
 from cluster import contract, resume_cases
 from cluster.contract import assert_same_result, fitted, parts_of, simulated
 from patience import PATIENCE, wait_until
@@ -50,7 +51,7 @@ def workers():
     for process in psutil.Process().children(recursive=True):
         with contextlib.suppress(psutil.Error):  # it may be ending just now
             command = process.cmdline()
-            if "atomcast.cluster.mpi_worker" in command and "prterun" not in process.name():
+            if "atomcast.cluster.mpi.worker" in command and "prterun" not in process.name():
                 found.append(process)
     return found
 
@@ -306,9 +307,9 @@ def test_inside_an_mpi_job_it_is_refused(monkeypatch):
 
 def test_a_problem_with_a_part_that_ranks_do_not_know():
     from atomcast import Solver
-    from atomcast.domains import L1Ball
+    from atomcast.domains.base import L1Ball
     from atomcast.objectives import SquaredError
-    from atomcast.problem import explicit_problem
+    from atomcast.problems.features import explicit_problem
 
     class MyError(SquaredError):
         pass
@@ -344,7 +345,7 @@ def test_the_command_line_starts_ranks(tmp_path):
         **{"capture_output": True, "text": True},
     )
     for node in range(2):
-        assert f"INFO atomcast.cluster.mpi_launch: node {node} of 2 on " in done.stderr
+        assert f"INFO atomcast.cluster.mpi.launch: node {node} of 2 on " in done.stderr
     told = json.loads(done.stdout)
     expected = fitted(Shards.files(paths), y, simulated(2)).result_
     assert (told["nodes"], told["rounds"], told["values"]) == (

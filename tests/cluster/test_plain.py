@@ -17,14 +17,14 @@ from scipy import sparse
 
 from atomcast import LocalCluster, Shards, Solver
 from atomcast.cluster.agreeing import DriftError, check_digests, check_same_facts, facts
+from atomcast.cluster.mpi.stored_shards import StoredShards, store
 from atomcast.cluster.plain import pack, unpack
-from atomcast.cluster.stored_shards import StoredShards, store
 from atomcast.cluster.validation import check_owners, check_reports
 from atomcast.cluster.validation import inspect as inspect_shard
-from atomcast.domains import L1Ball, Simplex
+from atomcast.domains.base import L1Ball, Simplex
+from atomcast.loop.replica import Replica
 from atomcast.objectives import SquaredError
-from atomcast.problem import explicit_problem
-from atomcast.replica import Replica
+from atomcast.problems.features import explicit_problem
 from atomcast.steps import STEPS as MAKERS
 from patience import PATIENCE
 from problems import STEPS, regression
@@ -124,7 +124,8 @@ def test_an_array_of_objects_is_refused():
 
 
 @pytest.mark.parametrize(
-    "name", ["os:system", "builtins:eval", "atomcast.solver:math", "atomcast.domains:np.save"]
+    "name",
+    ["os:system", "builtins:eval", "atomcast.loop.solver:math", "atomcast.domains.base:np.save"],
 )
 def test_a_message_can_name_nothing_else(name):
     text = json.dumps({"tree": {"@": "name", "name": name}, "arrays": []}).encode()

@@ -22,11 +22,11 @@ from atomcast import (
     lasso_path,
 )
 from atomcast.cluster.drag import Drag, drag_of
-from atomcast.cluster.ray_asynchronous_node import AsynchronousRayNode
-from atomcast.domains import L1Ball, Simplex
+from atomcast.cluster.ray.asynchronous_node import AsynchronousRayNode
+from atomcast.domains.base import L1Ball, Simplex
 from atomcast.objectives import SquaredError
-from atomcast.problem import explicit_problem
-from atomcast.selection import EXACT
+from atomcast.problems.features import explicit_problem
+from atomcast.selection.rules import EXACT
 from atomcast.steps import STEPS
 from cluster.contract import CASES, fitted
 from faults.certificates import assert_certified, assert_sent_once, lasso_problem, true_gap
@@ -169,7 +169,7 @@ def test_killed_actors_come_back_and_the_certificate_is_true(cluster):
 def test_a_checkpoint_does_not_wait_for_the_slowest(cluster, monkeypatch, tmp_path):
     X, y, beta, _ = lasso_problem(1)
     busy = []
-    from atomcast.cluster.ray_asynchronous import AsynchronousRaySession
+    from atomcast.cluster.ray.asynchronous import AsynchronousRaySession
 
     ask_all = AsynchronousRaySession.fingerprint
 

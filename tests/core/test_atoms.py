@@ -4,15 +4,15 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from atomcast.active_set import ExplicitActiveSet
-from atomcast.atoms.atom import Atom, same
 from atomcast.atoms.explicit import PIECE, DenseAtoms, SparseAtoms, explicit_atoms
-from atomcast.columns import DenseColumns, SparseColumns, with_appended
 from atomcast.data.shards import Shards
-from atomcast.domains import L1Ball
+from atomcast.domains.base import L1Ball
+from atomcast.known.active_set import ExplicitActiveSet
+from atomcast.known.columns import DenseColumns, SparseColumns, with_appended
+from atomcast.loop.replica import Replica
+from atomcast.messages.atom import Atom, same
 from atomcast.objectives import SquaredError
-from atomcast.problem import explicit_problem
-from atomcast.replica import Replica
+from atomcast.problems.features import explicit_problem
 from atomcast.steps import Classic
 from problems import regression, solve
 

@@ -7,10 +7,10 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
-from atomcast.callbacks import Progress, State, TimeLimit, log_progress
-from atomcast.cluster.local import LocalSession
-from atomcast.domains import L1Ball
-from atomcast.solver import Solver
+from atomcast.domains.base import L1Ball
+from atomcast.loop.callbacks import Progress, State, TimeLimit, log_progress
+from atomcast.loop.solver import Solver
+from atomcast.simulation.local import LocalSession
 from problems import STEPS, regression, solve
 
 
@@ -77,7 +77,7 @@ def test_the_state_is_what_the_trace_records(data):
 def test_time_limit(data, monkeypatch):
     """By a clock that the test turns itself."""
     now = iter(np.arange(0.0, 1e6, 10.0))
-    monkeypatch.setattr("atomcast.solver.time.perf_counter", lambda: float(next(now)))
+    monkeypatch.setattr("atomcast.loop.solver.time.perf_counter", lambda: float(next(now)))
     how = {"step": "classic", "tol": 1e-12, "callbacks": [TimeLimit(35.0)]}
     result = solve(*data, L1Ball(1.0), **how)
     assert result.status == "time_limit"
@@ -174,7 +174,7 @@ def test_a_solver_can_be_used_again(data):
     solver = Solver(step="away", tol=1e-6)
     from atomcast.data.shards import Shards
     from atomcast.objectives import SquaredError
-    from atomcast.problem import explicit_problem
+    from atomcast.problems.features import explicit_problem
 
     problem, shards = explicit_problem(SquaredError(y), L1Ball(1.0)), Shards.split(X, 2)
     first, second = (solver.solve(problem, shards, 2) for _ in range(2))

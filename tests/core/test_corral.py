@@ -5,12 +5,12 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from atomcast.active_set import ExplicitActiveSet
-from atomcast.atoms.atom import Atom
-from atomcast.corral import Corral
-from atomcast.domains import L1Ball, Simplex
-from atomcast.gram import Gram
+from atomcast.domains.base import L1Ball, Simplex
+from atomcast.known.active_set import ExplicitActiveSet
+from atomcast.known.gram import Gram
+from atomcast.messages.atom import Atom
 from atomcast.objectives import SquaredError
+from atomcast.steps.inner.corral import Corral
 from problems import DOMAINS, make_domain, mixture, optimum, regression
 
 EPS = float(np.finfo(np.float64).eps)

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atomcast.domains import Domain, L1Ball, Simplex, duality_gap
+from atomcast.domains.base import Domain, L1Ball, Simplex, duality_gap
 from problems import DOMAINS, make_domain
 
 

@@ -6,14 +6,14 @@ import numpy as np
 import pytest
 
 from atomcast import Lasso, Solver
-from atomcast.active_set import ExplicitActiveSet
-from atomcast.atoms.atom import Atom
-from atomcast.corral import Corral
-from atomcast.domains import L1Ball, Simplex
-from atomcast.face_descent import FaceDescent
-from atomcast.gram import Gram
+from atomcast.domains.base import L1Ball, Simplex
+from atomcast.known.active_set import ExplicitActiveSet
+from atomcast.known.gram import Gram
+from atomcast.messages.atom import Atom
 from atomcast.objectives import SquaredError
-from atomcast.steps import inner
+from atomcast.steps.inner import choice as inner
+from atomcast.steps.inner.corral import Corral
+from atomcast.steps.inner.face_descent import FaceDescent
 
 
 def known_atoms(X, y, fit_intercept=False):

@@ -5,9 +5,9 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from atomcast.active_set import ExplicitActiveSet
-from atomcast.atoms.atom import Atom
-from atomcast.gram import Gram, Inverse, independent_rows, inverse_of
+from atomcast.known.active_set import ExplicitActiveSet
+from atomcast.known.gram import Gram, Inverse, independent_rows, inverse_of
+from atomcast.messages.atom import Atom
 from atomcast.objectives import SquaredError
 
 

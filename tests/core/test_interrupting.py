@@ -24,8 +24,8 @@ from atomcast import (
     Solver,
     lasso_path,
 )
-from atomcast.domains import L1Ball
-from atomcast.interrupting import all_or_nothing
+from atomcast.domains.base import L1Ball
+from atomcast.loop.interrupting import all_or_nothing
 from faults.certificates import true_gap
 from problems import regression, solve
 
@@ -145,7 +145,7 @@ def test_threads_leave_signals_alone():
 
 def test_importing_installs_nothing():
     code = (
-        "import signal, atomcast.solver, atomcast.cli\n"
+        "import signal, atomcast.loop.solver, atomcast.cli\n"
         "assert signal.getsignal(signal.SIGUSR1) is signal.SIG_DFL\n"
         "assert signal.getsignal(signal.SIGINT) in (signal.default_int_handler, signal.SIG_IGN)\n"
     )
@@ -220,7 +220,7 @@ def test_cross_validation_raises_until_the_last_fit_is_reached():
 
 
 def test_automatic_radii_are_not_chosen_from_half_a_fit(monkeypatch):
-    monkeypatch.setattr("atomcast.solver.Tracer.__call__", CtrlC(1))
+    monkeypatch.setattr("atomcast.loop.solver.Tracer.__call__", CtrlC(1))
     with pytest.raises(KeyboardInterrupt):
         lasso_path(X, Y)
 

@@ -4,14 +4,15 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from atomcast.cluster.fleet import Fleet
-from atomcast.cluster.local import LocalCluster
+from atomcast.cluster.node import Fleet
 from atomcast.data.shards import Shards
-from atomcast.domains import L1Ball
+from atomcast.domains.base import L1Ball
+from atomcast.loop.solver import Solver
 from atomcast.network.star import Star
 from atomcast.objectives import SquaredError
-from atomcast.problem import Problem, explicit_problem
-from atomcast.solver import Solver
+from atomcast.problems.features import explicit_problem
+from atomcast.problems.problem import Problem
+from atomcast.simulation.local import LocalCluster
 from problems import DOMAINS, STEPS, dense_problem, make_domain, regression, solve
 
 TURN = {"node": None}  # the node whose turn it is: the only one that may look at its atoms

@@ -5,10 +5,10 @@ import sys
 import numpy as np
 import pytest
 
-from atomcast.cluster.local import LocalCluster
 from atomcast.data.shards import Shards
-from atomcast.domains import L1Ball
+from atomcast.domains.base import L1Ball
 from atomcast.network.ledger import COORDINATOR, Count, Ledger
+from atomcast.simulation.local import LocalCluster
 from problems import (
     DOMAINS,
     STEPS,

@@ -12,7 +12,7 @@ import pytest
 
 from atomcast import Checkpoint, Faults, LocalCluster, Outage
 from atomcast.cluster.machine import machine, ranges
-from atomcast.domains import L1Ball
+from atomcast.domains.base import L1Ball
 from problems import regression, solve
 
 
@@ -30,7 +30,7 @@ def test_nothing_is_printed_unless_somebody_listens():
         "import logging; import numpy as np; from atomcast import Lasso\n"
         "[handler] = logging.getLogger('atomcast').handlers\n"
         "assert type(handler) is logging.NullHandler\n"
-        "logging.getLogger('atomcast.cluster.ray_session').warning('node 1 is lost')\n"
+        "logging.getLogger('atomcast.cluster.ray.session').warning('node 1 is lost')\n"
         "Lasso(cluster=2).fit(np.eye(4), np.ones(4))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
@@ -41,24 +41,25 @@ def test_where_nodes_run_what_they_hold_and_how_it_ended(data, caplog):
     caplog.set_level(logging.INFO, "atomcast")
     solve(*data, L1Ball(2.0), nodes=3)
     where, loaded, ended = lines(caplog)
-    assert where.startswith(f"atomcast.cluster.local INFO: 3 nodes on {socket.gethostname()} (")
+    assert where.startswith(f"atomcast.simulation.local INFO: 3 nodes on {socket.gethostname()} (")
     assert f"process {os.getpid()}" in where
-    assert loaded == "atomcast.cluster.local INFO: loaded 30 atoms in 3 shards (split)"
-    assert ended.startswith("atomcast.solver INFO: optimal after ")
+    assert loaded == "atomcast.simulation.local INFO: loaded 30 atoms in 3 shards (split)"
+    assert ended.startswith("atomcast.loop.solver INFO: optimal after ")
 
 
 def test_checkpoints_that_are_written_and_resumed(data, tmp_path, caplog):
     path = tmp_path / "c.safetensors"
     how = {"step": "classic", "max_rounds": 4}
-    with caplog.at_level(logging.INFO, "atomcast.checkpoint"):
+    with caplog.at_level(logging.INFO, "atomcast.storage.checkpoint"):
         solve(*data, L1Ball(2.0), callbacks=[Checkpoint(path, rounds=3)], **how)
     assert lines(caplog) == [
-        f"atomcast.checkpoint INFO: round {round}: checkpoint written to {path}" for round in (3, 4)
+        f"atomcast.storage.checkpoint INFO: round {round}: checkpoint written to {path}"
+        for round in (3, 4)
     ]
     caplog.clear()
-    with caplog.at_level(logging.INFO, "atomcast.solver"):
+    with caplog.at_level(logging.INFO, "atomcast.loop.solver"):
         solve(*data, L1Ball(2.0), resume=path, **how)
-    assert lines(caplog)[0] == f"atomcast.solver INFO: resumed from {path} in round 4"
+    assert lines(caplog)[0] == f"atomcast.loop.solver INFO: resumed from {path} in round 4"
 
 
 def test_nodes_that_are_lost_and_come_back(data, caplog):

@@ -6,10 +6,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from atomcast.cluster.local import LocalCluster
 from atomcast.data.shards import Shards
-from atomcast.domains import L1Ball, Simplex
+from atomcast.domains.base import L1Ball, Simplex
 from atomcast.network.star import Star
+from atomcast.simulation.local import LocalCluster
 from problems import (
     DOMAINS,
     STEPS,

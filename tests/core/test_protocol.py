@@ -5,9 +5,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atomcast import protocol
 from atomcast.errors import FalseMessageError
-from atomcast.protocol import Agreement, Proposals, agree, leaders, rank_in_group, ranking
+from atomcast.messages import proposals as protocol
+from atomcast.messages.proposals import Agreement, Proposals, agree, leaders, rank_in_group, ranking
 
 NOISE = 1e-15  # what rounding does to scores that should be equal
 

@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from atomcast.domains import Domain, onto_simplex
-from atomcast.steps import inner
+from atomcast.domains.base import Domain, onto_simplex
+from atomcast.steps.inner import choice as inner
 from problems import STEPS, regression, solve
 
 

@@ -8,8 +8,8 @@ from scipy import sparse
 
 from atomcast.data import Shards, one_hot
 from atomcast.data.tables import is_table, table_names, table_to_matrix
+from atomcast.loop.trace import Trace
 from atomcast.network.ledger import Ledger
-from atomcast.trace import Trace
 
 pd = pytest.importorskip("pandas")
 pa = pytest.importorskip("pyarrow")

@@ -6,9 +6,9 @@ import pytest
 from scipy import sparse
 
 from atomcast import Lasso, LassoCV, LocalCluster, Shards, Solver, lasso_path
-from atomcast.cluster.local import as_cluster
-from atomcast.domains import L1Ball
-from atomcast.solver import as_solver
+from atomcast.domains.base import L1Ball
+from atomcast.loop.solver import as_solver
+from atomcast.simulation.local import as_cluster
 from problems import regression, solve
 
 MODELS = [Lasso(), LassoCV(betas=[1.0], cv=2), Lasso(cluster=3)]

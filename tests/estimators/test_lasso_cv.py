@@ -9,9 +9,9 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold, ShuffleSplit, cross_val_score
 
 from atomcast import Lasso, LassoCV, LocalCluster, Shards, Solver, lasso_path
-from atomcast.domains import L1Ball
+from atomcast.domains.base import L1Ball
 from atomcast.objectives import SquaredError
-from atomcast.problem import explicit_problem
+from atomcast.problems.features import explicit_problem
 from problems import STEPS, optimum, regression, sparse_regression
 
 TIGHT = Solver(tol=1e-8)

@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from atomcast.experiments import admm_runs, curves
-from atomcast.trace import Row, Trace
+from atomcast.loop.trace import Row, Trace
 
 
 def trace_of(values, objectives):

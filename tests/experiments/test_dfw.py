@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from atomcast.cluster.local import LocalCluster
 from atomcast.data.shards import Shards
-from atomcast.domains import L1Ball
+from atomcast.domains.base import L1Ball
 from atomcast.experiments import dfw, real_data
 from atomcast.experiments.kernel_runs import svm_problem
+from atomcast.loop.solver import Solver
 from atomcast.objectives import SquaredError
-from atomcast.problem import explicit_problem
-from atomcast.solver import Solver
+from atomcast.problems.features import explicit_problem
+from atomcast.simulation.local import LocalCluster
 
 
 def problems():

@@ -12,10 +12,9 @@ from typer.testing import CliRunner
 
 import realdata
 from atomcast.baselines.subsets import local_frank_wolfe, solve_on_subsets
-from atomcast.cluster.local import LocalCluster
 from atomcast.data.generators import make_sparse_regression
 from atomcast.data.shards import Shards
-from atomcast.domains import L1Ball
+from atomcast.domains.base import L1Ball
 from atomcast.experiments import (
     admm_runs,
     atom_counts,
@@ -33,9 +32,10 @@ from atomcast.experiments import (
     topologies,
 )
 from atomcast.experiments.curves import CLASSIC, CORRECTIVE, ONCE, Point
+from atomcast.loop.solver import Solver
 from atomcast.objectives import SquaredError
-from atomcast.problem import explicit_problem
-from atomcast.solver import Solver
+from atomcast.problems.features import explicit_problem
+from atomcast.simulation.local import LocalCluster
 from pictures import check_pictures, read
 from problems import optimum
 

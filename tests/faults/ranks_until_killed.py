@@ -12,13 +12,13 @@ from pathlib import Path
 
 import numpy as np
 
-from atomcast.checkpoint import Checkpoint
-from atomcast.cluster.mpi import MPICluster
+from atomcast.cluster.mpi.cluster import MPICluster
 from atomcast.data.shards import Shards
-from atomcast.domains import L1Ball
+from atomcast.domains.base import L1Ball
+from atomcast.loop.solver import Solver
 from atomcast.objectives import SquaredError
-from atomcast.problem import explicit_problem
-from atomcast.solver import Solver
+from atomcast.problems.features import explicit_problem
+from atomcast.storage.checkpoint import Checkpoint
 
 
 def main():

@@ -9,10 +9,10 @@ from hypothesis import strategies as st
 
 from atomcast import Balanced, Checkpoint, Faults, LocalCluster, MCenters, Shards
 from atomcast.cluster.validation import refuse_balanced
-from atomcast.domains import L1Ball
+from atomcast.domains.base import L1Ball
+from atomcast.loop.replica import Replica
 from atomcast.objectives import SquaredError
-from atomcast.problem import explicit_problem
-from atomcast.replica import Replica
+from atomcast.problems.features import explicit_problem
 from atomcast.steps import STEPS as RULES
 from faults.certificates import assert_certified, assert_sent_once, lasso_problem
 from problems import STEPS, regression, solve

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from hypothesis.extra import numpy as hnp
 from scipy import sparse
 
-import atomcast.checkpoint
+import atomcast.storage.checkpoint
 from atomcast import (
     Checkpoint,
     Lasso,
@@ -21,12 +21,12 @@ from atomcast import (
     load_model,
     save_model,
 )
-from atomcast.checkpoint import read_checkpoint, write_checkpoint
-from atomcast.domains import L1Ball, Simplex
-from atomcast.fingerprint import object_fingerprint, shard_fingerprint
-from atomcast.kernels.storage import Storage
+from atomcast.domains.base import L1Ball, Simplex
+from atomcast.known.kernels.storage import Storage
 from atomcast.objectives import SquaredError
-from atomcast.problem import explicit_problem
+from atomcast.problems.features import explicit_problem
+from atomcast.storage.checkpoint import read_checkpoint, write_checkpoint
+from atomcast.storage.fingerprint import object_fingerprint, shard_fingerprint
 from problems import regression, solve
 
 
@@ -46,11 +46,13 @@ def path(tmp_path, data):
 def written_rounds(monkeypatch, data, clock=None, **how):
     rounds = []
     monkeypatch.setattr(
-        atomcast.checkpoint, "write_checkpoint", lambda path, s: rounds.append(s.round)
+        atomcast.storage.checkpoint, "write_checkpoint", lambda path, s: rounds.append(s.round)
     )
     if clock is not None:
         ticks = iter(np.arange(10_000) * clock)
-        monkeypatch.setattr(atomcast.checkpoint.time, "monotonic", lambda: float(next(ticks)))
+        monkeypatch.setattr(
+            atomcast.storage.checkpoint.time, "monotonic", lambda: float(next(ticks))
+        )
     solver_with = {"step": "classic", "tol": 1e-12, "max_rounds": 10}
     solve(*data, L1Ball(2.0), callbacks=[Checkpoint("unused", **how)], **solver_with)
     return rounds
@@ -347,7 +349,7 @@ def test_many_small_changes_of_binary_data_are_all_noticed():
 def test_large_dense_data_is_looked_at_in_pieces(monkeypatch):
     X = np.random.default_rng(0).standard_normal((30, 40))
     whole = fingerprint(X)
-    monkeypatch.setattr("atomcast.fingerprint.PIECE", 64)
+    monkeypatch.setattr("atomcast.storage.fingerprint.PIECE", 64)
     assert fingerprint(X) == whole
 
 

@@ -6,11 +6,11 @@ import numpy as np
 import pytest
 
 from atomcast.cluster.coordinator import Answer, Coordinator
-from atomcast.domains import L1Ball
+from atomcast.domains.base import L1Ball
+from atomcast.loop.replica import Replica
+from atomcast.messages.proposals import Proposals, Request
 from atomcast.objectives import SquaredError
-from atomcast.problem import explicit_problem
-from atomcast.protocol import Proposals, Request
-from atomcast.replica import Replica
+from atomcast.problems.features import explicit_problem
 from atomcast.steps import STEPS
 from problems import regression
 

@@ -9,19 +9,18 @@ import pytest
 from scipy import sparse
 
 from atomcast import Faults, LocalCluster, Shards, Solver
-from atomcast.active_set import ExplicitActiveSet
-from atomcast.atoms.groups import group_problem
 from atomcast.atoms.kernel import LocalLabels
-from atomcast.atoms.multiclass import multiclass_problem
 from atomcast.atoms.stumps import stump_atoms
-from atomcast.domains import L1Ball, Simplex
+from atomcast.domains.base import L1Ball, Simplex
+from atomcast.domains.group_ball import GroupBall, as_groups
 from atomcast.errors import FalseMessageError
-from atomcast.groups import GroupBall, as_groups
-from atomcast.kernels.functions import KernelSpec
-from atomcast.kernels.labels import LabelCode
-from atomcast.kernels.problem import kernel_problem
+from atomcast.known.active_set import ExplicitActiveSet
+from atomcast.known.kernels.functions import KernelSpec
+from atomcast.known.kernels.labels import LabelCode
 from atomcast.objectives import LogMeanExp, Multinomial, SquaredError
-from atomcast.problem import Problem, explicit_problem
+from atomcast.problems.examples import kernel_problem
+from atomcast.problems.features import explicit_problem, group_problem, multiclass_problem
+from atomcast.problems.problem import Problem
 from liars import LIES, Liar, lying
 from problems import regression
 

@@ -24,8 +24,8 @@ from atomcast import (
     load_model,
     save_model,
 )
-from atomcast.checkpoint import read_checkpoint
-from atomcast.domains import L1Ball
+from atomcast.domains.base import L1Ball
+from atomcast.storage.checkpoint import read_checkpoint
 from problems import (
     DOMAINS,
     STEPS,
@@ -121,7 +121,7 @@ def test_the_gap_of_a_selection_does_not_outlive_it(tmp_path):
 
 
 def test_the_direction_of_the_power_method_is_carried_over(tmp_path, monkeypatch):
-    monkeypatch.setattr("atomcast.steps.inner.MANY_WEIGHTS", 20)  # face descent beyond that
+    monkeypatch.setattr("atomcast.steps.inner.choice.MANY_WEIGHTS", 20)  # face descent beyond that
     X, y = regression(seed=2, d=80, n=200, support=40)
     how = {"tol": 1e-6, "atoms_per_round": 8}
     whole = solve(X, y, L1Ball(15.0), nodes=4, callbacks=[Copies(tmp_path)], **how)

@@ -11,7 +11,7 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from atomcast import Checkpoint, KernelSVC, LocalCluster, MCenters, RandomSubset, Solver
-from atomcast.checkpoint import read_checkpoint, write_checkpoint
+from atomcast.storage.checkpoint import read_checkpoint, write_checkpoint
 from problems import STEPS
 
 
@@ -99,8 +99,10 @@ def test_the_other_inner_solver(tmp_path, monkeypatch, tol):
     """Its weights are inexact, so that they depend on its preconditioner and all its rounding."""
     for name in ("steps.inner.MANY_WEIGHTS", "steps.corrective.MANY_WEIGHTS"):
         monkeypatch.setattr(f"atomcast.{name}", 250)
-    monkeypatch.setattr("atomcast.kernels.projected_newton.RANK", 100)
-    monkeypatch.setattr("atomcast.kernels.gram.FULL_PRECISION_UP_TO", 512)  # single beyond, if any
+    monkeypatch.setattr("atomcast.steps.inner.projected_newton.RANK", 100)
+    monkeypatch.setattr(
+        "atomcast.known.kernels.kernel_matrix.FULL_PRECISION_UP_TO", 512
+    )  # single beyond, if any
     X, y = examples(3, n=900)
     whole = check_every_round(tmp_path, X, y, {"tol": tol}, C=1.0)
     assert whole.result_.trace.atoms[-1] > 600  # more than a block of the matrix
@@ -162,7 +164,7 @@ def test_the_points_of_the_log_are_sent_again_and_accounted_for(tmp_path):
 
 def test_a_tighter_tolerance_and_another_budget(tmp_path, monkeypatch):
     """Kernel values that were in single precision are computed anew in double precision."""
-    monkeypatch.setattr("atomcast.kernels.gram.FULL_PRECISION_UP_TO", 0)
+    monkeypatch.setattr("atomcast.known.kernels.kernel_matrix.FULL_PRECISION_UP_TO", 0)
     X, y = examples()
     path = tmp_path / "c.safetensors"
     fit(X, y, 2, {"tol": 1e-2, "callbacks": [Checkpoint(path)]}, C=5.0)

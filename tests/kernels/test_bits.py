@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
-from atomcast.kernels.functions import RBF
-from atomcast.kernels.labels import LabelCode
-from atomcast.kernels.sums import BinarySums, fill_bit_block, packed, signed_table
+from atomcast.known.kernels.functions import RBF
+from atomcast.known.kernels.labels import LabelCode
+from atomcast.known.kernels.sums import BinarySums, fill_bit_block, packed, signed_table
 
 GAMMA = 0.05
 

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 from sklearn.metrics import pairwise
 
-from atomcast.kernels.functions import RBF, KernelSpec, estimated_gamma
+from atomcast.known.kernels.functions import RBF, KernelSpec, estimated_gamma
 
 KERNELS = [
     (KernelSpec("rbf", 0.3), lambda X, Z: pairwise.rbf_kernel(X, Z, 0.3)),

@@ -9,8 +9,8 @@ import pytest
 from sklearn.datasets import make_classification
 
 from atomcast import KernelSVC, LocalCluster, Solver
-from atomcast.cluster import fleet
-from atomcast.protocol import Request
+from atomcast.cluster import node as fleet
+from atomcast.messages.proposals import Request
 
 
 @pytest.mark.parametrize("step", ["classic", "pairwise", "corrective"])

@@ -7,8 +7,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from atomcast.atoms.atom import Atom
-from atomcast.kernels.points import PointLog, dense_rows, is_binary
+from atomcast.known.kernels.points import PointLog, dense_rows, is_binary
+from atomcast.messages.atom import Atom
 
 
 @settings(deadline=None, max_examples=40)

@@ -8,13 +8,13 @@ from scipy.optimize import nnls
 from sklearn.metrics.pairwise import rbf_kernel
 
 from atomcast import Solver
-from atomcast.atoms.atom import Atom
 from atomcast.atoms.kernel import LocalLabels
-from atomcast.kernels import projected_newton
-from atomcast.kernels.functions import KernelSpec
-from atomcast.kernels.labels import LabelCode
-from atomcast.kernels.problem import kernel_problem
-from atomcast.kernels.projected_newton import ProjectedNewton
+from atomcast.known.kernels.functions import KernelSpec
+from atomcast.known.kernels.labels import LabelCode
+from atomcast.messages.atom import Atom
+from atomcast.problems.examples import kernel_problem
+from atomcast.steps.inner import projected_newton
+from atomcast.steps.inner.projected_newton import ProjectedNewton
 
 GAMMA = 0.1
 

@@ -7,10 +7,10 @@ import pytest
 from scipy import sparse
 from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
-from atomcast.kernels.functions import RBF, Laplacian
-from atomcast.kernels.gram import HEIGHT, AugmentedKernel
-from atomcast.kernels.labels import LabelCode
-from atomcast.kernels.sums import (
+from atomcast.known.kernels.functions import RBF, Laplacian
+from atomcast.known.kernels.kernel_matrix import HEIGHT, AugmentedKernel
+from atomcast.known.kernels.labels import LabelCode
+from atomcast.known.kernels.sums import (
     BinarySums,
     DenseSums,
     KernelSums,
@@ -172,7 +172,7 @@ def test_augmented_kernel_of_growing_sets(kind, classes):
 
 
 def test_the_exponential_is_exact():
-    from atomcast.kernels._loops import add_rbf, one_plus_exp
+    from atomcast.known.kernels._loops import add_rbf, one_plus_exp
 
     # Compiled from within a loop that may reorder sums, it must not inherit that freedom.
     one = np.zeros((1, 1))

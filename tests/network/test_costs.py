@@ -11,11 +11,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from atomcast.atoms.atom import Atom
-from atomcast.cluster.local import LocalCluster
-from atomcast.domains import L1Ball
-from atomcast.network import wire
+from atomcast.domains.base import L1Ball
+from atomcast.messages.atom import Atom
 from atomcast.network.ledger import Count, Ledger
+from atomcast.network.wire import codec as wire
+from atomcast.simulation.local import LocalCluster
 from networks import cases, connected_graphs, problem
 from problems import solve, sparse_regression
 

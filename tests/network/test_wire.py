@@ -11,9 +11,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from xxhash import xxh3_64_intdigest
 
-from atomcast.atoms.atom import MAX_EXTRAS, MAX_LENGTH, Atom, same
-from atomcast.network.wire import WireError, as_sent, decode, encode, encoded_size
-from atomcast.network.wire_buffer import (
+from atomcast.messages.atom import MAX_EXTRAS, MAX_LENGTH, Atom, same
+from atomcast.network.wire.buffer import (
     UNFOLD_LIMIT,
     pack_bits,
     pack_varints,
@@ -21,9 +20,10 @@ from atomcast.network.wire_buffer import (
     unpack_varints,
     varint,
 )
-from atomcast.network.wire_plain import is_plain
-from atomcast.network.wire_plan import frequent_value, plan_message
-from atomcast.network.wire_values import NumberType, needs_float64
+from atomcast.network.wire.codec import WireError, as_sent, decode, encode, encoded_size
+from atomcast.network.wire.plain import is_plain
+from atomcast.network.wire.plan import frequent_value, plan_message
+from atomcast.network.wire.values import NumberType, needs_float64
 
 # --- atoms of every kind --------------------------------------------------------------------
 

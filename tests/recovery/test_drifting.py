@@ -23,10 +23,10 @@ from atomcast import (
     SparseLogisticRegression,
     lasso_path,
 )
-from atomcast.domains import L1Ball, Simplex
+from atomcast.domains.base import L1Ball, Simplex
 from atomcast.objectives import SquaredError
-from atomcast.problem import explicit_problem
-from atomcast.recovery.crowd import Crowd
+from atomcast.problems.features import explicit_problem
+from atomcast.simulation.crowd import Crowd
 from problems import mixture, regression
 
 X, Y = regression(seed=5, d=25, n=40)

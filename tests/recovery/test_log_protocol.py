@@ -15,13 +15,13 @@ from hypothesis.stateful import (
 )
 
 from atomcast import LocalCluster
-from atomcast.atoms.atom import Atom
+from atomcast.messages.atom import Atom
+from atomcast.messages.proposals import Agreement
 from atomcast.network.ledger import Ledger
 from atomcast.network.tree import Tree
-from atomcast.protocol import Agreement
-from atomcast.recovery.messages import Answer, Deliver, Entry, News, Offer
-from atomcast.recovery.places import make_vertices
-from atomcast.recovery.vertex import CHUNK, Root
+from atomcast.simulation.log_messages import Answer, Deliver, Entry, News, Offer
+from atomcast.simulation.places import make_vertices
+from atomcast.simulation.vertex import CHUNK, Root
 
 NETWORKS = {
     "star": lambda: LocalCluster(3),

@@ -24,12 +24,12 @@ from atomcast import (
     StallError,
 )
 from atomcast.data import load_adult
-from atomcast.domains import L1Ball
+from atomcast.domains.base import L1Ball
+from atomcast.loop.replica import Replica
 from atomcast.network.tree import Tree
 from atomcast.objectives import SquaredError
-from atomcast.problem import explicit_problem
-from atomcast.recovery.log_session import LogSession
-from atomcast.replica import Replica
+from atomcast.problems.features import explicit_problem
+from atomcast.simulation.log_session import LogSession
 from atomcast.steps import STEPS
 from problems import STEPS as STEP_NAMES
 from problems import mixture, regression

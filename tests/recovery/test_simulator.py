@@ -9,9 +9,9 @@ import pytest
 from atomcast import Faults, LocalCluster, Outage, Partition
 from atomcast.network.ledger import Ledger
 from atomcast.network.tree import Tree
-from atomcast.recovery.messages import Ask, Offer
-from atomcast.recovery.places import make_vertices
-from atomcast.recovery.simulator import Simulator
+from atomcast.simulation.log_messages import Ask, Offer
+from atomcast.simulation.places import make_vertices
+from atomcast.simulation.simulator import Simulator
 
 
 class Listener:

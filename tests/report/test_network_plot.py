@@ -7,9 +7,9 @@ import networkx as nx
 import numpy as np
 import pytest
 
-from atomcast.cluster.local import LocalCluster
 from atomcast.data.shards import Shards
-from atomcast.domains import L1Ball
+from atomcast.domains.base import L1Ball
+from atomcast.simulation.local import LocalCluster
 from networks import problem
 from problems import solve
 
@@ -67,7 +67,7 @@ def test_parties_are_called_by_their_names():
 
 
 def test_many_nodes_are_not_named_and_an_axis_can_be_given():
-    from atomcast.report.plots import new_figure
+    from atomcast.plots.curves import new_figure
 
     given = new_figure().subplots()
     ax = ledger_of(LocalCluster(450, "tree")).plot_network(ax=given)

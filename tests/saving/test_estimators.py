@@ -28,9 +28,9 @@ from atomcast import (
     load_model,
     save_model,
 )
-from atomcast.model_file import ENTRIES
 from atomcast.saving.classes import class_arrays, classes_in
-from atomcast.saving.container import read_model_file, write_model_file
+from atomcast.saving.model_file import ENTRIES
+from atomcast.storage.container import read_model_file, write_model_file
 from patience import PATIENCE
 
 GROUPS = [[0, 1, 2], [3, 4], [5, 6, 7, 8, 9]]

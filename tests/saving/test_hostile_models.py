@@ -25,11 +25,11 @@ from atomcast import (
     load_model,
     save_model,
 )
-from atomcast.checkpoint import read_checkpoint
 from atomcast.cli import app
-from atomcast.model_file import atoms_in
 from atomcast.saving import layouts
-from atomcast.saving.container import KEY, read_model_file, write_model_file
+from atomcast.saving.model_file import atoms_in
+from atomcast.storage.checkpoint import read_checkpoint
+from atomcast.storage.container import KEY, read_model_file, write_model_file
 from damage import damaged, outcome, rewritten
 
 rng = np.random.default_rng(0)

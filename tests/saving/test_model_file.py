@@ -26,8 +26,8 @@ from atomcast import (
     load_model,
     save_model,
 )
-from atomcast.model_file import ENTRIES, certificate_of, register
-from atomcast.saving.container import SCHEMA, read_model_file, text_array
+from atomcast.saving.model_file import ENTRIES, certificate_of, register
+from atomcast.storage.container import SCHEMA, read_model_file, text_array
 from damage import rewritten
 
 
@@ -209,7 +209,7 @@ def test_another_estimator_can_be_registered(tmp_path, data, monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "elsewhere", sys.modules[__name__])
-    monkeypatch.setattr("atomcast.model_file.ENTRIES", dict(ENTRIES))
+    monkeypatch.setattr("atomcast.saving.model_file.ENTRIES", dict(ENTRIES))
     register("Registered", "elsewhere:Registered", "elsewhere:LAYOUT")
     model = Registered(5.0).fit(*data)
     save_model(model, tmp_path / "m")
@@ -316,7 +316,7 @@ def test_headers_that_are_none(tmp_path, header):
 
 
 def test_another_schema_version_is_named(path, monkeypatch):
-    monkeypatch.setattr("atomcast.saving.container.READABLE", (SCHEMA + 1,))
+    monkeypatch.setattr("atomcast.storage.container.READABLE", (SCHEMA + 1,))
     with pytest.raises(ValueError, match=f"schema version {SCHEMA}, .* reads {SCHEMA + 1}"):
         load_model(path)
 

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.atoms.atom import Atom
+from atomcast.messages.atom import Atom
 
 if TYPE_CHECKING:
-    from atomcast.replica import Replica
+    from atomcast.loop.replica import Replica
 
 
 class Atoms(Protocol):

@@ -8,14 +8,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from atomcast.active_set import ExplicitActiveSet
-from atomcast.atoms.atom import Atom
 from atomcast.atoms.base import Atoms
 from atomcast.atoms.l1_space import COMPILE_FROM, DenseSpace, SparseSpace
 from atomcast.data.shards import Shard
+from atomcast.known.active_set import ExplicitActiveSet
+from atomcast.messages.atom import Atom
 
 if TYPE_CHECKING:
-    from atomcast.replica import Replica
+    from atomcast.loop.replica import Replica
 
 Floats = NDArray[np.float64]
 

@@ -3,25 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.active_set import ExplicitActiveSet
-from atomcast.atoms.atom import Atom
 from atomcast.atoms.explicit import DenseAtoms, SparseAtoms, explicit_atoms, gradient_of
-from atomcast.columns import with_appended
 from atomcast.data.shards import Shard
-from atomcast.domains import Domain
-from atomcast.groups import GroupBall, Groups
+from atomcast.domains.base import Domain
+from atomcast.domains.group_ball import GroupBall, Groups
+from atomcast.known.active_set import ExplicitActiveSet
+from atomcast.known.columns import with_appended
+from atomcast.messages.atom import Atom
+from atomcast.messages.receiving import Misfit, misfit_of
 from atomcast.objectives import Objective
-from atomcast.problem import Problem
-from atomcast.receiving import Misfit, misfit_of
 
 if TYPE_CHECKING:
-    from atomcast.replica import Replica
+    from atomcast.loop.replica import Replica
 
 Floats = NDArray[np.float64]
 
@@ -147,17 +145,8 @@ def split_group(atom: Atom, d: int) -> list[Atom]:
     ]
 
 
-def _group_atoms(groups: Groups, shard: Shard) -> GroupAtoms:
+def group_atoms(groups: Groups, shard: Shard) -> GroupAtoms:
+    """The groups of a node's shard as atoms."""
     features = explicit_atoms(shard)
     assert isinstance(features, DenseAtoms | SparseAtoms)
     return GroupAtoms(features, shard.ids, groups, shard.names)
-
-
-def group_problem(objective: Objective, domain: GroupBall) -> Problem:
-    """Minimise an objective over a ball of the group norm; groups of columns are the atoms."""
-    return Problem(
-        domain,
-        partial(GroupActiveSet, objective, domain.groups),
-        partial(_group_atoms, domain.groups),
-        objective.d,
-    )

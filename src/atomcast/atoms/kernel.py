@@ -13,14 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from atomcast.atoms.atom import Atom
 from atomcast.data.shards import Shard
-from atomcast.kernels.active_set import KernelActiveSet, rescaling
-from atomcast.kernels.labels import Codes
-from atomcast.kernels.points import Points
-from atomcast.kernels.space import KernelSpace
-from atomcast.kernels.storage import Storage
-from atomcast.kernels.sums import (
+from atomcast.known.kernels.labels import Codes
+from atomcast.known.kernels.point_set import KernelActiveSet, rescaling
+from atomcast.known.kernels.points import Points
+from atomcast.known.kernels.space import KernelSpace
+from atomcast.known.kernels.storage import Storage
+from atomcast.known.kernels.sums import (
     COLUMNS,
     COMPILE_FROM,
     FEW,
@@ -28,9 +27,10 @@ from atomcast.kernels.sums import (
     KernelSums,
     kernel_sums,
 )
+from atomcast.messages.atom import Atom
 
 if TYPE_CHECKING:
-    from atomcast.replica import Replica
+    from atomcast.loop.replica import Replica
 
 Floats = NDArray[np.float64]
 
@@ -207,9 +207,7 @@ class KernelAtoms:
 
 def _by_columns(replica: Replica) -> bool:
     """Whether the step changes so few weights a round that no columns are ever kept."""
-    from atomcast.steps.base import SingleAtomStep
-
-    return isinstance(replica.step, SingleAtomStep)
+    return replica.step.one_atom
 
 
 def kernel_atoms(shard: Shard, labels: LocalLabels, storage: Storage) -> KernelAtoms:

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from atomcast.kernels.threads import ranges, run_all, thread_count
+from atomcast._threads import ranges, run_all, thread_count
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]

@@ -3,23 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.active_set import ExplicitActiveSet
-from atomcast.atoms.atom import Atom
 from atomcast.atoms.explicit import DenseAtoms, SparseAtoms, explicit_atoms
 from atomcast.data.shards import Shard
-from atomcast.domains import Domain
+from atomcast.domains.base import Domain
+from atomcast.known.active_set import ExplicitActiveSet
+from atomcast.messages.atom import Atom
+from atomcast.messages.receiving import Misfit, misfit_of
 from atomcast.objectives import Multinomial
-from atomcast.problem import Problem
-from atomcast.receiving import Misfit, misfit_of
 
 if TYPE_CHECKING:
-    from atomcast.replica import Replica
+    from atomcast.loop.replica import Replica
 
 Floats = NDArray[np.float64]
 
@@ -141,12 +139,8 @@ class MulticlassAtoms:
         return self.features.atom(j, id)
 
 
-def _multiclass_atoms(shard: Shard) -> MulticlassAtoms:
+def multiclass_atoms(shard: Shard) -> MulticlassAtoms:
+    """The features of a node's shard as atoms."""
     features = explicit_atoms(shard)
     assert isinstance(features, DenseAtoms | SparseAtoms)
     return MulticlassAtoms(features)
-
-
-def multiclass_problem(objective: Multinomial, domain: Domain) -> Problem:
-    """Minimise the multinomial loss over a domain of all weights, of every feature and class."""
-    return Problem(domain, partial(MulticlassActiveSet, objective), _multiclass_atoms, objective.d)

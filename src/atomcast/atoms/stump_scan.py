@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from atomcast.protocol import TIE
+from atomcast.messages.proposals import TIE
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

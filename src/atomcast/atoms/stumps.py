@@ -14,13 +14,13 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from atomcast.atoms.atom import Atom
 from atomcast.atoms.explicit import gradient_of
 from atomcast.atoms.stump_scan import SortedFeatures, best_splits, sort_dense, sort_sparse
 from atomcast.data.shards import Shard
+from atomcast.messages.atom import Atom
 
 if TYPE_CHECKING:
-    from atomcast.replica import Replica
+    from atomcast.loop.replica import Replica
 
 Floats = NDArray[np.float64]
 

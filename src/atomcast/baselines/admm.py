@@ -18,17 +18,18 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from atomcast._checks import check_choice, check_count, check_positive
-from atomcast.atoms.atom import Atom
 from atomcast.baselines.admm_losses import LogisticLoss, Loss, SquaredLoss
-from atomcast.cluster.local import LocalCluster
 from atomcast.data.shards import Shards
-from atomcast.domains import L1Ball, duality_gap
-from atomcast.network import wire
+from atomcast.domains.base import L1Ball, duality_gap
+from atomcast.loop.result import Result
+from atomcast.loop.trace import Row, Trace
+from atomcast.messages.atom import Atom
+from atomcast.messages.status import Status
 from atomcast.network.build import kind_of
 from atomcast.network.ledger import COORDINATOR, Ledger
 from atomcast.network.wave import NUMBER
-from atomcast.result import Result, Status
-from atomcast.trace import Row, Trace
+from atomcast.network.wire import codec as wire
+from atomcast.simulation.local import LocalCluster
 
 Floats = NDArray[np.float64]
 

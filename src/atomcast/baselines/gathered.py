@@ -14,16 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from atomcast.atoms.atom import Atom
-from atomcast.cluster.fleet import Fleet
+from atomcast.cluster.node import Fleet
 from atomcast.data.finite import check_finite
 from atomcast.data.matrices import take
 from atomcast.data.shards import Shard, Shards
+from atomcast.loop.replica import Replica
+from atomcast.messages.atom import Atom
+from atomcast.messages.proposals import Agreement, Request, agree
+from atomcast.messages.status import Status
 from atomcast.network.ledger import Ledger
-from atomcast.problem import Problem
-from atomcast.protocol import Agreement, Request, agree
-from atomcast.replica import Replica
-from atomcast.result import Status
+from atomcast.problems.problem import Problem
 
 Ids = NDArray[np.int64]
 

@@ -16,17 +16,17 @@ from numpy.typing import NDArray
 
 from atomcast._checks import check_choice, check_count
 from atomcast.baselines.gathered import Gathered, gather
-from atomcast.callbacks import State
-from atomcast.cluster.local import LocalCluster
 from atomcast.data.shards import Shard, Shards
-from atomcast.interrupting import all_or_nothing
-from atomcast.network import wire
+from atomcast.loop.callbacks import State
+from atomcast.loop.interrupting import all_or_nothing
+from atomcast.loop.result import Result
+from atomcast.loop.solver import Solver
+from atomcast.loop.trace import Row, Trace
 from atomcast.network.build import kind_of
 from atomcast.network.ledger import COORDINATOR, Ledger
-from atomcast.problem import Problem
-from atomcast.result import Result
-from atomcast.solver import Solver
-from atomcast.trace import Row, Trace
+from atomcast.network.wire import codec as wire
+from atomcast.problems.problem import Problem
+from atomcast.simulation.local import LocalCluster
 
 Ids = NDArray[np.int64]
 Destination = Literal["everybody", "coordinator"]

@@ -12,15 +12,15 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from atomcast.atoms.atom import Atom
 from atomcast.cluster.star_traffic import Broadcast, Star, Talk
-from atomcast.network import wire
+from atomcast.loop.replica import Replica
+from atomcast.messages.atom import Atom
+from atomcast.messages.proposals import Agreement, Proposals, agree
 from atomcast.network.ledger import Ledger
 from atomcast.network.star import star_links
 from atomcast.network.topology import announce, enter_target, proposal_parts
 from atomcast.network.wave import Counts, Part
-from atomcast.protocol import Agreement, Proposals, agree
-from atomcast.replica import Replica
+from atomcast.network.wire import codec as wire
 
 Message = bytes | bytearray | memoryview
 

@@ -12,7 +12,7 @@ from scipy import sparse
 
 from atomcast.cluster.plain import attributes
 from atomcast.errors import ClusterError
-from atomcast.replica import Replica
+from atomcast.loop.replica import Replica
 
 Facts = dict[str, str]
 

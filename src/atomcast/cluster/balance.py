@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.cluster.fleet import Fleet
+from atomcast.cluster.node import Fleet
 from atomcast.cluster.pace import Floats, Pace
-from atomcast.domains import duality_gap
-from atomcast.protocol import Agreement, Request
-from atomcast.replica import Replica
+from atomcast.domains.base import duality_gap
+from atomcast.loop.replica import Replica
+from atomcast.messages.proposals import Agreement, Request
 
 Round = Callable[[Replica, Request], Agreement]
 

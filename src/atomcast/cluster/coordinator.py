@@ -19,9 +19,9 @@ from typing import Literal
 
 import numpy as np
 
-from atomcast.domains import duality_gap
-from atomcast.protocol import Agreement, Proposals, Request, checked_best, ranking
-from atomcast.replica import Replica
+from atomcast.domains.base import duality_gap
+from atomcast.loop.replica import Replica
+from atomcast.messages.proposals import Agreement, Proposals, Request, checked_best, ranking
 
 #: To score all atoms, or only the shortlist that the last scan has left.
 Task = Literal["scan", "check"]

@@ -8,10 +8,10 @@ from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
-from atomcast.cluster.fleet import Fleet
+from atomcast.cluster.node import Fleet
+from atomcast.loop.replica import Replica
+from atomcast.messages.proposals import Proposals, Request
 from atomcast.network.faults import Faults
-from atomcast.protocol import Proposals, Request
-from atomcast.replica import Replica
 
 
 @dataclass(frozen=True)

@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from atomcast.network.faults import Faults
 
 if TYPE_CHECKING:
-    from atomcast.replica import Replica
+    from atomcast.loop.replica import Replica
 
 Floats = NDArray[np.float64]
 

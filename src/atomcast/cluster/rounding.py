@@ -13,9 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from atomcast.atoms.atom import Atom
 from atomcast.data.shards import Shard
-from atomcast.network import wire
+from atomcast.messages.atom import Atom
+from atomcast.network.wire import codec as wire
 
 
 def rounded(shard: Shard, cast: wire.Cast | None) -> Shard:

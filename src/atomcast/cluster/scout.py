@@ -6,9 +6,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.cluster.coordinator import Answer, Task
-from atomcast.cluster.fleet import Fleet
-from atomcast.protocol import Request
-from atomcast.replica import Replica
+from atomcast.cluster.node import Fleet
+from atomcast.loop.replica import Replica
+from atomcast.messages.proposals import Request
 
 #: The share of its atoms that a node keeps on its shortlist, and how many it keeps at least.
 SHARE, FEWEST = 0.1, 16

@@ -15,8 +15,8 @@ from atomcast.data.alignment import check_same_length, check_same_rows
 from atomcast.data.finite import check_finite
 from atomcast.data.shards import Shard
 from atomcast.errors import ClusterError
-from atomcast.problem import Problem
-from atomcast.replica import Replica
+from atomcast.loop.replica import Replica
+from atomcast.problems.problem import Problem
 
 #: Errors that are raised everywhere as what they were where they happened.
 _KINDS: dict[str, type[Exception]] = {

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from atomcast import Lasso
-    from atomcast.trace import Trace
+    from atomcast.loop.trace import Trace
 
 #: Products of up to so many measurements are features.
 DEGREE = 4
@@ -50,7 +50,7 @@ def demo(
     """Fit a lasso on 10 simulated nodes, beside the paper's own step."""
     with clear_errors(debug), log_on_stderr(verbosity):
         from atomcast._checks import check_count
-        from atomcast.interrupting import all_or_nothing
+        from atomcast.loop.interrupting import all_or_nothing
 
         check_count("--nodes", nodes, "how many nodes share the features")
         if out.exists() and not out.is_dir():
@@ -109,7 +109,7 @@ def _write_files(
 ) -> dict[str, str]:
     """Save the model, its trace, and a picture of both runs if matplotlib is installed."""
     from atomcast import save_model
-    from atomcast.report.plots import plot_convergence
+    from atomcast.plots.curves import plot_convergence
 
     model = runs[CORRECTIVE][0]
     files = {"model": out / "model.safetensors", "trace": out / "trace.csv"}
@@ -164,7 +164,7 @@ def _print_tables(
 
 def _comparison(trace: Trace, classic: Trace) -> str:
     """What the corrective step spent to be as good as the classic one became."""
-    from atomcast.report.plots import column
+    from atomcast.plots.curves import column
 
     gap = float(column(classic, "relative_gap").min())
     there = int((column(trace, "relative_gap") <= gap).argmax())

@@ -17,7 +17,7 @@ def local(nodes: int) -> Any:
 def mpi(nodes: int, **how: Any) -> Any:
     """MPI ranks: those that this command is one of, or else some that are started for this fit."""
     from atomcast import MPICluster
-    from atomcast.cluster.mpi_job import job_rank
+    from atomcast.cluster.mpi.job import job_rank
 
     return MPICluster.launch(nodes, **how) if job_rank() is None else MPICluster(**how)
 
@@ -36,7 +36,7 @@ ENGINES: dict[str, Callable[..., Any]] = {"local": local, "mpi": mpi, "ray": ray
 def chosen_engine(name: str | None) -> str:
     """The engine that was asked for, or the one that fits how this command was started."""
     from atomcast._checks import check_choice
-    from atomcast.cluster.mpi_job import job_rank
+    from atomcast.cluster.mpi.job import job_rank
 
     if name is None:
         return "local" if job_rank() is None else "mpi"
@@ -57,7 +57,7 @@ def make_cluster(
     deadline: float | None,
 ) -> Any:
     """The cluster of an engine; only of local nodes is the network the user's to choose."""
-    from atomcast.cluster.mpi_job import job_rank
+    from atomcast.cluster.mpi.job import job_rank
 
     how: dict[str, Any] = {}
     if mpi_options:
@@ -91,11 +91,11 @@ def make_cluster(
 
 def ranks() -> int | None:
     """How many ranks mpirun has started this command on; None if it has not."""
-    from atomcast.cluster.mpi_job import job_rank
+    from atomcast.cluster.mpi.job import job_rank
 
     if job_rank() is None:
         return None
-    from atomcast.cluster.mpi_errors import import_mpi
+    from atomcast.cluster.mpi.errors import import_mpi
 
     return int(import_mpi().COMM_WORLD.Get_size())
 
@@ -106,7 +106,7 @@ def together() -> Iterator[None]:
     if ranks() is None:
         yield
         return
-    from atomcast.cluster.mpi_errors import by_all, import_mpi
+    from atomcast.cluster.mpi.errors import by_all, import_mpi
 
     with by_all(import_mpi().COMM_WORLD):
         yield

@@ -10,7 +10,7 @@ from typing import Annotated, Any
 
 import typer
 
-from atomcast.cluster.mpi_job import job_rank
+from atomcast.cluster.mpi.job import job_rank
 from atomcast.errors import ClusterError
 
 #: The option that every command has.
@@ -52,7 +52,7 @@ def _say_warning(message: Warning | str, *where: Any, **more: Any) -> None:
 def end_job() -> None:
     """If this is a rank that has failed alone, end the others, which would wait for it."""
     if job_rank() is not None and "mpi4py.MPI" in sys.modules:
-        from atomcast.cluster.mpi_errors import abort
+        from atomcast.cluster.mpi.errors import abort
 
         abort(None)
 

@@ -12,7 +12,7 @@ from typing import Annotated, Any
 
 import typer
 
-from atomcast.cluster.mpi_job import job_rank
+from atomcast.cluster.mpi.job import job_rank
 from atomcast.commands.engines import ENGINES, chosen_engine, make_cluster, ranks, together
 from atomcast.commands.errors import Debug, clear_errors
 from atomcast.commands.estimators import ESTIMATORS, Recipe
@@ -241,7 +241,7 @@ def run_fit(
             check_target,
             read_data,
         )
-        from atomcast.model_file import save_model
+        from atomcast.saving.model_file import save_model
 
         with together():
             check_output("--out", out, (".safetensors",))
@@ -281,8 +281,8 @@ def run_fit(
 
 def _draw(ledger: Any, path: Path) -> None:
     """Write the picture of a network, without a window."""
-    from atomcast.report.network_plot import SIZE
-    from atomcast.report.plots import new_figure
+    from atomcast.network.picture import SIZE
+    from atomcast.plots.curves import new_figure
 
     figure = new_figure(*SIZE)
     ledger.plot_network(ax=figure.subplots())

@@ -126,7 +126,7 @@ def check_output(option: str, path: Path | None, suffixes: Sequence[str] = ()) -
 def features_for(estimator: Any, paths: Sequence[Path], reading: Reading) -> tuple[Any, Any]:
     """New data for a model, its columns in the model's order; and row ids, if there are any."""
     from atomcast.data import Shards, check_finite, read_part
-    from atomcast.model_file import atoms_axis
+    from atomcast.saving.model_file import atoms_axis
 
     axis = atoms_axis(type(estimator).__name__)
     wanted = getattr(estimator, "feature_names_in_", None)

@@ -12,7 +12,7 @@ from atomcast.commands.errors import Debug, clear_errors
 
 if TYPE_CHECKING:
     from atomcast.network.disclosure import Disclosure
-    from atomcast.saving.container import ModelFile
+    from atomcast.storage.container import ModelFile
 
 #: Lines of a long table that are shown unless all are asked for.
 SHOWN = 10
@@ -30,9 +30,9 @@ def inspect(
 ) -> None:
     """Show a saved model: its fit, its atoms, and who disclosed what."""
     with clear_errors(debug):
-        from atomcast.model_file import making_sense
         from atomcast.report.tables import print_json
-        from atomcast.saving.container import read_model_file
+        from atomcast.saving.model_file import making_sense
+        from atomcast.storage.container import read_model_file
 
         file = read_model_file(model)
         with making_sense(str(model)):
@@ -47,11 +47,11 @@ def described(file: ModelFile) -> dict[str, Any]:
     """The content of a model file in plain values."""
     import numpy as np
 
-    from atomcast.model_file import atoms_axis, atoms_in, feature_count, feature_names
     from atomcast.report.summary import outcome
     from atomcast.saving.certificate import certificate_in
-    from atomcast.saving.container import json_object
+    from atomcast.saving.model_file import atoms_axis, atoms_in, feature_count, feature_names
     from atomcast.saving.parameters import readable
+    from atomcast.storage.container import json_object
 
     certificate = certificate_in(file)
     axis = atoms_axis(file.header["estimator"])

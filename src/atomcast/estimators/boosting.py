@@ -11,10 +11,9 @@ from scipy.special import expit
 from sklearn.utils.validation import check_is_fitted
 
 from atomcast._checks import check_positive
-from atomcast.active_set import ExplicitActiveSet
 from atomcast.atoms.stumps import family_size, stump_atoms
 from atomcast.data.shards import Shards
-from atomcast.domains import Simplex
+from atomcast.domains.base import Simplex
 from atomcast.estimators.base_classifiers import (
     check_base,
     features_for,
@@ -24,10 +23,12 @@ from atomcast.estimators.base_classifiers import (
 from atomcast.estimators.deciding import DecidingClassifier, check_two_classes
 from atomcast.estimators.inputs import features_and_classes, linear_prediction
 from atomcast.estimators.lasso import warn_unless_converged
+from atomcast.known.active_set import ExplicitActiveSet
+from atomcast.loop.result import Result
+from atomcast.loop.solver import Solver
 from atomcast.objectives import LogMeanExp
-from atomcast.problem import Problem, explicit_problem
-from atomcast.result import Result
-from atomcast.solver import Solver
+from atomcast.problems.features import explicit_problem
+from atomcast.problems.problem import Problem
 
 Floats = NDArray[np.float64]
 

@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from scipy.special import expit
 from sklearn.base import clone
 
-from atomcast.callbacks import State
-from atomcast.checkpoint import Checkpoint
 from atomcast.data.shards import Shards
+from atomcast.loop.callbacks import State
+from atomcast.loop.result import Result
+from atomcast.loop.solver import Solver
 from atomcast.network.joining import joined, named
 from atomcast.network.ledger import Ledger
-from atomcast.result import Result
-from atomcast.solver import Solver
+from atomcast.storage.checkpoint import Checkpoint
 
 Floats = NDArray[np.float64]
 

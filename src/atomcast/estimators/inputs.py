@@ -10,13 +10,13 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
-from atomcast.cluster.local import LocalCluster, as_cluster
 from atomcast.data._split import SplitShards
 from atomcast.data.alignment import explain_difference, row_digest
 from atomcast.data.matrices import file_map
 from atomcast.data.shards import Shards
 from atomcast.data.sparse_format import check_sparse
 from atomcast.data.tables import is_table, refuse_bad_columns, refuse_ids
+from atomcast.simulation.local import LocalCluster, as_cluster
 
 FORMATS = {"accept_sparse": ["csc", "csr"], "dtype": [np.float64, np.float32]}
 

@@ -15,8 +15,6 @@ from sklearn.utils.validation import check_is_fitted, column_or_1d
 
 from atomcast._checks import check_choice, check_count, check_positive
 from atomcast.atoms.kernel import LocalLabels, OwnLabels
-from atomcast.checkpoint import Checkpoint
-from atomcast.cluster.local import LocalCluster, as_cluster
 from atomcast.data._split import SplitShards
 from atomcast.data.shards import Shards
 from atomcast.estimators.calibration import fitted_sigmoids, probabilities, with_ledgers
@@ -24,14 +22,16 @@ from atomcast.estimators.class_weights import class_weights
 from atomcast.estimators.deciding import DecidingClassifier
 from atomcast.estimators.inputs import check_same_index, keep_names, validated
 from atomcast.estimators.lasso import warn_unless_converged
-from atomcast.interrupting import all_or_nothing
-from atomcast.kernels.active_set import SupportVectors
-from atomcast.kernels.functions import Gamma, KernelSpec
-from atomcast.kernels.gram import kernel_block
-from atomcast.kernels.labels import LabelCode, one_against_rest
-from atomcast.kernels.problem import USUAL_N, kernel_problem
-from atomcast.result import Result
-from atomcast.solver import Solver
+from atomcast.known.kernels.functions import Gamma, KernelSpec
+from atomcast.known.kernels.kernel_matrix import kernel_block
+from atomcast.known.kernels.labels import LabelCode, one_against_rest
+from atomcast.known.kernels.point_set import SupportVectors
+from atomcast.loop.interrupting import all_or_nothing
+from atomcast.loop.result import Result
+from atomcast.loop.solver import Solver
+from atomcast.problems.examples import USUAL_N, kernel_problem
+from atomcast.simulation.local import LocalCluster, as_cluster
+from atomcast.storage.checkpoint import Checkpoint
 
 Floats = NDArray[np.float64]
 

@@ -12,13 +12,13 @@ from sklearn.base import RegressorMixin
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
-from atomcast.domains import L1Ball
+from atomcast.domains.base import L1Ball
 from atomcast.estimators.inputs import features_and_target, linear_prediction
 from atomcast.estimators.solving import SolvedEstimator
+from atomcast.loop.result import Result
+from atomcast.loop.solver import Solver
 from atomcast.objectives import SquaredError
-from atomcast.problem import explicit_problem
-from atomcast.result import Result
-from atomcast.solver import Solver
+from atomcast.problems.features import explicit_problem
 
 
 class SparseLinearModel(RegressorMixin, SolvedEstimator):  # type: ignore[misc]

@@ -9,14 +9,15 @@ import numpy as np
 from numpy.typing import ArrayLike
 from sklearn.model_selection import check_cv
 
-from atomcast.domains import L1Ball
+from atomcast.domains.base import L1Ball
 from atomcast.estimators.inputs import features_and_target
 from atomcast.estimators.lasso import SparseLinearModel, warn_unless_converged
 from atomcast.estimators.path_cv import Floats, PathCV, Rows
+from atomcast.loop.result import Result
+from atomcast.loop.solver import Solver
 from atomcast.objectives import SquaredError
-from atomcast.problem import Problem, explicit_problem
-from atomcast.result import Result
-from atomcast.solver import Solver
+from atomcast.problems.features import explicit_problem
+from atomcast.problems.problem import Problem
 
 
 class LassoCV(PathCV, SparseLinearModel):

@@ -9,18 +9,19 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from atomcast.domains import L1Ball
+from atomcast.domains.base import L1Ball
 from atomcast.estimators.inputs import features_and_target
 from atomcast.estimators.lasso import warn_unless_converged
 from atomcast.estimators.radii import Walk, checked_betas, radius_names
-from atomcast.interrupting import all_or_nothing
-from atomcast.journal import Journal
+from atomcast.loop.interrupting import all_or_nothing
+from atomcast.loop.journal import Journal
+from atomcast.loop.result import Result
+from atomcast.loop.solver import Solver, as_solver
 from atomcast.network.joining import joined, named
 from atomcast.network.ledger import Ledger
 from atomcast.objectives import SquaredError
-from atomcast.problem import Problem, explicit_problem
-from atomcast.result import Result
-from atomcast.solver import Solver, as_solver
+from atomcast.problems.features import explicit_problem
+from atomcast.problems.problem import Problem
 
 Floats = NDArray[np.float64]
 

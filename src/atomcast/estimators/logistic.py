@@ -10,15 +10,15 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
-from atomcast.atoms.multiclass import multiclass_problem
-from atomcast.domains import Domain, L1Ball
+from atomcast.domains.base import Domain, L1Ball
 from atomcast.estimators.deciding import DecidingClassifier
 from atomcast.estimators.inputs import features_and_classes, linear_prediction
 from atomcast.estimators.lasso import warn_unless_converged
+from atomcast.loop.result import Result
+from atomcast.loop.solver import Solver
 from atomcast.objectives import Logistic, Multinomial
-from atomcast.problem import Problem, explicit_problem
-from atomcast.result import Result
-from atomcast.solver import Solver
+from atomcast.problems.features import explicit_problem, multiclass_problem
+from atomcast.problems.problem import Problem
 
 Floats = NDArray[np.float64]
 

@@ -10,7 +10,7 @@ from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 from sklearn.model_selection import check_cv
 
-from atomcast.domains import L1Ball
+from atomcast.domains.base import L1Ball
 from atomcast.estimators.inputs import features_and_classes
 from atomcast.estimators.lasso import warn_unless_converged
 from atomcast.estimators.logistic import (
@@ -21,10 +21,10 @@ from atomcast.estimators.logistic import (
     logistic_problem,
 )
 from atomcast.estimators.path_cv import Floats, PathCV, Rows
+from atomcast.loop.result import Result
+from atomcast.loop.solver import Solver
 from atomcast.objectives import Logistic, Multinomial
-from atomcast.problem import Problem
-from atomcast.result import Result
-from atomcast.solver import Solver
+from atomcast.problems.problem import Problem
 
 
 class SparseLogisticRegressionCV(PathCV, SparseLogisticModel):

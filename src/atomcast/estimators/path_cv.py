@@ -12,18 +12,18 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from atomcast.cluster.mpi_shards import RankShards
+from atomcast.cluster.mpi.shards import RankShards
 from atomcast.data._split import SplitShards
 from atomcast.data.shards import Shard, Shards
 from atomcast.estimators.radii import SHARE, Walk, checked_betas, radius_names
-from atomcast.interrupting import all_or_nothing
-from atomcast.journal import Journal
+from atomcast.loop.interrupting import all_or_nothing
+from atomcast.loop.journal import Journal
+from atomcast.loop.result import Result
+from atomcast.loop.solver import Solver
 from atomcast.network.joining import joined, named
 from atomcast.network.ledger import Ledger
 from atomcast.network.star import Star
-from atomcast.problem import Problem
-from atomcast.result import Result
-from atomcast.solver import Solver
+from atomcast.problems.problem import Problem
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]

@@ -18,10 +18,10 @@ from numpy.typing import ArrayLike, NDArray
 
 from atomcast._checks import check_count, check_positive
 from atomcast.data.shards import Shards
+from atomcast.loop.result import Result
+from atomcast.loop.solver import Solver
 from atomcast.network.ledger import Ledger
-from atomcast.problem import Problem
-from atomcast.result import Result
-from atomcast.solver import Solver
+from atomcast.problems.problem import Problem
 
 Floats = NDArray[np.float64]
 #: The problem of a radius.

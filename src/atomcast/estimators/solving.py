@@ -6,7 +6,7 @@ from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
 
-from atomcast.solver import Solver, as_solver
+from atomcast.loop.solver import Solver, as_solver
 
 
 class SolvedEstimator(BaseEstimator):  # type: ignore[misc]

@@ -12,15 +12,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from atomcast.callbacks import State
-from atomcast.cluster.local import LocalCluster
 from atomcast.data.shards import Shards
-from atomcast.domains import L1Ball
+from atomcast.domains.base import L1Ball
 from atomcast.experiments.claims_theory import ITERATIONS
 from atomcast.experiments.output import write_rows
+from atomcast.loop.callbacks import State
+from atomcast.loop.solver import Solver
 from atomcast.objectives import SquaredError
-from atomcast.problem import explicit_problem
-from atomcast.solver import Solver
+from atomcast.problems.features import explicit_problem
+from atomcast.simulation.local import LocalCluster
 
 NODES, BETA = 10, 3.0
 #: C_f of ||y - A alpha||^2 on an l1 ball with atoms of norm 1: twice its squared diameter.

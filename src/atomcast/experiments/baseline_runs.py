@@ -15,16 +15,16 @@ from atomcast.baselines.subsets import (
     solve_on_subsets,
     solve_on_union,
 )
-from atomcast.cluster.local import LocalCluster
 from atomcast.data.shards import Shards
 from atomcast.experiments import curves, dfw
 from atomcast.experiments.curves import CLASSIC, CORRECTIVE, ONCE, Point
 from atomcast.experiments.options import shown
 from atomcast.experiments.output import write_figure, write_rows
 from atomcast.experiments.record import Table
+from atomcast.loop.trace import Row, Trace
 from atomcast.network.ledger import Disclosure
-from atomcast.problem import Problem
-from atomcast.trace import Row, Trace
+from atomcast.problems.problem import Problem
+from atomcast.simulation.local import LocalCluster
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -165,7 +165,7 @@ def write(name: str, rows: Sequence[Point], out: Path, note: str) -> None:
 
 def plot(panels: dict[str, Lines], note: str) -> Figure:
     """The objective against the values sent, on each problem."""
-    from atomcast.report.plots import COLORS, new_figure
+    from atomcast.plots.curves import COLORS, new_figure
 
     figure = new_figure(1.0 + 5.0 * len(panels), 4.8)
     axes = figure.subplots(1, len(panels), squeeze=False)[0]

@@ -7,15 +7,15 @@ from typing import Any
 
 import numpy as np
 
-from atomcast.callbacks import State
-from atomcast.cluster.clocked import ClockedCluster
 from atomcast.data.generators import LabelledExamples, make_speech_like
 from atomcast.data.shards import Shards
 from atomcast.experiments.kernel_runs import mean_distance_gamma, one_thread, svm_problem
-from atomcast.problem import Problem
-from atomcast.result import Result
-from atomcast.selection import EXACT
-from atomcast.solver import Solver
+from atomcast.loop.callbacks import State
+from atomcast.loop.result import Result
+from atomcast.loop.solver import Solver
+from atomcast.problems.problem import Problem
+from atomcast.selection.rules import EXACT
+from atomcast.simulation.clocked import ClockedCluster
 
 #: Gaps are of no interest here: runs end after their rounds.
 TOL = 1e-6

@@ -26,7 +26,7 @@ from atomcast.experiments.kernel_runs import C, mean_distance_gamma
 from atomcast.experiments.options import Options, print_rows
 from atomcast.experiments.output import write_figure, write_rows
 from atomcast.experiments.record import Record
-from atomcast.kernels.functions import KernelSpec
+from atomcast.known.kernels.functions import KernelSpec
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -134,7 +134,7 @@ def _judged(name: str, run: int, examples: int, pairs: Pairs) -> Row:
 
 def plot(drawn: dict[str, Pairs], examples: int) -> Figure:
     """What is bounded by the footnote in units of its bound, a dot for a pair."""
-    from atomcast.report.plots import COLORS, new_figure
+    from atomcast.plots.curves import COLORS, new_figure
 
     figure = new_figure(4.6 * len(drawn), 4.0)
     axes: Sequence[Any] = figure.subplots(1, len(drawn), squeeze=False, sharey=True)[0]

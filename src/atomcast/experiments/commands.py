@@ -195,7 +195,7 @@ def _run(name: str, debug: bool, **chosen: Any) -> None:
 def _shown(name: str, options: Options, failures: Mapping[str, str]) -> Record:
     """Run one experiment, keep what it found, and write the page of all that was found."""
     from atomcast.experiments import page, store
-    from atomcast.interrupting import all_or_nothing
+    from atomcast.loop.interrupting import all_or_nothing
 
     show: Show = import_module(f"atomcast.experiments.{EXPERIMENTS[name].module}").show
     check_writable(options.out)
@@ -224,7 +224,7 @@ def check_writable(folder: Path) -> None:
 
 def check_plots() -> None:
     """Likewise where no picture can be drawn."""
-    from atomcast.report.plots import new_figure
+    from atomcast.plots.curves import new_figure
 
     new_figure()
 

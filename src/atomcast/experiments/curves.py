@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.trace import Trace
+from atomcast.loop.trace import Trace
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -10,18 +10,18 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.atoms.atom import Atom
 from atomcast.atoms.base import Atoms
-from atomcast.callbacks import State
-from atomcast.cluster.local import LocalCluster
 from atomcast.data.shards import Shard, Shards
-from atomcast.problem import Problem
-from atomcast.result import Result
-from atomcast.solver import Solver
-from atomcast.trace import Trace
+from atomcast.loop.callbacks import State
+from atomcast.loop.result import Result
+from atomcast.loop.solver import Solver
+from atomcast.loop.trace import Trace
+from atomcast.messages.atom import Atom
+from atomcast.problems.problem import Problem
+from atomcast.simulation.local import LocalCluster
 
 if TYPE_CHECKING:
-    from atomcast.replica import Replica
+    from atomcast.loop.replica import Replica
 
 
 class TimedAtoms:

@@ -19,7 +19,7 @@ from atomcast.experiments.kernel_runs import C, mean_distance_gamma, svm_problem
 from atomcast.experiments.options import Options
 from atomcast.experiments.parts import ONE_BY_ONE, Done, Part, Plan, checksum, run_parts
 from atomcast.experiments.record import Record
-from atomcast.problem import Problem
+from atomcast.problems.problem import Problem
 
 PANEL = "Adult"
 

@@ -8,7 +8,7 @@ from functools import partial
 from pathlib import Path
 
 from atomcast.data.datasets import DataSet
-from atomcast.domains import L1Ball
+from atomcast.domains.base import L1Ball
 from atomcast.experiments import baseline_runs, claims_baselines, real_data
 from atomcast.experiments.baseline_runs import Sizes
 from atomcast.experiments.curves import Point
@@ -17,7 +17,7 @@ from atomcast.experiments.options import Options
 from atomcast.experiments.parts import ONE_BY_ONE, Done, Part, Plan, checksum, run_parts
 from atomcast.experiments.record import Record
 from atomcast.objectives import SquaredError
-from atomcast.problem import explicit_problem
+from atomcast.problems.features import explicit_problem
 
 
 @dataclass(frozen=True, kw_only=True)

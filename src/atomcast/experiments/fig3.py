@@ -11,10 +11,9 @@ from typing import TYPE_CHECKING, NamedTuple
 import numpy as np
 
 from atomcast.baselines.admm import Features, lasso
-from atomcast.callbacks import State
 from atomcast.data.generators import make_sparse_regression
 from atomcast.data.shards import Shards
-from atomcast.domains import L1Ball
+from atomcast.domains.base import L1Ball
 from atomcast.experiments import admm_runs, claims_admm, curves, dfw
 from atomcast.experiments.censored import Range, cost_range
 from atomcast.experiments.curves import CLASSIC, CORRECTIVE, ONCE, Point
@@ -22,8 +21,9 @@ from atomcast.experiments.options import Options, shown
 from atomcast.experiments.output import write_figure, write_rows
 from atomcast.experiments.parts import ONE_BY_ONE, Done, Part, Plan, run_parts
 from atomcast.experiments.record import Record, Table
+from atomcast.loop.callbacks import State
 from atomcast.objectives import SquaredError
-from atomcast.problem import explicit_problem
+from atomcast.problems.features import explicit_problem
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -245,7 +245,7 @@ def plot(
     note: str,
 ) -> Figure:
     """A grid of panels, s_A downwards and s_alpha across."""
-    from atomcast.report.plots import COLORS, new_figure
+    from atomcast.plots.curves import COLORS, new_figure
 
     down, across = len(setting.atom_densities), len(setting.solution_densities)
     figure = new_figure(3.6 * across, 3.1 * down + 0.6)

@@ -13,7 +13,7 @@ import numpy as np
 from atomcast.baselines.admm import Features
 from atomcast.data.datasets import DataSet
 from atomcast.data.shards import Shards
-from atomcast.domains import L1Ball
+from atomcast.domains.base import L1Ball
 from atomcast.experiments import admm_runs, claims_dorothea, curves, dfw, real_data
 from atomcast.experiments.censored import cost_range
 from atomcast.experiments.curves import CLASSIC, CORRECTIVE, ONCE, Point
@@ -22,9 +22,9 @@ from atomcast.experiments.options import Options, print_rows
 from atomcast.experiments.output import write_figure, write_rows
 from atomcast.experiments.parts import ONE_BY_ONE, Done, Part, Plan, checksum, run_parts
 from atomcast.experiments.record import Record
+from atomcast.loop.solver import Solver
 from atomcast.objectives import SquaredError
-from atomcast.problem import explicit_problem
-from atomcast.solver import Solver
+from atomcast.problems.features import explicit_problem
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -169,7 +169,7 @@ def averages(rows: Sequence[Point], setting: Setting) -> dict[Key, list[curves.A
 
 def plot(lines: dict[Key, list[curves.Average]], note: str) -> Figure:
     """Three panels; a colour for each beta, a dash for each method."""
-    from atomcast.report.plots import COLORS, new_figure
+    from atomcast.plots.curves import COLORS, new_figure
 
     figure = new_figure(13.0, 5.0)
     panels: dict[str, Any] = dict(zip(AXES, figure.subplots(1, 3, sharey=True), strict=True))

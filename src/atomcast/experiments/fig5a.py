@@ -17,7 +17,6 @@ from typing import TYPE_CHECKING, NamedTuple
 
 import numpy as np
 
-from atomcast.cluster.clocked import Clock
 from atomcast.data.generators import LabelledExamples
 from atomcast.data.shards import Shards
 from atomcast.errors import ClusterError, StallError
@@ -38,9 +37,10 @@ from atomcast.experiments.mpi_runs import mpi_run
 from atomcast.experiments.options import WORDS, Options, print_rows
 from atomcast.experiments.output import write_figure, write_rows
 from atomcast.experiments.record import Record
-from atomcast.problem import Problem
-from atomcast.result import Result
-from atomcast.solver import Solver
+from atomcast.loop.result import Result
+from atomcast.loop.solver import Solver
+from atomcast.problems.problem import Problem
+from atomcast.simulation.clocked import Clock
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -244,7 +244,7 @@ def means(timings: Sequence[Timing]) -> list[Timing]:
 
 def plot(rows: Sequence[Point], timings: Sequence[Timing], setting: Setting, note: str) -> Figure:
     """The objective against runtime for each N, and runtime against N."""
-    from atomcast.report.plots import COLORS, new_figure
+    from atomcast.plots.curves import COLORS, new_figure
 
     figure = new_figure(11.0, 4.8)
     left, right = figure.subplots(1, 2)
@@ -269,7 +269,7 @@ def plot(rows: Sequence[Point], timings: Sequence[Timing], setting: Setting, not
 
 def _draw_times(ax: Axes, timings: Sequence[Timing]) -> None:
     """Runtime against N, and dotted what it would be if N nodes were N times as fast as one."""
-    from atomcast.report.plots import COLORS
+    from atomcast.plots.curves import COLORS
 
     same = f"{CORRECTIVE_CLOCK},\nuntil the same objective"
     for color, how, mark, label in (

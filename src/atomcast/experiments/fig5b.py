@@ -34,7 +34,7 @@ from atomcast.experiments.options import Options, print_rows
 from atomcast.experiments.output import write_figure, write_rows
 from atomcast.experiments.parts import ONE_BY_ONE, Done, Part, Plan, run_parts
 from atomcast.experiments.record import Record
-from atomcast.selection import EXACT, MCenters, RandomSubset
+from atomcast.selection.rules import EXACT, MCenters, RandomSubset
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -227,7 +227,7 @@ def halfway(run: Sequence[Point], setting: Setting) -> float:
 
 def plot(panels: dict[str, dict[str, list[curves.Average]]], note: str) -> Figure:
     """The objective against the simulator's clock, on data of each kind."""
-    from atomcast.report.plots import COLORS, new_figure
+    from atomcast.plots.curves import COLORS, new_figure
 
     figure = new_figure(11.0, 5.0)
     axes = figure.subplots(1, len(panels), squeeze=False)[0]

@@ -10,7 +10,6 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from atomcast.cluster.local import LocalCluster
 from atomcast.data.datasets import DataSet
 from atomcast.data.shards import Shards
 from atomcast.experiments import claims_large, curves, real_data
@@ -21,8 +20,9 @@ from atomcast.experiments.options import Options, print_rows
 from atomcast.experiments.output import write_figure, write_rows
 from atomcast.experiments.parts import ONE_BY_ONE, Done, Part, Plan, checksum, run_parts
 from atomcast.experiments.record import Record
+from atomcast.loop.solver import Solver
 from atomcast.network.faults import Faults
-from atomcast.solver import Solver
+from atomcast.simulation.local import LocalCluster
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -216,7 +216,7 @@ def _sampled(run: Sequence[Point], grid: Sequence[int]) -> list[float]:
 
 def plot(lines: dict[tuple[str, str], list[Average]], note: str) -> Figure:
     """The objective of each round, a panel for each protocol."""
-    from atomcast.report.plots import COLORS, new_figure
+    from atomcast.plots.curves import COLORS, new_figure
 
     figure = new_figure(11.0, 4.0)
     axes = figure.subplots(1, len(PROTOCOLS), sharey=True)

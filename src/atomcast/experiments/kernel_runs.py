@@ -12,11 +12,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from atomcast.atoms.kernel import LocalLabels
-from atomcast.kernels.functions import KernelSpec
-from atomcast.kernels.labels import LabelCode
-from atomcast.kernels.problem import kernel_problem
-from atomcast.problem import Problem
-from atomcast.solver import Solver
+from atomcast.known.kernels.functions import KernelSpec
+from atomcast.known.kernels.labels import LabelCode
+from atomcast.loop.solver import Solver
+from atomcast.problems.examples import kernel_problem
+from atomcast.problems.problem import Problem
 
 #: The paper's cost of margin errors.
 C = 100.0

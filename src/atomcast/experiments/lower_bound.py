@@ -15,18 +15,19 @@ from typing import TYPE_CHECKING, Any, Literal, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from atomcast.callbacks import State
-from atomcast.cluster.local import LocalCluster
 from atomcast.data.generators import LowerBoundInstance, make_lower_bound
 from atomcast.data.shards import Shards
-from atomcast.domains import L1Ball, Simplex
+from atomcast.domains.base import L1Ball, Simplex
 from atomcast.experiments import claims_theory
 from atomcast.experiments.options import Options, print_rows
 from atomcast.experiments.output import write_figure, write_rows
 from atomcast.experiments.record import Record
+from atomcast.loop.callbacks import State
+from atomcast.loop.solver import Solver
 from atomcast.objectives import SquaredError
-from atomcast.problem import Problem, explicit_problem
-from atomcast.solver import Solver
+from atomcast.problems.features import explicit_problem
+from atomcast.problems.problem import Problem
+from atomcast.simulation.local import LocalCluster
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -201,7 +202,7 @@ def plot_lower_bound(rows: Sequence[Row]) -> Figure:
     """Values sent against d/eps, atoms used against d, values sent against the distance."""
     from matplotlib.ticker import NullFormatter
 
-    from atomcast.report.plots import new_figure
+    from atomcast.plots.curves import new_figure
 
     figure = new_figure(12.0, 3.9)
     left, middle, right = figure.subplots(1, 3)
@@ -227,7 +228,7 @@ def plot_lower_bound(rows: Sequence[Row]) -> Figure:
 
 
 def _lines(ax: Axes, rows: Sequence[Row], x: Any, y: Any) -> None:
-    from atomcast.report.plots import COLORS
+    from atomcast.plots.curves import COLORS
 
     series = sorted({(row.step, row.form) for row in rows})
     for k, (step, form) in enumerate(series):

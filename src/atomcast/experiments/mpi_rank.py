@@ -12,16 +12,16 @@ from typing import Any
 import numpy as np
 
 from atomcast.atoms.kernel import KernelAtoms
-from atomcast.cluster.mpi import MPICluster
+from atomcast.cluster.mpi.cluster import MPICluster
+from atomcast.cluster.mpi.stored_shards import StoredShards
 from atomcast.cluster.plain import unpack
-from atomcast.cluster.stored_shards import StoredShards
 from atomcast.experiments.clocked_runs import TOL
 from atomcast.experiments.mpi_runs import OUTCOME, PROBLEM
-from atomcast.kernels.active_set import KernelActiveSet
-from atomcast.kernels.sums import KernelSums, kernel_sums
-from atomcast.problem import Problem
-from atomcast.result import Result
-from atomcast.solver import Solver
+from atomcast.known.kernels.point_set import KernelActiveSet
+from atomcast.known.kernels.sums import KernelSums, kernel_sums
+from atomcast.loop.result import Result
+from atomcast.loop.solver import Solver
+from atomcast.problems.problem import Problem
 
 #: Rounds that load compiled code and the data before those that count.
 WARM_UP = 3

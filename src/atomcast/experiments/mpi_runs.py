@@ -12,13 +12,13 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
-from atomcast.cluster.mpi_processes import rank_command, rank_environment
+from atomcast.cluster.mpi.processes import rank_command, rank_environment
+from atomcast.cluster.mpi.stored_shards import store
 from atomcast.cluster.plain import pack
-from atomcast.cluster.stored_shards import store
 from atomcast.data.shards import Shards
 from atomcast.errors import ClusterError
-from atomcast.problem import Problem
-from atomcast.trace import Row, Trace
+from atomcast.loop.trace import Row, Trace
+from atomcast.problems.problem import Problem
 
 #: The files through which this program and rank 0 speak to each other.
 PROBLEM, OUTCOME = "problem", "outcome.json"

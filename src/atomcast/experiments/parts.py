@@ -21,7 +21,7 @@ from scipy import sparse
 import atomcast
 from atomcast._replacing import replacing
 from atomcast.experiments.curves import Counter, Point
-from atomcast.interrupting import all_or_nothing
+from atomcast.loop.interrupting import all_or_nothing
 
 SCHEMA = 1
 

@@ -12,17 +12,17 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 
-from atomcast.cluster.local import LocalCluster
 from atomcast.data.shards import Shards
-from atomcast.domains import L1Ball
+from atomcast.domains.base import L1Ball
 from atomcast.experiments import atom_counts, claims_theory
 from atomcast.experiments.curves import Counter
 from atomcast.experiments.options import Options, print_rows
 from atomcast.experiments.output import write_figure, write_rows
 from atomcast.experiments.record import Record
+from atomcast.loop.solver import Solver
 from atomcast.objectives import SquaredError
-from atomcast.problem import explicit_problem
-from atomcast.solver import Solver
+from atomcast.problems.features import explicit_problem
+from atomcast.simulation.local import LocalCluster
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -137,7 +137,7 @@ def topologies(
 
 def plot(rows: Sequence[Row]) -> Figure:
     """Values sent against N: measured as marks, formulas as lines, one panel a step."""
-    from atomcast.report.plots import COLORS, new_figure
+    from atomcast.plots.curves import COLORS, new_figure
 
     figure = new_figure(11.0, 4.6)
     for ax, step in zip(figure.subplots(1, 2, sharey=True), STEPS, strict=True):

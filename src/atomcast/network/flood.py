@@ -15,10 +15,10 @@ from collections.abc import Iterator
 
 import numpy as np
 
+from atomcast.messages.proposals import rank_in_group
 from atomcast.network.links import Links
 from atomcast.network.record_sets import Bits, Scales, all_of, own_records
 from atomcast.network.wave import Counts
-from atomcast.protocol import rank_in_group
 
 #: From this many words on all links together, compiled code repays its loading.
 LARGE = 1 << 20

@@ -10,12 +10,12 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import ArrayLike
 
+from atomcast.messages.proposals import Agreement, Proposals, agree
 from atomcast.network.flood import flood
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
 from atomcast.network.topology import announce, enter_target, spread_atoms
 from atomcast.network.wave import Counts, Kind, Part, numbers
-from atomcast.protocol import Agreement, Proposals, agree
 
 
 class Flooding:

@@ -85,7 +85,7 @@ class Ledger(Views):
             What the width and colour of an edge show.
         ax : matplotlib axes, optional
         """
-        from atomcast.report.network_plot import plot_network
+        from atomcast.network.picture import plot_network
 
         return plot_network(self, weight=weight, ax=ax)
 

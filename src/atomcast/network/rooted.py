@@ -13,11 +13,11 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
+from atomcast.messages.proposals import Agreement, Proposals, checked_best, leaders
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
 from atomcast.network.topology import announce, enter_target, proposal_parts, spread_atoms
 from atomcast.network.wave import Counts, numbers
-from atomcast.protocol import Agreement, Proposals, checked_best, leaders
 
 Floats = NDArray[np.float64]
 

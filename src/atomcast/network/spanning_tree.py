@@ -11,12 +11,12 @@ from __future__ import annotations
 
 import numpy as np
 
+from atomcast.messages.proposals import rank_in_group
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
 from atomcast.network.rooted import RootedTree
 from atomcast.network.topology import announce
 from atomcast.network.wave import Counts, numbers
-from atomcast.protocol import rank_in_group
 
 
 def build_spanning_tree(links: Links, ledger: Ledger, root: int = 0) -> Counts:

@@ -14,12 +14,12 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import ArrayLike
 
+from atomcast.messages.proposals import Agreement, Proposals
 from atomcast.network.disclosure import BEFORE
 from atomcast.network.flood import flood
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
 from atomcast.network.wave import NUMBER, Counts, Kind, Part, numbers
-from atomcast.protocol import Agreement, Proposals
 
 #: Networks with at most so many nodes have few enough patterns of messages to remember them.
 SMALL = 32

@@ -7,8 +7,8 @@ from typing import Any
 import numpy as np
 
 from atomcast.saving.classes import class_arrays, classes_in
-from atomcast.saving.container import Arrays
 from atomcast.saving.layouts import Atoms, check_decisions, finite
+from atomcast.storage.container import Arrays
 
 
 class BoostingLayout:

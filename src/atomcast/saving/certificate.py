@@ -11,10 +11,10 @@ from numpy.typing import NDArray
 
 from atomcast._checks import check_choice, check_count
 from atomcast.data.party_names import COORDINATOR_NAME, checked_party_names
+from atomcast.messages.status import Status
 from atomcast.network.disclosure import COORDINATOR, Disclosed, Disclosure
 from atomcast.network.wave import Count
-from atomcast.result import Status
-from atomcast.saving.container import Arrays, ModelFile, json_object, text_array, texts_of
+from atomcast.storage.container import Arrays, ModelFile, json_object, text_array, texts_of
 
 #: The columns of the table of disclosures, and what texts are in files that lack them.
 _NUMBERS = ("round", "node", "atom", "values")

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.data.promises import text_vector
-from atomcast.saving.container import Arrays, text_array, texts_of
+from atomcast.storage.container import Arrays, text_array, texts_of
 
 
 def class_arrays(classes: NDArray[Any]) -> Arrays:

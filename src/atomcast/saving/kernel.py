@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from atomcast.kernels.functions import RBF, Dot, Kernel, Laplacian
+from atomcast.known.kernels.functions import RBF, Dot, Kernel, Laplacian
 from atomcast.saving.classes import class_arrays, classes_in
-from atomcast.saving.container import Arrays, text_array, texts_of
 from atomcast.saving.layouts import Atoms, check_decisions, finite, increasing
+from atomcast.storage.container import Arrays, text_array, texts_of
 
 
 class KernelLayout:

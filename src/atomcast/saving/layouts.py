@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.saving.classes import class_arrays, classes_in
-from atomcast.saving.container import Arrays
+from atomcast.storage.container import Arrays
 
 Atoms = tuple[NDArray[np.int64], NDArray[np.float64]]
 
@@ -129,7 +129,7 @@ class GroupLayout:
 
     def unpack(self, estimator: Any, arrays: Arrays) -> None:
         """Set `groups_` too."""
-        from atomcast.groups import Groups
+        from atomcast.domains.group_ball import Groups
 
         self.inner.unpack(estimator, arrays)
         labels, weights = arrays["groups.labels"], finite(arrays["groups.weights"])

@@ -19,7 +19,7 @@ def encoded(value: Any) -> Any:
     Clusters and callbacks are of the second kind: where and how to fit again is up to whoever
     loads the model.
     """
-    from atomcast.solver import Solver
+    from atomcast.loop.solver import Solver
 
     if isinstance(value, np.generic):
         value = value.item()
@@ -48,7 +48,7 @@ def decoded(value: Any) -> Any:
     if isinstance(value, dict) and "items" in value:
         return {decoded(key): decoded(item) for key, item in value["items"]}
     if isinstance(value, dict) and "solver" in value:
-        from atomcast.solver import Solver
+        from atomcast.loop.solver import Solver
 
         return Solver(**{key: decoded(item) for key, item in value["solver"].items()})
     return value

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
-from atomcast.protocol import Agreement
+from atomcast.messages.proposals import Agreement
 from atomcast.steps.base import (
     SingleAtomStep,
     Vertices,
@@ -17,7 +17,7 @@ from atomcast.steps.base import (
 )
 
 if TYPE_CHECKING:
-    from atomcast.replica import Replica
+    from atomcast.loop.replica import Replica
 
 
 class Away(SingleAtomStep):

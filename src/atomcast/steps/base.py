@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.protocol import Agreement, Request
+from atomcast.messages.proposals import Agreement, Request
 
 if TYPE_CHECKING:
-    from atomcast.replica import Replica
+    from atomcast.loop.replica import Replica
 
 Floats = NDArray[np.float64]
 
@@ -24,6 +24,8 @@ class Step(Protocol):
     needs_polytope: ClassVar[bool]
     #: True if the weights depend on the set of known atoms alone, in whatever order they came.
     any_order: ClassVar[bool]
+    #: True if no more than one atom joins in a round, beside a common scaling of the weights.
+    one_atom: ClassVar[bool]
     #: After so many rounds with no new atom and no progress, only rounding is left.
     patience: ClassVar[float]
 
@@ -53,6 +55,7 @@ class SingleAtomStep:
 
     needs_polytope: ClassVar[bool] = False
     any_order: ClassVar[bool] = False
+    one_atom: ClassVar[bool] = True
     patience: ClassVar[float] = 100
     #: Algorithm 3 sends partial sums S_i; rules that know the whole active set need none.
     partial_sums: ClassVar[bool] = False

@@ -5,11 +5,11 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, ClassVar
 
-from atomcast.protocol import Agreement
+from atomcast.messages.proposals import Agreement
 from atomcast.steps.base import SingleAtomStep, move, winner_vertex
 
 if TYPE_CHECKING:
-    from atomcast.replica import Replica
+    from atomcast.loop.replica import Replica
 
 
 class Classic(SingleAtomStep):

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.domains import duality_gap
-from atomcast.protocol import Agreement, Request
-from atomcast.steps.inner import (
+from atomcast.domains.base import duality_gap
+from atomcast.messages.proposals import Agreement, Request
+from atomcast.steps.inner.choice import (
     CARRIED,
     MANY_WEIGHTS,
     KernelQuadratic,
@@ -19,8 +19,8 @@ from atomcast.steps.inner import (
 )
 
 if TYPE_CHECKING:
-    from atomcast.newton import Inner
-    from atomcast.replica import Replica
+    from atomcast.loop.replica import Replica
+    from atomcast.steps.inner.newton import Inner
 
 
 class Corrective:
@@ -39,6 +39,7 @@ class Corrective:
     name: ClassVar[str] = "corrective"
     needs_polytope: ClassVar[bool] = False
     any_order: ClassVar[bool] = True
+    one_atom: ClassVar[bool] = False
     patience: ClassVar[float] = 2
 
     def __init__(self, atoms_per_round: int | Literal["auto"] = "auto") -> None:

@@ -1,0 +1,344 @@
+"""Nodes that live in one process: each scores its own atoms, all of them in one pass.
+
+Simulated nodes often hold parts of one matrix. Scoring the matrix once and then looking at each
+node's own columns gives exactly what the nodes would compute one by one, at the cost of one.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from time import perf_counter
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast._threads import ranges, run_all
+from atomcast.atoms.base import AtomFamilies, Atoms, DivisibleAtoms, FollowingAtoms
+from atomcast.loop.replica import Replica
+from atomcast.messages.atom import Atom
+from atomcast.messages.proposals import TIE, Ids, Proposals, Request, leaders, random_order
+from atomcast.selection.rules import Chooser, PacedChooser, Selection
+
+Floats = NDArray[np.float64]
+
+#: Very many scores are looked through in pieces of this many, which stay in cache.
+CHUNK = 1 << 16
+
+
+class Fleet:
+    """One or more nodes, the atoms they hold, and who holds which.
+
+    Parameters
+    ----------
+    atoms : Atoms
+        The atoms of all nodes of the fleet.
+    ids : array of shape (n,)
+        Global id of each atom, strictly increasing.
+    owner : array of shape (n,)
+        The node that holds it.
+    nodes : int
+        How many nodes there are in the whole network.
+    sizes : array of shape (nodes,), optional
+        How many atoms each of them holds; needed where this process does not hold them all and
+        nodes are to have equal work.
+    """
+
+    def __init__(
+        self,
+        atoms: Atoms,
+        ids: Ids,
+        owner: NDArray[np.int64],
+        nodes: int,
+        sizes: NDArray[np.int64] | None = None,
+    ) -> None:
+        self.atoms = atoms
+        self.ids = ids
+        self.owner = owner
+        self.nodes = nodes
+        self._holders, counts = np.unique(owner, return_counts=True)
+        self._starts = np.concatenate(([0], np.cumsum(counts)[:-1])).astype(np.int64)
+        in_order = bool(np.all(owner[1:] >= owner[:-1]))
+        self._by_owner = None if in_order else np.argsort(owner, kind="stable")
+        # A column may stand for a family of so many atoms, of which it puts forward the best.
+        self._families = atoms if isinstance(atoms, AtomFamilies) else None
+        self._stride = 1 if self._families is None else self._families.stride
+        self._known = np.zeros(len(ids), dtype=bool)
+        self._log = 0
+        self._known_at: list[int] = []
+        self._local: list[int] = []
+        self._held_by = np.bincount(owner, minlength=nodes)
+        self.sizes = self._held_by if sizes is None else sizes
+        self._chooser: tuple[Selection, Chooser] | None = None
+        self._part: _Part | None = None
+        self._merit: Floats = np.zeros(0)
+        #: How many atoms each node has scored for its last proposals, and how long that took.
+        self.scored: NDArray[np.int64] = np.zeros(nodes, dtype=np.int64)
+        self.seconds = 0.0
+        #: How many atoms a second each node scores, once that is known; for balanced selections.
+        self.speeds: Floats | None = None
+
+    def propose(self, replica: Replica, request: Request) -> Proposals:
+        """The proposals of every node of the fleet, each from its own atoms alone."""
+        part, selection = self, replica.selection
+        some = selection.restricted or (selection.balanced and self.speeds is not None)
+        if some and not (request.complete or request.random):
+            part = self._selected(replica)
+        return self._propose_from(part, replica, request)
+
+    def propose_some(
+        self, rows: NDArray[np.int64], replica: Replica, request: Request
+    ) -> Proposals:
+        """The proposals from these atoms alone, which must be divisible."""
+        self._catch_up(replica)
+        return self._propose_from(self._with(rows, []), replica, request)
+
+    def shortlist(self, size: int) -> NDArray[np.int64] | None:
+        """The atoms with the best merits when all were scored last; None if they are one thing."""
+        if not isinstance(self.atoms, DivisibleAtoms) or len(self._merit) != len(self.ids):
+            return None
+        if len(self.ids) <= size:
+            return np.arange(len(self.ids))
+        return np.sort(np.argpartition(-self._merit, size)[:size])
+
+    def _propose_from(self, part: Fleet, replica: Replica, request: Request) -> Proposals:
+        # A random draw needs no scores.
+        self.scored = np.zeros_like(part._held_by) if request.random else part._held_by
+        start = perf_counter()
+        proposals = part._propose(replica, request)
+        self.seconds = perf_counter() - start
+        return proposals
+
+    def _selected(self, replica: Replica) -> Fleet:
+        """The same nodes with the atoms that they may propose, and those already broadcast."""
+        chosen = self._choice(replica)
+        self._catch_up(replica)
+        return self._with(chosen, self._local)
+
+    def _choice(self, replica: Replica) -> NDArray[np.int64]:
+        """The atoms that may be proposed."""
+        if self._chooser is None or self._chooser[0] is not replica.selection:
+            if not isinstance(self.atoms, DivisibleAtoms):
+                raise ValueError(
+                    f"selection={replica.selection!r} leaves atoms out, but "
+                    f'{type(self.atoms).__name__} cannot be divided: use selection="exact"'
+                )
+            if isinstance(self.atoms, FollowingAtoms):
+                self.atoms.follow(replica.active)
+            chooser = replica.selection.chooser(self.atoms, self.owner, self.sizes)
+            self._chooser, self._part = (replica.selection, chooser), None
+        chooser = self._chooser[1]
+        if replica.selection.balanced and isinstance(chooser, PacedChooser):
+            chooser.speeds = self.speeds
+        chosen = chooser.rows(replica.round)
+        replica.radius.update(chooser.radius)
+        return chosen
+
+    def _with(self, chosen: NDArray[np.int64], known: list[int]) -> Fleet:
+        """The same nodes with some of their atoms: those chosen, and those already broadcast."""
+        if len(chosen) == len(self.ids):  # as on small nodes in every round: it must be quick
+            return self
+        if self._part is None or not self._part.has(chosen, known):
+            assert isinstance(self.atoms, DivisibleAtoms)
+            rows = np.union1d(chosen, np.array(known, dtype=np.int64))
+            if len(rows) == len(self.ids):
+                return self
+            fleet = Fleet(self.atoms.take(rows), self.ids[rows], self.owner[rows], self.nodes)
+            self._part = _Part(chosen, rows, fleet)
+        return self._part.fleet
+
+    def _propose(self, replica: Replica, request: Request) -> Proposals:
+        self._catch_up(replica)
+        scores = self.atoms.scores(replica)
+        one = request.count == 1 and request.known_too and request.threshold == -np.inf
+        if len(scores) > 4 * CHUNK and len(self._holders) == 1 and self._families is None:
+            if request.random:
+                return self._draw_of_many(replica, request, scores)
+            if one:
+                return self._propose_one_of_many(replica, request, scores)
+        merit = self._merit = replica.domain.merit(scores)
+        best = self._best(merit)
+        ids = self._ids_put_forward(replica)
+        random = request.random or (replica.selection.random and request.count > 1)
+        count = self._share(replica, request)
+        priority = random_order(self.ids, replica.round) if random else merit
+        rows = self._candidates(merit, best, request, None if random else count)
+        rows = rows[leaders(priority[rows], ids[rows], self.owner[rows], count)]
+        return Proposals(
+            node=self.owner[rows],
+            id=ids[rows],
+            score=scores[rows],
+            merit=priority[rows],
+            best=best,
+            partial=self._partial_sums(replica) if request.partial_sums else None,
+        )
+
+    def _propose_one_of_many(self, replica: Replica, request: Request, scores: Floats) -> Proposals:
+        """The proposal of one node with very many atoms, from a single pass over their scores."""
+        merit, starts = replica.domain.merit, range(0, len(scores), CHUNK)
+        tops = np.empty(len(starts))
+
+        def look(part: slice) -> None:
+            for k in range(part.start, part.stop):
+                tops[k] = merit(scores[k * CHUNK : (k + 1) * CHUNK]).max()
+
+        run_all([partial(look, part) for part in ranges(len(starts), 4)])
+        best = float(tops.max())
+        floor = best - 2 * TIE * abs(best)
+        near = [
+            start + np.flatnonzero(merit(scores[start : start + CHUNK]) >= floor)
+            for start, top in zip(starts, tops, strict=True)
+            if top >= floor
+        ]
+        rows = np.concatenate(near)
+        rows = rows[leaders(merit(scores[rows]), self.ids[rows], self.owner[rows], 1)]
+        return self._of_one_node(replica, request, scores, rows, merit(scores[rows]), best)
+
+    def _draw_of_many(self, replica: Replica, request: Request, scores: Floats) -> Proposals:
+        """Atoms of one node drawn at random, without arrays as long as there are atoms."""
+        best, drawn, count = -np.inf, [], self._share(replica, request)
+        for start in range(0, len(scores), CHUNK):
+            part = slice(start, min(start + CHUNK, len(scores)))
+            merit = replica.domain.merit(scores[part])
+            best = max(best, float(merit.max()))
+            eligible = merit > request.threshold
+            if not request.known_too:
+                eligible &= ~self._known[part]
+            rows = start + np.flatnonzero(eligible)
+            order = random_order(self.ids[rows], replica.round)
+            drawn.append(rows[leaders(order, self.ids[rows], self.owner[rows], count)])
+        rows = np.concatenate(drawn)
+        order = random_order(self.ids[rows], replica.round)
+        first = leaders(order, self.ids[rows], self.owner[rows], count)
+        return self._of_one_node(replica, request, scores, rows[first], order[first], best)
+
+    def _share(self, replica: Replica, request: Request) -> int:
+        """How many atoms a node may propose."""
+        return max(request.count // (self.nodes if replica.selection.per_node else 1), 1)
+
+    def _of_one_node(
+        self,
+        replica: Replica,
+        request: Request,
+        scores: Floats,
+        rows: NDArray[np.int64],
+        merit: Floats,
+        best: float,
+    ) -> Proposals:
+        """The proposals of a fleet that is one node."""
+        everyone = np.full(self.nodes, -np.inf)
+        everyone[self._holders[0]] = best
+        return Proposals(
+            node=self.owner[rows],
+            id=self.ids[rows],
+            score=scores[rows],
+            merit=merit,
+            best=everyone,
+            partial=self._partial_sums(replica) if request.partial_sums else None,
+        )
+
+    def atom(self, id: int) -> Atom:
+        """The atom with this global id, as its owner would send it."""
+        return self.atoms.atom(self._column(id), id)
+
+    def holds(self, id: int) -> bool:
+        """Whether a node of this fleet holds the atom with this global id."""
+        return bool(self._held(np.array([id]))[0])
+
+    def owners(self, ids: Ids) -> Ids:
+        """The node of this fleet that holds each of these atoms, shape (k,); -1 where none does."""
+        owners = np.full(len(ids), -1, dtype=np.int64)
+        held = self._held(ids)
+        owners[held] = self.owner[np.searchsorted(self.ids, ids[held] // self._stride)]
+        return owners
+
+    def _held(self, ids: Ids) -> NDArray[np.bool_]:
+        columns = ids // self._stride
+        places = np.minimum(np.searchsorted(self.ids, columns), len(self.ids) - 1)
+        return self.ids[places] == columns if len(self.ids) else np.zeros(len(ids), dtype=bool)
+
+    def _column(self, id: int) -> int:
+        return int(self.ids.searchsorted(id // self._stride))
+
+    def _ids_put_forward(self, replica: Replica) -> Ids:
+        """The atom that each column stands for in this round."""
+        if self._families is None:
+            return self.ids
+        ids = self.ids * self._stride + self._families.members()
+        self._known = np.isin(ids, replica.active.ids)
+        return ids
+
+    def _catch_up(self, replica: Replica) -> None:
+        """Mark the atoms that were broadcast since the last round as known."""
+        known = len(replica.active)
+        if self._log == known:
+            return
+        if known == self._log + 1 and len(self.ids):  # the usual case, which must be quick
+            column = replica.active.ids[-1] // self._stride
+            place = int(self.ids.searchsorted(column))
+            if place < len(self.ids) and self.ids[place] == column:
+                self._known[place] = True
+                self._local.append(place)
+                self._known_at.append(self._log)
+            self._log = known
+            return
+        new = np.array(replica.active.ids[self._log :], dtype=np.int64)
+        held = np.flatnonzero(self._held(new))
+        local = np.searchsorted(self.ids, new[held] // self._stride)
+        self._known[local] = True
+        self._local.extend(local.tolist())
+        self._known_at.extend((self._log + held).tolist())
+        self._log = len(replica.active)
+
+    def _best(self, merit: Floats) -> Floats:
+        best = np.full(self.nodes, -np.inf)
+        if len(merit):
+            if len(self._holders) == 1:
+                best[self._holders[0]] = merit.max()
+            else:
+                sorted_merit = merit if self._by_owner is None else merit.take(self._by_owner)
+                best[self._holders] = np.maximum.reduceat(sorted_merit, self._starts)
+        return best
+
+    def _candidates(
+        self, merit: Floats, best: Floats, request: Request, count: int | None
+    ) -> NDArray[np.int64]:
+        """Rows that may be proposed: the best `count` of each node, or (None) all violators."""
+        if count == 1 and (request.known_too or not self._log):
+            # Scores that tie with a node's best stay in, for the rule that the smallest id wins.
+            floor = best - 2 * TIE * np.abs(best)
+            level: Floats | float = (
+                float(floor[self._holders[0]]) if len(self._holders) == 1 else floor[self.owner]
+            )
+            rows = np.flatnonzero(merit >= level)
+            return rows[merit[rows] > request.threshold]
+        eligible = merit > request.threshold
+        if not request.known_too:
+            eligible &= ~self._known
+        rows = np.flatnonzero(eligible)
+        if count is not None and len(self._holders) == 1 and len(rows) > 4 * count:
+            # Sorting all to keep a few would take longer than scoring them did.
+            last = np.partition(merit[rows], -count)[-count]
+            rows = rows[merit[rows] >= last - 2 * TIE * abs(last)]
+        return rows
+
+    def _partial_sums(self, replica: Replica) -> Floats:
+        """S_i of Algorithm 3: each node's own part of <alpha, grad f(alpha)>."""
+        products = (replica.active.weights * replica.active.scores())[self._known_at]
+        return np.bincount(
+            self.owner[self._local], products.astype(np.float64), minlength=self.nodes
+        ).astype(np.float64)
+
+
+class _Part:
+    """The chosen part of a fleet, and the atoms broadcast so far: those it was made for."""
+
+    def __init__(self, chosen: NDArray[np.int64], rows: NDArray[np.int64], fleet: Fleet) -> None:
+        self.chosen, self.rows, self.fleet = chosen, rows, fleet
+        self._seen = 0
+
+    def has(self, chosen: NDArray[np.int64], known: list[int]) -> bool:
+        """Whether it still is what was chosen, with everything that is known by now."""
+        new = np.array(known[self._seen :], dtype=np.int64)
+        self._seen = len(known)
+        same = chosen is self.chosen or np.array_equal(chosen, self.chosen)
+        return bool(same and np.isin(new, self.rows, assume_unique=True).all())

@@ -1,1 +1,0 @@
-"""Kernels: functions of two points, and fast ways to sum them over many points."""

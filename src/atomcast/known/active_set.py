@@ -1,0 +1,325 @@
+"""What everybody knows: the atoms broadcast so far, in order, their weights, and the objective.
+
+The log of atoms only grows: an atom whose weight falls to zero stays known, so that none is sent
+twice. `ActiveSet` is the contract that steps rely on; `ExplicitActiveSet` serves atoms that are
+vectors, and other kinds of atoms bring their own.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast.domains.base import Domain
+from atomcast.known.columns import Columns, grown, with_appended
+from atomcast.messages.atom import NO_EXTRAS, Atom
+from atomcast.messages.proposals import Agreement
+from atomcast.messages.receiving import Misfit, Size, misfit_of, receive, rounding
+from atomcast.objectives import Objective
+
+Floats = NDArray[np.float64]
+
+
+class ActiveSet(ABC):
+    """An append-only log of atoms with a weight each, and the objective as a function of these."""
+
+    #: True if the curvature is the same everywhere, so that a Gram matrix can be kept.
+    quadratic: bool
+    #: A number that the objective never falls below: it bounds the gap where the fit is perfect.
+    lower_bound: float = -np.inf
+    #: By this share, the same weights may have another value in another process.
+    rounding: float = 1e-8
+    #: The combination A alpha of the atoms, where atoms are vectors.
+    image: Floats | None = None
+
+    def __init__(self) -> None:
+        self.ids: list[int] = []
+        self.names: list[str] = []
+        self.position: dict[int, int] = {}
+        self.extras: dict[int, Floats] = {}
+        self._weights: Floats = np.zeros(16)
+
+    def __len__(self) -> int:
+        return len(self.ids)
+
+    @property
+    def atoms(self) -> int:
+        """How many atoms are known; an atom may have more than one weight."""
+        return len(self.position)
+
+    def __contains__(self, id: int) -> bool:
+        return id in self.position
+
+    @property
+    def weights(self) -> Floats:
+        """The weight of each known atom, in order of arrival; changed by `set_weights`, `move`."""
+        return self._weights[: len(self.ids)]
+
+    def append(self, atoms: Sequence[Atom]) -> None:
+        """Add newly received atoms with weight zero."""
+        for atom in atoms:
+            if atom.id in self.position:
+                raise ValueError(f"atom {atom.id} was broadcast twice")
+            old, width = len(self.ids), self._width(atom)
+            self._weights = grown(self._weights, old, old + width)
+            self._weights[old : old + width] = 0.0
+            self.position[atom.id] = old
+            self.extras[atom.id] = atom.extras
+            self.ids += [atom.id] * width
+            self.names += [atom.name] * width
+        if atoms:
+            self._store(atoms)
+
+    def receive(
+        self,
+        atoms: Sequence[Atom],
+        agreement: Agreement,
+        iterates: Mapping[int | None, Any],
+        scale: float,
+    ) -> None:
+        """Add the new atoms of an agreement, if they are what was agreed on."""
+        receive(self, atoms, agreement, iterates, scale)
+
+    def doubt(self, atom: Atom) -> str | None:
+        """Why an atom as received cannot be one of this problem, if it cannot."""
+        return None if np.all(np.isfinite(atom.extras)) else f"its extras are {atom.extras}"
+
+    def iterate(self) -> Any:
+        """What `misfit` needs of the present iterate once there is another."""
+        raise TypeError(f"a {type(self).__name__} receives no atoms")
+
+    def misfit(self, ids: Sequence[int], stated: Floats, iterate: Any = None) -> Misfit:
+        """Compare stated scores with those of known atoms that came one after the other.
+
+        They are those at the present iterate, or at an earlier one.
+        """
+        raise TypeError(f"a {type(self).__name__} receives no atoms")
+
+    def support(self) -> tuple[NDArray[np.int64], Floats]:
+        """Global ids and weights of the atoms whose weight is not zero."""
+        used = np.flatnonzero(self.weights)
+        return np.array(self.ids, dtype=np.int64)[used], self.weights[used].copy()
+
+    def extras_of(self, ids: NDArray[np.int64]) -> Floats:
+        """The extras of some atoms of the support, shape (k, m)."""
+        rows = [self.extras.get(int(id), NO_EXTRAS) for id in ids]
+        return np.stack(rows) if rows else np.zeros((0, 0))
+
+    def total(self, n: int) -> int:
+        """How many weights there are in all where the nodes hold n atoms."""
+        return n
+
+    def negligible(self) -> float:
+        """Below this, a value of the objective is as good as zero; asked before the first atom."""
+        return 1e-10 * abs(self.value())
+
+    def vertex(self, domain: Domain, id: int, score: float) -> Floats:
+        """The weights of the vertex of the domain that an agreed atom stands for."""
+        weights = np.zeros(len(self))
+        sign = float(domain.signs(np.array([score]))[0])
+        weights[self.position[id]] = domain.scale * sign
+        return weights
+
+    def length_of(self, id: int, d: int) -> int:
+        """How long the atom with this id is where the columns or points of the data have d."""
+        return d
+
+    def _width(self, atom: Atom) -> int:
+        """How many weights an atom has."""
+        return 1
+
+    def clear(self, position: int) -> None:
+        """Set a weight that is zero up to rounding to exactly zero."""
+        self._weights[position] = 0.0
+
+    def content(self, ids: NDArray[np.int64]) -> Any:
+        """What a model needs to know of its atoms besides their ids; nothing, as a rule."""
+        return None
+
+    def longest(self) -> float:
+        """The largest norm of a known atom; zero if there is none."""
+        raise TypeError(f"a {type(self).__name__} receives no atoms")
+
+    def recall(self, atoms: Sequence[Atom], memory: dict[str, NDArray[Any]]) -> None:
+        """Receive all atoms of an earlier run at once; the memory is that of its active set."""
+        self.append(atoms)
+
+    def memory(self) -> dict[str, NDArray[Any]]:
+        """What was updated from round to round, and has its own rounding in it.
+
+        Steps that compare slopes which are equal but for rounding may otherwise go another way.
+        """
+        return {} if self.image is None else {"image": self.image}
+
+    def remember(self, memory: dict[str, NDArray[Any]]) -> None:
+        """Take over the memory of an active set with the same atoms and weights."""
+        if self.image is not None:
+            self.image = memory["image"]
+
+    @abstractmethod
+    def _store(self, atoms: Sequence[Atom]) -> None:
+        """Keep the content of new atoms."""
+
+    @abstractmethod
+    def value(self) -> float:
+        """The objective at the current weights."""
+
+    @abstractmethod
+    def inner(self) -> float:
+        """The product <alpha, grad f(alpha)>."""
+
+    @abstractmethod
+    def scores(self) -> Floats:
+        """The gradient of the objective with respect to each known atom's weight."""
+
+    @abstractmethod
+    def set_weights(self, weights: Floats) -> None:
+        """Replace all weights."""
+
+    @abstractmethod
+    def move(self, change: Floats, step: float) -> None:
+        """Add `step` times a change to the weights."""
+
+    @abstractmethod
+    def search(self, change: Floats, max_step: float) -> float:
+        """Move along a change by the best step in [0, max_step]; returns that step."""
+
+    @abstractmethod
+    def products(self, start: int, stop: int) -> Floats:
+        """Columns start to stop of A'HA, H the curvature at the current weights."""
+
+    def hessian(self, positions: NDArray[np.int64]) -> Floats:
+        """The part of A'HA that belongs to some of the weights, shape (m, m)."""
+        return self.products(0, len(self))[np.ix_(positions, positions)]
+
+
+class ExplicitActiveSet(ActiveSet):
+    """Atoms that are vectors of length d, and an objective of their combination z = A alpha."""
+
+    def __init__(self, objective: Objective) -> None:
+        super().__init__()
+        self.objective = objective
+        self.quadratic = objective.quadratic
+        self.lower_bound = objective.lower_bound
+        self.columns: Columns | None = None
+        self.image: Floats = np.zeros(objective.d)
+        self._gradient: tuple[Floats, Floats] | None = None
+        self._value: tuple[Floats, float] | None = None
+
+    def negligible(self) -> float:
+        """What the objective says, if it can cross zero; else a tiny share of its value at zero."""
+        return float(getattr(self.objective, "negligible", super().negligible()))
+
+    @property
+    def gradient(self) -> Floats:
+        """The gradient of the objective at the current image, computed once per image."""
+        if self._gradient is None or self._gradient[0] is not self.image:
+            self._gradient = self.image, self.objective.gradient(self.image)
+        return self._gradient[1]
+
+    def _store(self, atoms: Sequence[Atom]) -> None:
+        self.columns = with_appended(self.columns, self.objective.d, atoms)
+
+    def _length(self, atom: Atom) -> int:
+        """How long an atom with this id is."""
+        return self.objective.d
+
+    def doubt(self, atom: Atom) -> str | None:
+        """Whether it has another length than it should, or extras that are no numbers."""
+        if atom.d != self._length(atom):
+            return f"it has {atom.d} values instead of {self._length(atom)}"
+        return super().doubt(atom) if atom.extras.size else None
+
+    def longest(self) -> float:
+        """The largest norm of a known column."""
+        if self.columns is None:
+            return 0.0
+        nothing = np.zeros(self.objective.d)
+        return float(self.columns.measured(0, self.columns.count, nothing)[1].max())
+
+    def iterate(self) -> Floats:
+        """The gradient."""
+        return self.gradient
+
+    def misfit(self, ids: Sequence[int], stated: Floats, iterate: Floats | None = None) -> Misfit:
+        """Compare stated scores with the products of the atoms and the gradient."""
+        assert self.columns is not None
+        gradient, start = self.gradient if iterate is None else iterate, self.position[ids[0]]
+        if len(ids) == 1:  # a single number is quicker on its own
+            score, norm = self.columns.measured_one(start, gradient)
+            return Misfit([stated[0] - score], [self._rounding(norm, gradient)], [norm])
+        scores, length = self.columns.measured(start, start + len(ids), gradient)
+        return misfit_of(stated - scores, self._rounding(length, gradient), length)
+
+    def _rounding(self, length: Size, gradient: Floats) -> Size:
+        """How far the products of a gradient with atoms of these lengths may be off."""
+        vague = getattr(self.objective, "vagueness", 0.0)
+        allowed = rounding(length, gradient)
+        return allowed + vague * length if vague else allowed
+
+    def _combined(self, weights: Floats) -> Floats:
+        return np.zeros(self.objective.d) if self.columns is None else self.columns.combine(weights)
+
+    def value(self) -> float:
+        """The objective at the current image, computed once per image."""
+        if self._value is None or self._value[0] is not self.image:
+            self._value = self.image, self.objective.value(self.image)
+        return self._value[1]
+
+    def inner(self) -> float:
+        """The product of image and gradient, which equals <alpha, grad f(alpha)>."""
+        return float(self.image @ self.gradient)
+
+    def scores(self) -> Floats:
+        """The product of each known atom with the gradient."""
+        return np.zeros(0) if self.columns is None else self.columns.scores(self.gradient)
+
+    def set_weights(self, weights: Floats) -> None:
+        """Replace all weights; the image is computed afresh."""
+        self._weights[: len(self.ids)] = weights
+        self.image = self._combined(self.weights)
+
+    def move(self, change: Floats, step: float) -> None:
+        """Add `step` times a change to the weights."""
+        self._shift(change, self._combined(change), step)
+
+    def search(self, change: Floats, max_step: float) -> float:
+        """Move along a change by the best step in [0, max_step]; returns that step."""
+        image_change = self._combined(change)
+        step = self.objective.line_search(self.image, image_change, max_step)
+        self._shift(change, image_change, step)
+        return step
+
+    def _shift(self, change: Floats, image_change: Floats, step: float) -> None:
+        self._weights[: len(self.ids)] += step * change
+        self.image = self.image + step * image_change
+
+    def products(self, start: int, stop: int) -> Floats:
+        """Columns start to stop of A'HA, H the curvature at the current image."""
+        assert self.columns is not None
+        curvature = self.objective.curvature(self.image)
+        block = self.columns.block(start, stop)
+        diagonal = np.asarray(curvature.diagonal)
+        result = self.columns.products(block * (diagonal[:, None] if diagonal.ndim else diagonal))
+        if curvature.rank_one is not None:
+            along = self.columns.scores(curvature.rank_one)
+            constant = np.outer(along, along[start:stop])
+            result -= constant
+            # What centring leaves of a constant atom is rounding, not a direction.
+            result[np.abs(result) <= 1e-14 * np.abs(constant)] = 0.0
+        return result
+
+    def hessian(self, positions: NDArray[np.int64]) -> Floats:
+        """The part of A'HA that belongs to some of the atoms, shape (m, m)."""
+        assert self.columns is not None
+        curvature = self.objective.curvature(self.image)
+        diagonal = np.broadcast_to(curvature.diagonal, self.objective.d)
+        result = self.columns.cross(positions, positions, diagonal)
+        if curvature.rank_one is not None:
+            along = self.columns.scores(curvature.rank_one)[positions]
+            result -= np.outer(along, along)
+        return result

@@ -1,0 +1,220 @@
+"""Growing stores of columns: the atoms that everybody knows, ready for fast products."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from atomcast.messages.atom import Atom
+
+Floats = NDArray[np.float64]
+Positions = NDArray[np.int64]
+
+
+class Columns(Protocol):
+    """K columns of length d, in order of arrival; appending never moves what is there."""
+
+    d: int
+    count: int
+
+    def append(self, atoms: Sequence[Atom]) -> None:
+        """Add atoms as further columns."""
+        ...
+
+    def combine(self, weights: Floats) -> Floats:
+        """The weighted sum of the columns, shape (d,)."""
+        ...
+
+    def scores(self, vector: Floats) -> Floats:
+        """The inner product of every column with a vector, shape (count,)."""
+        ...
+
+    def measured(self, start: int, stop: int, vector: Floats) -> tuple[Floats, Floats]:
+        """The products of columns start to stop with a vector, and the norms of these columns."""
+        ...
+
+    def measured_one(self, position: int, vector: Floats) -> tuple[float, float]:
+        """The same of a single column."""
+        ...
+
+    def products(self, block: Floats) -> Floats:
+        """The inner products of every column with the columns of a block, shape (count, m)."""
+        ...
+
+    def block(self, start: int, stop: int) -> Floats:
+        """Columns start to stop as a dense array, shape (d, stop - start)."""
+        ...
+
+    def cross(self, left: Positions, right: Positions, diagonal: Floats) -> Floats:
+        """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
+        ...
+
+
+def grown(buffer: NDArray[Any], used: int, needed: int) -> NDArray[Any]:
+    """A buffer with room for `needed` entries: the same one, or a copy at least twice as large."""
+    if needed <= len(buffer):
+        return buffer
+    larger = np.empty((max(needed, 2 * len(buffer)), *buffer.shape[1:]), dtype=buffer.dtype)
+    larger[:used] = buffer[:used]
+    return larger
+
+
+class DenseColumns:
+    """Columns stored densely in float64, one after the other in memory."""
+
+    def __init__(self, d: int) -> None:
+        self.d = d
+        self.count = 0
+        self._rows = np.empty((4, d))  # row k of the buffer is column k, contiguous
+
+    def append(self, atoms: Sequence[Atom]) -> None:
+        """Add atoms as further columns."""
+        self._rows = grown(self._rows, self.count, self.count + len(atoms))
+        for atom in atoms:
+            self._rows[self.count] = atom.dense()
+            self.count += 1
+
+    def combine(self, weights: Floats) -> Floats:
+        """The weighted sum of the columns, shape (d,)."""
+        return weights @ self._rows[: self.count]
+
+    def scores(self, vector: Floats) -> Floats:
+        """The inner product of every column with a vector, shape (count,)."""
+        return self._rows[: self.count] @ vector
+
+    def measured(self, start: int, stop: int, vector: Floats) -> tuple[Floats, Floats]:
+        """The products of columns start to stop with a vector, and the norms of these columns."""
+        rows = self._rows[start:stop]
+        return rows @ vector, np.sqrt(np.einsum("ij,ij->i", rows, rows))
+
+    def measured_one(self, position: int, vector: Floats) -> tuple[float, float]:
+        """The same of a single column."""
+        row = self._rows[position]
+        return float(row @ vector), math.sqrt(row @ row)
+
+    def products(self, block: Floats) -> Floats:
+        """The inner products of every column with the columns of a block, shape (count, m)."""
+        return self._rows[: self.count] @ block
+
+    def block(self, start: int, stop: int) -> Floats:
+        """Columns start to stop as a dense array, shape (d, stop - start)."""
+        return self._rows[start:stop].T
+
+    def cross(self, left: Positions, right: Positions, diagonal: Floats) -> Floats:
+        """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
+        return (self._rows[left] * diagonal) @ self._rows[right].T
+
+
+class SparseColumns:
+    """Columns stored by their nonzeros (compressed sparse columns)."""
+
+    def __init__(self, d: int) -> None:
+        self.d = d
+        self.count = 0
+        self._data = np.empty(256)
+        self._indices: NDArray[Any] = np.empty(256, dtype=np.int32 if d < 2**31 else np.int64)
+        self._starts = np.zeros(5, dtype=np.int64)
+        self._views: tuple[sparse.csc_array, sparse.csr_array] | None = None
+
+    def append(self, atoms: Sequence[Atom]) -> None:
+        """Add atoms as further columns."""
+        used = int(self._starts[self.count])
+        needed = used + sum(atom.values.size for atom in atoms)
+        self._data = grown(self._data, used, needed)
+        self._indices = grown(self._indices, used, needed)
+        self._starts = grown(self._starts, self.count + 1, self.count + 1 + len(atoms))
+        for atom in atoms:
+            stop = used + atom.values.size
+            self._data[used:stop] = atom.values
+            self._indices[used:stop] = np.asarray(atom.indices)
+            self.count += 1
+            self._starts[self.count] = used = stop
+        self._views = None
+
+    def _matrices(self) -> tuple[sparse.csc_array, sparse.csr_array]:
+        """The columns as a scipy matrix and its transpose, sharing the buffers."""
+        if self._views is None:
+            nnz = int(self._starts[self.count])
+            starts = self._starts[: self.count + 1].astype(self._indices.dtype)
+            parts = (self._data[:nnz], self._indices[:nnz], starts)
+            matrix = sparse.csc_array(parts, shape=(self.d, self.count), copy=False)
+            self._views = matrix, sparse.csr_array(parts, shape=(self.count, self.d), copy=False)
+        return self._views
+
+    def combine(self, weights: Floats) -> Floats:
+        """The weighted sum of the columns, shape (d,)."""
+        result: Floats = self._matrices()[0] @ weights
+        return result
+
+    def scores(self, vector: Floats) -> Floats:
+        """The inner product of every column with a vector, shape (count,)."""
+        result: Floats = self._matrices()[1] @ vector
+        return result
+
+    def measured(self, start: int, stop: int, vector: Floats) -> tuple[Floats, Floats]:
+        """The products of columns start to stop with a vector, and the norms of these columns."""
+        cuts = self._starts[start : stop + 1]
+        part = slice(cuts[0], cuts[-1])
+        values, known = self._data[part], vector[self._indices[part]]
+        return _sums(values * known, cuts - cuts[0]), np.sqrt(
+            _sums(values * values, cuts - cuts[0])
+        )
+
+    def products(self, block: Floats) -> Floats:
+        """The inner products of every column with the columns of a block, shape (count, m)."""
+        result: Floats = self._matrices()[1] @ block
+        return result
+
+    def block(self, start: int, stop: int) -> Floats:
+        """Columns start to stop as a dense array, shape (d, stop - start)."""
+        dense = np.zeros((self.d, stop - start))
+        for k in range(start, stop):
+            part = slice(self._starts[k], self._starts[k + 1])
+            dense[self._indices[part], k - start] = self._data[part]
+        return dense
+
+    def cross(self, left: Positions, right: Positions, diagonal: Floats) -> Floats:
+        """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
+        columns, rows = self._matrices()
+        scaled = columns[:, right]
+        scaled = sparse.csc_array(
+            (scaled.data * diagonal[scaled.indices], scaled.indices, scaled.indptr), scaled.shape
+        )
+        result: Floats = (rows[left] @ scaled).toarray()
+        return result
+
+    def measured_one(self, position: int, vector: Floats) -> tuple[float, float]:
+        """The same of a single column."""
+        part = slice(*self._starts[position : position + 2])
+        values = self._data[part]
+        return float(values @ vector[self._indices[part]]), math.sqrt(values @ values)
+
+    def atoms(self) -> list[Atom]:
+        """The columns as atoms again; their ids are their positions."""
+        cuts = [slice(*self._starts[k : k + 2]) for k in range(self.count)]
+        return [Atom(k, self.d, self._data[cut], self._indices[cut]) for k, cut in enumerate(cuts)]
+
+
+def _sums(values: Floats, cuts: Positions) -> Floats:
+    """The sum of the values between each cut and the next."""
+    sums = np.add.reduceat(np.append(values, 0.0), cuts[:-1])
+    sums[cuts[1:] == cuts[:-1]] = 0.0
+    return sums
+
+
+def with_appended(columns: Columns | None, d: int, atoms: Sequence[Atom]) -> Columns:
+    """Append atoms to a store of the right kind; the first dense atom makes the store dense."""
+    any_dense = any(atom.indices is None for atom in atoms)
+    if columns is None:
+        columns = DenseColumns(d) if any_dense else SparseColumns(d)
+    elif any_dense and isinstance(columns, SparseColumns):
+        known = columns.atoms()
+        columns = DenseColumns(d)
+        columns.append(known)
+    columns.append(atoms)
+    return columns

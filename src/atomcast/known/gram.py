@@ -1,0 +1,159 @@
+"""The Gram matrix of the known atoms, and the inverse of a part of it, both updated in place."""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast.known.active_set import ActiveSet
+
+Floats = NDArray[np.float64]
+Positions = NDArray[np.int64]
+
+#: A direction that keeps less than this share of its squared length counts as dependent.
+DEPENDENT = 1e-11
+#: One that keeps more than this is independent without a closer look,
+SAFE = 1e-6
+#: and one that keeps less than so many times what rounding makes is not.
+NOISY = 100.0
+
+
+class Gram:
+    """The products A' H A of the known atoms under a fixed curvature H; grows with the atoms."""
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._buffer = np.empty((0, 0))
+
+    @property
+    def matrix(self) -> Floats:
+        """The Gram matrix, shape (count, count)."""
+        return self._buffer[: self.count, : self.count]
+
+    def extend(self, active: ActiveSet) -> None:
+        """Add the rows and columns of the atoms that have come since the last call."""
+        old, new = self.count, len(active)
+        if old == new:
+            return
+        if new > len(self._buffer):
+            larger = np.empty((max(new, 2 * len(self._buffer), 64),) * 2)
+            larger[:old, :old] = self.matrix
+            self._buffer = larger
+        products = active.products(old, new)
+        self._buffer[:new, old:new] = products
+        self._buffer[old:new, :old] = products[:old].T
+        self.count = new
+
+
+class Inverse:
+    """The inverse of a positive definite matrix that gains and loses rows, in O(k^2) for each."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self._buffer = np.empty((0, 0))
+
+    @property
+    def matrix(self) -> Floats:
+        """The inverse, shape (size, size)."""
+        return self._buffer[: self.size, : self.size]
+
+    def _resize(self, size: int) -> None:
+        if size > len(self._buffer):
+            larger = np.empty((max(size, 2 * len(self._buffer), 64),) * 2)
+            larger[: self.size, : self.size] = self.matrix
+            self._buffer = larger
+        self.size = size
+
+    def set(self, matrix: Floats) -> None:
+        """Take over an inverse that was computed elsewhere, shape (size, size)."""
+        self._buffer, self.size = np.array(matrix), len(matrix)
+
+    def append(self, across: Floats, corner: Floats) -> Positions:
+        """Add rows to the matrix: products with the old rows, and among themselves.
+
+        Returns which of the new rows, in order, were independent of the others and added.
+
+        Parameters
+        ----------
+        across : array of shape (size, m)
+        corner : array of shape (m, m)
+        """
+        old = self.size
+        projected = self.matrix @ across
+        schur = corner - across.T @ projected
+        kept = self._independent(across, np.diag(corner), schur)
+        if len(kept) < len(schur):
+            schur, projected = schur[np.ix_(kept, kept)], projected[:, kept]
+        if not len(kept):
+            return kept
+        corner_inverse = inverse_of(schur)
+        corner_inverse = 0.5 * (corner_inverse + corner_inverse.T)
+        side = projected @ corner_inverse
+        self._resize(old + len(kept))
+        self._buffer[:old, :old] += side @ projected.T
+        self._buffer[:old, old : self.size] = -side
+        self._buffer[old : self.size, :old] = -side.T
+        self._buffer[old : self.size, old : self.size] = corner_inverse
+        return kept
+
+    def _independent(self, across: Floats, lengths: Floats, schur: Floats) -> Positions:
+        """Which of the new rows are safely independent of the old ones and of each other."""
+        if clearly_independent(schur, lengths):
+            return np.arange(len(schur))
+        across = np.abs(across)
+        terms = lengths + np.sum(across * (np.abs(self.matrix) @ across), axis=0)
+        return independent_rows(schur, lengths, terms)
+
+    def remove(self, rows: Positions) -> Positions:
+        """Remove rows; returns the order in which the remaining ones now stand."""
+        order = np.arange(self.size)
+        last = self.size
+        for row in np.sort(rows)[::-1]:
+            last -= 1
+            if row != last:  # swap to the end: O(k), where closing the hole would be O(k^2)
+                swap = [row, last]
+                self._buffer[swap, : self.size] = self._buffer[swap[::-1], : self.size]
+                self._buffer[: self.size, swap] = self._buffer[: self.size, swap[::-1]]
+                order[swap] = order[swap[::-1]]
+        side = self._buffer[:last, last : self.size]
+        corner = self._buffer[last : self.size, last : self.size]
+        self._buffer[:last, :last] -= (side @ inverse_of(corner)) @ side.T
+        self.size = last
+        return order[:last]
+
+
+def inverse_of(matrix: Floats) -> Floats:
+    """The inverse of a positive definite matrix, whose rows may differ widely in scale."""
+    scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(matrix)), 1e-300))
+    scaled = matrix * scale[:, None] * scale
+    try:
+        inverse = np.linalg.inv(scaled)
+    except np.linalg.LinAlgError:  # rounding made it singular; its user notices and starts afresh
+        inverse = np.linalg.pinv(scaled, hermitian=True)
+    return inverse * scale[:, None] * scale
+
+
+def clearly_independent(schur: Floats, lengths: Floats) -> bool:
+    """Whether all rows of a Schur complement are independent, without a closer look."""
+    try:
+        return bool(np.all(np.diag(np.linalg.cholesky(schur)) ** 2 > SAFE * lengths))
+    except np.linalg.LinAlgError:
+        return False
+
+
+def independent_rows(schur: Floats, lengths: Floats, terms: Floats) -> Positions:
+    """Rows of a Schur complement, taken greedily in order, that are safely independent.
+
+    `lengths` are those of the rows before they were projected, `terms` the sizes of what was
+    subtracted: where that cancels, rounding leaves a rest of any row.
+    """
+    rest, kept = schur.copy(), []
+    # What rounding may have done to each row's rest: small pivots before it make that large.
+    noise = np.sqrt(np.finfo(float).eps * np.abs(terms))
+    for j in range(len(schur)):
+        if rest[j, j] > max(DEPENDENT * lengths[j], NOISY * noise[j] ** 2):
+            kept.append(j)
+            ratio = rest[:, j] / rest[j, j]
+            noise += np.abs(ratio) * noise[j]
+            rest -= np.outer(ratio, rest[j])
+    return np.array(kept, dtype=np.int64)

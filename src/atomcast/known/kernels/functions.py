@@ -1,0 +1,289 @@
+"""Kernel functions: how alike two points are.
+
+A `KernelSpec` is what a user asks for; its gamma may still have to be estimated. `resolve` turns
+it into a `Kernel`, whose `block` gives all values between two sets of points.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from atomcast._checks import check_choice, check_count, check_positive
+from atomcast.known.kernels.points import Points, dense_rows
+
+Floats = NDArray[np.float64]
+Gamma = str | float
+
+NAMES = ("rbf", "linear", "poly", "laplacian")
+#: Rows of a block are handled in pieces of about this many values, which stay in cache.
+PIECE = 1 << 18
+#: Squared lengths up to this, after scaling by gamma, leave single precision enough digits.
+BENIGN = 64.0
+#: A block with so many times more columns than rows is computed the other way round.
+FEW_ROWS = 8
+#: Sparse points with at most so many features are multiplied as if they were dense.
+DENSE_WIDTH = 4096
+
+
+class Kernel(Protocol):
+    """A positive semidefinite function of two points, ready to be evaluated."""
+
+    def block(self, X: Points, Z: Points, dtype: Any = np.float64) -> NDArray[Any]:
+        """The values between all rows of X and all rows of Z, shape (n, m)."""
+        ...
+
+    def diagonal(self, X: Points) -> Floats:
+        """The value of each row with itself, exactly, shape (n,)."""
+        ...
+
+
+@dataclass(frozen=True)
+class KernelSpec:
+    """A kernel as users name it.
+
+    Parameters
+    ----------
+    kernel : {"rbf", "linear", "poly", "laplacian"} or callable
+        A callable takes two sets of points, (n, d) and (m, d), and returns an (n, m) array.
+    gamma : {"mean-distance", "scale"} or float
+        "mean-distance" is 1 / the mean squared distance between two points, "scale" is
+        1 / (d * variance of all values); both are estimated from a sample.
+    degree, coef0 : of the polynomial kernel (gamma <x, z> + coef0) ** degree.
+    """
+
+    kernel: str | Callable[[Any, Any], Any] = "rbf"
+    gamma: Gamma = "mean-distance"
+    degree: int = 3
+    coef0: float = 0.0
+
+    def __post_init__(self) -> None:
+        if not callable(self.kernel):
+            check_choice("kernel", self.kernel, NAMES)
+        if isinstance(self.gamma, str):
+            check_choice("gamma", self.gamma, ("mean-distance", "scale"))
+        else:
+            check_positive("gamma", self.gamma, 'or "mean-distance" or "scale"')
+        check_count("degree", self.degree, "of the polynomial kernel")
+        if self.kernel == "poly" and not self.coef0 >= 0:
+            raise ValueError(
+                f"coef0 must be >= 0, got {self.coef0!r}: below zero the polynomial kernel is not "
+                "positive semidefinite"
+            )
+
+    @property
+    def needs_sample(self) -> bool:
+        """Whether gamma is to be estimated from points that everybody knows."""
+        return isinstance(self.gamma, str) and self.kernel in ("rbf", "poly", "laplacian")
+
+    def resolve(self, sample: Points) -> Kernel:
+        """The kernel with every parameter fixed, by the same rule on every node."""
+        if callable(self.kernel):
+            return Custom(self.kernel)
+        if self.kernel == "linear":
+            return Dot()
+        gamma = estimated_gamma(self.gamma, sample)
+        if self.kernel == "poly":
+            return Dot(gamma, float(self.coef0), int(self.degree))
+        if self.kernel == "laplacian":
+            return Laplacian(gamma)
+        dense = not sparse.issparse(sample)
+        return RBF(gamma, dense_rows(sample).mean(axis=0) if dense else None)
+
+
+def estimated_gamma(gamma: Gamma, sample: Points) -> float:
+    """Gamma as a number, from a sample of points if it is asked for by name."""
+    if not isinstance(gamma, str):
+        return float(gamma)
+    rows = dense_rows(sample)
+    if gamma == "scale":
+        variance = float(rows.var())
+        return 1.0 / (rows.shape[1] * variance) if variance > 0 else 1.0
+    # The mean squared distance over pairs of different rows is twice the summed variance.
+    count = max(len(rows) - 1, 1)
+    mean_square = 2.0 * float(((rows - rows.mean(axis=0)) ** 2).sum()) / count
+    return 1.0 / mean_square if mean_square > 0 else 1.0
+
+
+@dataclass(frozen=True)
+class RBF:
+    """exp(-gamma ||x - z||^2), from norms and products after centring and scaling.
+
+    The centre only serves precision: distances do not depend on it. Sparse points have none.
+    """
+
+    gamma: float
+    centre: Floats | None = None
+
+    def diagonal(self, X: Points) -> Floats:
+        """One."""
+        return np.ones(X.shape[0])
+
+    def block(self, X: Points, Z: Points, dtype: Any = np.float64) -> NDArray[Any]:
+        """The values between all rows of X and all rows of Z, shape (n, m)."""
+        if sparse.issparse(X) or sparse.issparse(Z):
+            return self._sparse_block(X, Z, dtype)
+        z = self._scaled(Z)
+        z_norms = _square_lengths(z)
+        out = np.empty((X.shape[0], Z.shape[0]), dtype=dtype)
+        small = np.dtype(dtype) == np.float32 and z_norms.max(initial=0.0) <= BENIGN
+        z_short = z.astype(np.float32) if small else None
+        for rows in pieces(len(out), max(z.shape)):  # also the scaled points stay in cache
+            x = self._scaled(X[rows])
+            x_norms = _square_lengths(x)
+            if z_short is not None and x_norms.max(initial=0.0) <= BENIGN:
+                part = x.astype(np.float32) @ z_short.T
+                _exp_of_distances(part, x_norms.astype("f"), z_norms.astype("f"))
+            else:
+                part = x @ z.T
+                _exp_of_distances(part, x_norms, z_norms)
+            out[rows] = part
+        return out
+
+    def _scaled(self, X: NDArray[Any]) -> Floats:
+        centre = 0.0 if self.centre is None else self.centre
+        return (np.asarray(X, dtype=np.float64) - centre) * np.sqrt(self.gamma)
+
+    def _sparse_block(self, X: Points, Z: Points, dtype: Any) -> NDArray[Any]:
+        if FEW_ROWS * X.shape[0] < Z.shape[0]:  # it is the right factor that is made dense
+            return np.ascontiguousarray(self._sparse_block(Z, X, dtype).T)
+        out = np.empty((X.shape[0], Z.shape[0]), dtype=dtype)
+        right = _right_factor(Z)
+        z_norms = self.gamma * _square_lengths(Z)
+        for rows in pieces(*out.shape):
+            part = 2.0 * self.gamma * _product(X[rows], right)
+            part -= self.gamma * _square_lengths(X[rows])[:, None] + z_norms
+            np.minimum(part, 0.0, out=part)
+            out[rows] = np.exp(part, out=part)
+        return out
+
+
+@dataclass(frozen=True)
+class Dot:
+    """(gamma <x, z> + coef0) ** degree; the linear kernel as it stands."""
+
+    gamma: float = 1.0
+    coef0: float = 0.0
+    degree: int = 1
+
+    def _of_products(self, products: Any) -> Any:
+        values = (
+            self.gamma * products + self.coef0 if (self.gamma, self.coef0) != (1, 0) else (products)
+        )
+        return values if self.degree == 1 else values**self.degree
+
+    def diagonal(self, X: Points) -> Floats:
+        """The value of each row with itself."""
+        return self._of_products(_square_lengths(X))
+
+    def block(self, X: Points, Z: Points, dtype: Any = np.float64) -> NDArray[Any]:
+        """The values between all rows of X and all rows of Z, shape (n, m)."""
+        out = np.empty((X.shape[0], Z.shape[0]), dtype=dtype)
+        right = _right_factor(Z)
+        for rows in pieces(*out.shape):
+            out[rows] = self._of_products(_product(X[rows], right))
+        return out
+
+
+@dataclass(frozen=True)
+class Laplacian:
+    """exp(-gamma ||x - z||_1)."""
+
+    gamma: float
+
+    def diagonal(self, X: Points) -> Floats:
+        """One."""
+        return np.ones(X.shape[0])
+
+    def block(self, X: Points, Z: Points, dtype: Any = np.float64) -> NDArray[Any]:
+        """The values between all rows of X and all rows of Z, shape (n, m)."""
+        from scipy.spatial.distance import cdist
+
+        out = np.empty((X.shape[0], Z.shape[0]), dtype=dtype)
+        z = dense_rows(Z)
+        for rows in pieces(*out.shape):
+            out[rows] = np.exp(-self.gamma * cdist(dense_rows(X[rows]), z, "cityblock"))
+        return out
+
+
+@dataclass(frozen=True)
+class Custom:
+    """A kernel function that the user brings."""
+
+    function: Callable[[Any, Any], Any]
+
+    def diagonal(self, X: Points) -> Floats:
+        """The value of each row with itself."""
+        each = [self.block(X[i : i + 1], X[i : i + 1])[0, 0] for i in range(X.shape[0])]
+        return np.array(each, dtype=np.float64)
+
+    def block(self, X: Points, Z: Points, dtype: Any = np.float64) -> NDArray[Any]:
+        """The values between all rows of X and all rows of Z, shape (n, m)."""
+        if 0 in (X.shape[0], Z.shape[0]):  # which many a function would refuse
+            return np.empty((X.shape[0], Z.shape[0]), dtype=dtype)
+        if sparse.issparse(X) or sparse.issparse(Z):
+            values = self._called_with_sparse(X, Z)
+        else:
+            values = self.function(X, Z)
+        values = values.toarray() if sparse.issparse(values) else np.asarray(values)
+        if values.shape != (X.shape[0], Z.shape[0]):
+            raise ValueError(
+                f"kernel={self.function!r} returned an array of shape {values.shape} for "
+                f"{X.shape[0]} and {Z.shape[0]} points: it must be {(X.shape[0], Z.shape[0])}"
+            )
+        if not np.all(np.isfinite(values)):
+            raise ValueError(f"kernel={self.function!r} returned values that are not finite")
+        return values.astype(dtype, copy=False)
+
+    def _called_with_sparse(self, X: Points, Z: Points) -> Any:
+        try:
+            return self.function(X, Z)
+        except (IndexError, TypeError, ValueError) as error:
+            raise ValueError(
+                f"kernel={self.function!r} does not take sparse points ({error}): pass dense data "
+                '(X.toarray()), or a kernel that does, such as kernel="rbf"'
+            ) from error
+
+
+def with_gamma(kernel: Kernel, gamma: float) -> Kernel:
+    """The same kernel with another gamma."""
+    return replace(kernel, gamma=gamma)  # type: ignore[type-var]
+
+
+def pieces(n: int, m: int) -> list[slice]:
+    """Row ranges of an (n, m) block that are small enough to stay in cache."""
+    height = max(PIECE // max(m, 1), 16)
+    return [slice(start, min(start + height, n)) for start in range(0, n, height)]
+
+
+def _exp_of_distances(products: NDArray[Any], left: NDArray[Any], right: NDArray[Any]) -> None:
+    """Turn products into exp(-squared distance), in place."""
+    products *= 2
+    products -= left[:, None]
+    products -= right
+    np.minimum(products, 0, out=products)
+    np.exp(products, out=products)
+
+
+def _square_lengths(X: Points) -> Floats:
+    if sparse.issparse(X):
+        return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
+    X = np.asarray(X, dtype=np.float64)
+    return np.einsum("ij,ij->i", X, X)
+
+
+def _right_factor(Z: Points) -> Any:
+    """The transpose of Z in the form in which products with it are fastest."""
+    if sparse.issparse(Z) and Z.shape[1] > DENSE_WIDTH:
+        return Z.T.tocsc()
+    return np.ascontiguousarray(dense_rows(Z).T)
+
+
+def _product(X: Points, right: Any) -> Floats:
+    product = X @ right if sparse.issparse(X) else np.asarray(X, dtype=np.float64) @ right
+    return product.toarray() if sparse.issparse(product) else np.asarray(product)

@@ -1,0 +1,309 @@
+"""What everybody knows of a kernel problem: points, labels, weights, and the objective."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast._checks import LARGEST, SMALLEST, check_in_scale
+from atomcast.known.active_set import ActiveSet
+from atomcast.known.columns import grown
+from atomcast.known.kernels.functions import Custom, Kernel, KernelSpec
+from atomcast.known.kernels.kernel_matrix import AugmentedKernel, not_positive
+from atomcast.known.kernels.labels import Codes, LabelCode
+from atomcast.known.kernels.points import PointLog, Points
+from atomcast.known.kernels.storage import Storage
+from atomcast.messages.atom import Atom
+from atomcast.messages.receiving import Misfit, misfit_of
+
+#: By this share of what they could be at most, scores of a point may differ between two nodes: one
+#: of them sums kernel values that may be in single precision, from round to round.
+SCORE_ROUNDING = 1e-5
+
+Floats = NDArray[np.float64]
+Positions = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class SupportVectors:
+    """The points of a solution, their classes as codes, and the kernel they were fitted with."""
+
+    points: Points
+    labels: Codes
+    kernel: Kernel
+
+
+class KernelActiveSet(ActiveSet):
+    """Points received, and the objective alpha' K~ alpha of their weights (problem (4)).
+
+    Parameters
+    ----------
+    spec : KernelSpec
+        Where gamma is to be estimated, that is done from the first points received, which are the
+        same on every node.
+    code : LabelCode
+    storage : Storage
+        The memory that the kernel matrix of the known points may take, and its precision.
+    one_class : int, optional
+        Tell this class from all others; the code then has two classes, the rest and this one.
+    """
+
+    quadratic = True
+    rounding = 1e-6  # of a matrix that may be in single precision
+
+    def __init__(
+        self,
+        spec: KernelSpec,
+        code: LabelCode,
+        storage: Storage,
+        one_class: int | None = None,
+    ) -> None:
+        super().__init__()
+        self.spec = spec
+        self.code = code
+        self.one_class = one_class
+        #: How long points are, once somebody has told who holds some.
+        self.d: int | None = None
+        #: How many points came with each broadcast; what is computed from them is cut up likewise.
+        self.arrivals: list[int] = []
+        self.storage = storage
+        self._log = PointLog()
+        self._labels: Codes = np.zeros(16, dtype=np.uint8 if code.classes <= 256 else np.int32)
+        self._products: Floats = np.zeros(16)
+        self._gram: AugmentedKernel | None = None
+
+    @staticmethod
+    def relabelled(
+        known: KernelActiveSet, code: LabelCode, one_class: int | None
+    ) -> KernelActiveSet:
+        """The same known points and weights, for a machine that tells other classes apart."""
+        new = KernelActiveSet(known.spec, code, known.storage, one_class)
+        new.ids, new.names = list(known.ids), list(known.names)
+        new.extras = dict(known.extras)
+        new.position = dict(known.position)
+        new._log, new._labels = known._log, known._labels
+        new.arrivals = [len(known)]
+        new._weights, new._products = known._weights.copy(), np.zeros(len(known._weights))
+        new._gram = new._augmented(known.kernel)
+        new._gram.extend(new.points, new.labels)
+        new.install(known.weights, new._gram.times(known.weights))
+        return new
+
+    def codes(self, labels: Codes) -> Codes:
+        """Labels as this machine sees them: as they are, or one class against the rest."""
+        return labels if self.one_class is None else (labels == self.one_class).astype(np.uint8)
+
+    @property
+    def points(self) -> Points:
+        """The points received, shape (count, d)."""
+        return self._log.points
+
+    @property
+    def labels(self) -> Codes:
+        """The class of each, as this machine sees it, shape (count,)."""
+        return self.codes(self._labels[: len(self)])
+
+    @property
+    def gram(self) -> AugmentedKernel:
+        """The augmented kernel between the known points."""
+        assert self._gram is not None, "no point has been received yet"
+        return self._gram
+
+    @property
+    def kernel(self) -> Kernel:
+        """The kernel, its parameters fixed."""
+        return self.gram.kernel
+
+    @property
+    def image_products(self) -> Floats:
+        """K~ alpha at the known points: half the gradient, shape (count,)."""
+        return self._products[: len(self)]
+
+    def _augmented(self, kernel: Kernel) -> AugmentedKernel:
+        return AugmentedKernel(kernel, self.code, self.storage.cache_bytes, self.storage.dtype)
+
+    def _store(self, atoms: Sequence[Atom]) -> None:
+        old, new = len(self) - len(atoms), len(self)
+        for atom in atoms:
+            if not SMALLEST <= _length(atom) <= LARGEST:  # which is also true of a point at zero
+                check_in_scale("X", atom.values, f"the point {atom.id}")
+        self.arrivals.append(len(atoms))
+        self._log.append(atoms)
+        self._labels = grown(self._labels, old, new)
+        self._labels[old:new] = [int(atom.extras[0]) for atom in atoms]
+        self._products = grown(self._products, old, new)
+        self._products[old:new] = 0.0
+        if self._gram is None:
+            self._gram = self._augmented(self.spec.resolve(self.points))
+        self._gram.extend(self.points, self.labels)
+        if old == 0:
+            self._check_kernel()
+        if np.any(self.weights):
+            self._products[old:new] = self._gram.row_products(old, self.weights)
+
+    def doubt(self, atom: Atom) -> str | None:
+        """Whether it is no point of this space, or its class is none."""
+        d = self.points.shape[1] if len(self) else self.d
+        if d is not None and atom.d != d:
+            return f"it has {atom.d} values instead of {d}"
+        if not (math.isfinite(_length(atom)) or np.all(np.isfinite(atom.values))):
+            return "it has NaN or infinity among its values"
+        labels = atom.extras.tolist()
+        # A machine for one class against the rest does not know how many classes there are.
+        one_of = self.code.classes if self.one_class is None else np.iinfo(self._labels.dtype).max
+        if len(labels) != 1 or labels[0] not in range(one_of):
+            return f"its class is {labels}"
+        return None
+
+    def longest(self) -> float:
+        """The largest value of the augmented kernel: products are at most that large."""
+        return float(self.gram.diagonal.max()) if len(self) else 0.0
+
+    def iterate(self) -> Floats:
+        """The weights."""
+        return self.weights.copy()
+
+    def misfit(self, ids: Sequence[int], stated: Floats, iterate: Floats | None = None) -> Misfit:
+        """Compare stated scores with the gradient at points that came one after the other."""
+        start = self.position[ids[0]]
+        part = slice(start, start + len(ids))
+        weights, scores = self.weights, 2.0 * self.image_products[part]
+        if iterate is not None:
+            weights = np.zeros(len(self))
+            weights[: len(iterate)] = iterate
+            scores = 2.0 * self.gram.rows(np.arange(part.start, part.stop)) @ weights
+        length = np.sqrt(self.gram.diagonal)
+        allowed = SCORE_ROUNDING * 2.0 * length[part] * float(np.abs(weights) @ length)
+        return misfit_of(stated - scores, allowed, length[part])
+
+    def _check_kernel(self) -> None:
+        """Look at the first points closely if the kernel is the user's own."""
+        if not isinstance(self.kernel, Custom):
+            return
+        first = np.arange(min(len(self), 256))
+        matrix = self.gram.rows(first)[:, first]
+        size = float(np.abs(matrix).max())
+        if np.abs(matrix - matrix.T).max() > 1e-8 * size:
+            raise not_positive("k(x, z) differs from k(z, x)")
+        smallest = float(np.linalg.eigvalsh(matrix)[0])
+        if smallest < -1e-8 * size * len(first):
+            raise not_positive(f"its matrix, augmented by 1/C, has the eigenvalue {smallest:.3g}")
+
+    def recall(self, atoms: Sequence[Atom], memory: dict[str, NDArray[Any]]) -> None:
+        """Receive the points in the batches in which they came.
+
+        Gamma is estimated from the first batch, and rounding depends on what is computed at once.
+        """
+        arrivals = memory["kernel.arrivals"].tolist()
+        if min(arrivals, default=1) < 1 or sum(arrivals) != len(atoms):
+            raise ValueError(f"the checkpoint has {len(atoms)} points in batches of {arrivals}")
+        for stop, count in zip(np.cumsum(arrivals).tolist(), arrivals, strict=True):
+            self.append(atoms[stop - count : stop])
+
+    def memory(self) -> dict[str, NDArray[Any]]:
+        """The batches in which points came, and the products with the rounding that they have."""
+        return {
+            "kernel.arrivals": np.array(self.arrivals, dtype=np.int64),
+            "kernel.products": self.image_products.copy(),
+            "kernel.precision": np.array(np.dtype(self.storage.dtype).itemsize),
+        }
+
+    def remember(self, memory: dict[str, NDArray[Any]]) -> None:
+        """Take over the products, unless the matrix has another precision here."""
+        if memory["kernel.precision"] == np.dtype(self.storage.dtype).itemsize:
+            self._products[: len(self)] = memory["kernel.products"]
+
+    def value(self) -> float:
+        """The objective alpha' K~ alpha."""
+        value = float(self.weights @ self.image_products)
+        if value < 0:
+            raise not_positive(f"alpha' K~ alpha is {value:.3g}")
+        return value
+
+    def inner(self) -> float:
+        """The product <alpha, grad f(alpha)>, twice the objective."""
+        return 2.0 * float(self.weights @ self.image_products)
+
+    def scores(self) -> Floats:
+        """The gradient 2 K~ alpha at each known point."""
+        return 2.0 * self.image_products
+
+    def set_weights(self, weights: Floats) -> None:
+        """Replace all weights; products are computed afresh."""
+        self.install(weights, self._image(weights))
+
+    def install(self, weights: Floats, products: Floats) -> None:
+        """Replace all weights, by someone who knows the products K~ alpha too."""
+        self._weights[: len(self)] = weights
+        self._products[: len(self)] = products
+
+    def move(self, change: Floats, step: float) -> None:
+        """Add `step` times a change to the weights."""
+        self._shift(change, self._image(change), step)
+
+    def search(self, change: Floats, max_step: float) -> float:
+        """Move along a change by the best step in [0, max_step]; returns that step."""
+        image = self._image(change)
+        slope, bend = float(change @ self.image_products), float(change @ image)
+        if bend < -1e-9 * float(np.abs(change) @ np.abs(image)):
+            raise not_positive(f"the objective bends downwards, by {bend:.3g}")
+        step = 0.0
+        if slope < 0:
+            step = max_step if -slope >= max_step * bend else -slope / bend
+        self._shift(change, image, step)
+        return step
+
+    def _shift(self, change: Floats, image: Floats, step: float) -> None:
+        self._weights[: len(self)] += step * change
+        self._products[: len(self)] += step * image
+
+    def _image(self, vector: Floats) -> Floats:
+        """K~ times a vector; a multiple of the weights plus a few entries costs little."""
+        if not len(vector):
+            return np.zeros(0)
+        scale, rest = rescaling(self.weights, vector)
+        image = self.gram.times(rest)
+        if scale:
+            image += scale * self.image_products
+        return image
+
+    def products(self, start: int, stop: int) -> Floats:
+        """Columns start to stop of the Hessian 2 K~."""
+        rows = self.gram.rows(np.arange(start, stop))
+        return 2.0 * rows.T
+
+    def content(self, ids: NDArray[np.int64]) -> SupportVectors | None:
+        """The points with these global ids, and the kernel."""
+        if not len(self):
+            return None
+        at = np.array([self.position[int(id)] for id in ids], dtype=np.int64)
+        return SupportVectors(self.points[at], self._labels[: len(self)][at], self.kernel)
+
+
+def _length(atom: Atom) -> float:
+    """The norm of a point; infinite if its squares are too large."""
+    values = atom.values.astype(np.float64, copy=False)
+    return math.sqrt(values @ values)
+
+
+def rescaling(old: Floats, new: Floats) -> tuple[float, Floats]:
+    """Write `new` as a multiple of `old` plus a rest with as few entries as possible.
+
+    Frank-Wolfe steps scale all weights by one factor and change one or two more; up to rounding,
+    the factor is then the median of the ratios.
+    """
+    used = np.flatnonzero(old)
+    if not len(used) or not len(new):
+        return 0.0, new.copy()
+    scale = float(np.median(new[used] / old[used]))
+    rest = new - scale * old
+    rounding = 8 * np.finfo(float).eps * np.maximum(np.abs(new), np.abs(scale * old))
+    rest[np.abs(rest) <= rounding] = 0.0
+    if np.count_nonzero(rest) > np.count_nonzero(new):
+        return 0.0, new.copy()
+    return scale, rest

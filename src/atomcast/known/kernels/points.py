@@ -1,0 +1,99 @@
+"""Points: rows of a dense array or of a CSR matrix, and the log of those that were broadcast."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, TypeAlias
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from atomcast.known.columns import grown
+from atomcast.messages.atom import Atom
+
+#: Points as rows: a dense array or a CSR matrix of shape (n, d).
+Points: TypeAlias = Any
+
+
+def dense_rows(points: Points) -> NDArray[np.float64]:
+    """The points as a dense array in double precision."""
+    if sparse.issparse(points):
+        points = points.toarray()
+    return np.asarray(points, dtype=np.float64)
+
+
+def is_binary(points: Points) -> bool:
+    """Whether every value is zero or one."""
+    values = points.data if sparse.issparse(points) else points
+    flat = values.reshape(-1) if values.ndim > 1 and values.flags.c_contiguous else values
+    if flat.ndim == 1 and not _all_bits(flat[:4096]):  # mostly settled by the first few
+        return False
+    return _all_bits(flat)
+
+
+def _all_bits(values: NDArray[Any]) -> bool:
+    return bool(np.all((values == 0) | (values == 1)))
+
+
+class PointLog:
+    """The points received so far, in order of arrival; dense unless all of them came sparse.
+
+    Appending never copies what is there, except when a buffer has to grow.
+    """
+
+    def __init__(self) -> None:
+        self.count = 0
+        self._dense: NDArray[Any] | None = None
+        self._d = 0
+        self._data: NDArray[np.float64] = np.empty(256)
+        self._indices: NDArray[Any] = np.empty(256, dtype=np.int32)
+        self._starts: NDArray[np.int64] = np.zeros(17, dtype=np.int64)
+        self._view: sparse.csr_array | None = None
+
+    def append(self, atoms: Sequence[Atom]) -> None:
+        """Add the points of newly received atoms."""
+        self._d = atoms[0].d
+        if self._dense is None and all(atom.is_sparse for atom in atoms):
+            self._append_sparse(atoms)
+        else:
+            self._append_dense(np.stack([_values(atom) for atom in atoms]))
+        self.count += len(atoms)
+
+    def _append_sparse(self, atoms: Sequence[Atom]) -> None:
+        sizes = [atom.values.size for atom in atoms]
+        used = int(self._starts[self.count])
+        stop = used + sum(sizes)
+        indices = np.concatenate([np.asarray(atom.indices) for atom in atoms])
+        if indices.dtype.itemsize > self._indices.dtype.itemsize:
+            self._indices = self._indices.astype(indices.dtype)
+        self._data = grown(self._data, used, stop)
+        self._indices = grown(self._indices, used, stop)
+        self._starts = grown(self._starts, self.count + 1, self.count + 1 + len(atoms))
+        self._data[used:stop] = np.concatenate([atom.values for atom in atoms])
+        self._indices[used:stop] = indices
+        self._starts[self.count + 1 : self.count + 1 + len(atoms)] = used + np.cumsum(sizes)
+        self._view = None
+
+    def _append_dense(self, rows: NDArray[Any]) -> None:
+        if self._dense is None:
+            self._dense = dense_rows(self._joined()) if self.count else rows[:0].copy()
+        self._dense = grown(self._dense, self.count, self.count + len(rows))
+        self._dense[self.count : self.count + len(rows)] = rows
+
+    def _joined(self) -> sparse.csr_array:
+        if self._view is None:
+            stop = self._starts[self.count]
+            starts = self._starts[: self.count + 1].astype(self._indices.dtype)
+            parts = self._data[:stop], self._indices[:stop], starts
+            self._view = sparse.csr_array(parts, shape=(self.count, self._d), copy=False)
+        return self._view
+
+    @property
+    def points(self) -> Points:
+        """All points received, shape (count, d)."""
+        return self._joined() if self._dense is None else self._dense[: self.count]
+
+
+def _values(atom: Atom) -> NDArray[Any]:
+    return atom.dense() if atom.is_sparse else atom.values

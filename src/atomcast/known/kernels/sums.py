@@ -1,0 +1,324 @@
+"""Weighted sums of kernel columns over a fixed set of points: what scoring comes down to.
+
+`kernel_sums` picks the fastest way for the data: a fused loop for dense points, a scatter over
+columns for sparse ones, bits for binary ones, and plain NumPy for everything else and for small
+data, where compiling would cost more than it saves.
+"""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from atomcast._threads import ranges, run_all, thread_count
+from atomcast.known.kernels.functions import RBF, Kernel, Laplacian
+from atomcast.known.kernels.labels import Codes, LabelCode
+from atomcast.known.kernels.points import Points, dense_rows, is_binary
+
+Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
+
+#: Points with fewer values than this in all are summed by NumPy.
+COMPILE_FROM = 1 << 20
+#: Binary points with at most so many features are kept as bits.
+MOST_BITS = 4096
+#: So many columns at a time are better summed one by one in a fused pass than as a block.
+FEW = 8
+#: Points with so many values in all are worth several threads.
+MANY = 1 << 24
+#: So many columns of a block are computed at a time.
+COLUMNS = 512
+
+
+class KernelSums:
+    """Sums over kernel columns by NumPy, for any kernel and any points.
+
+    Parameters
+    ----------
+    points : array or CSR matrix of shape (n, d)
+    kernel : Kernel
+    code : LabelCode
+    labels : int array of shape (n,)
+        The class of each point.
+    """
+
+    #: Whether a block is worth keeping; where values are as fast to compute as to read, it is not.
+    cacheable = True
+
+    def __init__(self, points: Points, kernel: Kernel, code: LabelCode, labels: Codes) -> None:
+        self.points = points
+        self.kernel = kernel
+        self.code = code
+        self.labels = labels
+
+    def block(self, others: Points, dtype: Any = np.float64) -> NDArray[Any]:
+        """The kernel between all points and others, shape (n, m)."""
+        return self.kernel.block(self.points, others, dtype)
+
+    def add(
+        self, total: Floats, scale: float, others: Points, labels: Codes, weights: Floats
+    ) -> None:
+        """Scale a total, and add sum_j w_j <label_i, label_j> (k(x_i, z_j) + 1) to each entry.
+
+        Parameters
+        ----------
+        total : array of shape (n,)
+            Changed in place.
+        scale : float
+        others, labels, weights : the points z_j, their classes and weights, m of each
+        """
+        total *= scale
+        for start in range(0, len(weights), COLUMNS):
+            part = slice(start, start + COLUMNS)
+            self.add_block(total, self.block(others[part]), labels[part], weights[part])
+
+    def add_block(self, total: Floats, block: NDArray[Any], labels: Codes, weights: Floats) -> None:
+        """The same sum without scaling, from kernel values that were computed before."""
+        spread = self.code.spread(labels, weights)
+        for rows in _row_ranges(len(total)):  # mixed precision would widen the whole block
+            sums = block[rows].astype(np.float64, copy=False) @ spread
+            total[rows] += self.code.combine(self.labels[rows], sums + spread.sum(axis=0))
+
+    def add_to(
+        self, rows: Rows, total: Floats, others: Points, labels: Codes, weights: Floats
+    ) -> None:
+        """Add the sum to some entries only."""
+        part = type(self)(self.points[rows], self.kernel, self.code, self.labels[rows])
+        sums = np.zeros(len(rows))
+        part.add(sums, 0.0, others, labels, weights)
+        total[rows] += sums
+
+
+class DenseSums(KernelSums):
+    """The RBF kernel of dense points: few columns in one fused pass over the data."""
+
+    kernel: RBF
+
+    def add(
+        self, total: Floats, scale: float, others: Points, labels: Codes, weights: Floats
+    ) -> None:
+        """Scale a total and add columns; see `KernelSums.add`."""
+        if len(weights) > FEW:
+            super().add(total, scale, others, labels, weights)
+            return
+        from atomcast.known.kernels._loops import add_rbf
+
+        factors = weights[:, None] * self.code.table[labels]
+        near = np.ascontiguousarray(dense_rows(others), dtype=self.points.dtype)
+        # More parts than threads, so that none waits long for another that was held up.
+        parts = 8 * thread_count() if self.points.size >= MANY else 1
+        gamma = self.kernel.gamma
+        run_all([
+            partial(
+                add_rbf, self.points[rows], near, gamma, self.labels[rows], factors, scale,
+                total[rows],
+            )
+            for rows in ranges(len(total), parts)
+        ])  # fmt: skip
+
+
+class SparseSums(KernelSums):
+    """The RBF kernel of sparse points: a column by scatter over the features of its point."""
+
+    kernel: RBF
+
+    def __init__(self, points: Points, kernel: RBF, code: LabelCode, labels: Codes) -> None:
+        super().__init__(points, kernel, code, labels)
+        self._columns, self._usual = less_usual(points.tocsc())
+        # Signed numbers might be negative, and count from the end: to look takes time.
+        self._rows = self._columns.indices.view(f"u{self._columns.indices.itemsize}")
+        self._norms = np.asarray(points.multiply(points).sum(axis=1), dtype=np.float64).ravel()
+        self._products = np.zeros(points.shape[0])
+
+    def add(
+        self, total: Floats, scale: float, others: Points, labels: Codes, weights: Floats
+    ) -> None:
+        """Scale a total and add columns; see `KernelSums.add`."""
+        if len(weights) > FEW:
+            super().add(total, scale, others, labels, weights)
+            return
+        from atomcast.known.kernels._loops import add_exp, add_scattered
+
+        factors = weights[:, None] * self.code.table[labels]
+        columns, gamma = self._columns, self.kernel.gamma
+        near = others if sparse.issparse(others) else sparse.csr_array(others)
+        for j in range(len(weights)):
+            part = slice(near.indptr[j], near.indptr[j + 1])
+            features, values = near.indices[part], near.data[part].astype(np.float64)
+            add_scattered(
+                columns.indptr, self._rows, columns.data, features, values, self._products
+            )
+            # What all points have in common is in no column, but in every product.
+            norm = float(values @ values) - 2.0 * float(values @ self._usual[features])
+            keep = scale if j == 0 else 1.0
+            add_exp(self._products, self._norms, norm, gamma, self.labels, factors[j], keep, total)
+
+    def add_to(
+        self, rows: Rows, total: Floats, others: Points, labels: Codes, weights: Floats
+    ) -> None:
+        """Add the sum to some entries only."""
+        plain = KernelSums(self.points[rows], self.kernel, self.code, self.labels[rows])
+        sums = np.zeros(len(rows))
+        plain.add(sums, 0.0, others, labels, weights)
+        total[rows] += sums
+
+
+def less_usual(columns: Any) -> tuple[Any, Floats]:
+    """Columns (CSC) without what most rows have: the fewer entries, the faster to scatter.
+
+    Where one value stands in more than half of a column, and no other but zero, it is subtracted
+    from the column. Returns the columns and the values subtracted, zero for most of them.
+    """
+    n, d = columns.shape
+    usual, rows, data = np.zeros(d), [], []
+    for feature in range(d):
+        part = slice(columns.indptr[feature], columns.indptr[feature + 1])
+        have, values = columns.indices[part], columns.data[part]
+        if 2 * len(have) > n and (values == values[0]).all():
+            usual[feature] = values[0]
+            lacking = np.ones(n, dtype=bool)
+            lacking[have] = False
+            have = np.flatnonzero(lacking).astype(have.dtype)
+            values = np.full(len(have), -values[0], dtype=values.dtype)
+        rows.append(have)
+        data.append(values)
+    if not usual.any():
+        return columns, usual
+    ends = np.cumsum([0, *map(len, rows)]).astype(columns.indptr.dtype)
+    parts = np.concatenate(data), np.concatenate(rows), ends
+    return sparse.csc_array(parts, shape=(n, d)), usual
+
+
+class BinarySums(KernelSums):
+    """Points of zeros and ones: a distance is a number of bits, a kernel value a table entry."""
+
+    cacheable = False
+    kernel: RBF | Laplacian
+
+    def __init__(
+        self, points: Points, kernel: RBF | Laplacian, code: LabelCode, labels: Codes
+    ) -> None:
+        super().__init__(points, kernel, code, labels)
+        self.bits = packed(points)
+        self._table = np.exp(-kernel.gamma * np.arange(points.shape[1] + 1.0))
+
+    def block(self, others: Points, dtype: Any = np.float64) -> NDArray[Any]:
+        """The kernel between all points and others, shape (n, m)."""
+        if not is_binary(others):
+            return super().block(others, dtype)
+        out = np.empty((len(self.bits), others.shape[0]), dtype=dtype)
+        fill_bit_block(self.bits, packed(others), self._table[None], out)
+        return out
+
+    def add(
+        self, total: Floats, scale: float, others: Points, labels: Codes, weights: Floats
+    ) -> None:
+        """Scale a total and add columns; see `KernelSums.add`."""
+        if not is_binary(others):
+            super().add(total, scale, others, labels, weights)
+            return
+        if len(weights) > FEW:
+            total *= scale
+            self.add_to(np.arange(len(total)), total, others, labels, weights)
+            return
+        from atomcast.known.kernels._loops import add_bit_column
+
+        bits = packed(others)
+        for j in range(len(weights)):
+            factors = np.outer(weights[j] * self.code.table[labels[j]], self._table + 1.0)
+            keep = scale if j == 0 else 1.0
+            add_bit_column(self.bits, self.labels, bits[j], factors, keep, total)
+
+    def add_to(
+        self, rows: Rows, total: Floats, others: Points, labels: Codes, weights: Floats
+    ) -> None:
+        """Add the sum to some entries only."""
+        if not is_binary(others):
+            KernelSums.add_to(self, rows, total, others, labels, weights)
+            return
+        from atomcast.known.kernels._loops import add_bits
+
+        order = np.argsort(labels, kind="stable")
+        ends = np.cumsum(np.bincount(labels, minlength=self.code.classes))
+        known, chosen = packed(others[order]), rows.astype(np.uint64)
+        table = signed_table(self._table, self.code.classes)
+        run_all([
+            partial(
+                add_bits, chosen[part], self.bits, self.labels, known, ends, weights[order],
+                table, total,
+            )
+            for part in ranges(len(rows), 16)
+        ])  # fmt: skip
+
+
+def signed_table(table: Floats, classes: int) -> Floats:
+    """<label, label> (k + 1) by number of bits, of equal labels (row 0) and of others (row 1)."""
+    return np.outer([1.0, -1.0 / (classes - 1)], table + 1.0)
+
+
+def fill_bit_block(
+    bits: NDArray[np.uint64],
+    known: NDArray[np.uint64],
+    table: Floats,
+    out: NDArray[Any],
+    codes: tuple[Codes, Codes] | None = None,
+) -> None:
+    """Put the table's values between rows of bits into a block, on all threads.
+
+    Parameters
+    ----------
+    bits, known : arrays of shape (n, words) and (m, words)
+    table : array of shape (1, bits + 1), or (2, bits + 1) with codes; see `signed_table`
+    out : array of shape (n, m), or wider
+    codes : the class of each row of `bits` and of `known`, optional
+    """
+    from atomcast.known.kernels._loops import bit_block
+
+    if codes is None:
+        codes = np.zeros(len(bits), dtype=np.uint8), np.zeros(len(known), dtype=np.uint8)
+    left, right = codes
+    values = table.astype(out.dtype)
+    run_all([
+        partial(bit_block, bits[part], left[part], known, right, values, out[part])
+        for part in ranges(len(bits), 8)
+    ])  # fmt: skip
+
+
+def kernel_sums(points: Points, kernel: Kernel, code: LabelCode, labels: Codes) -> KernelSums:
+    """The fastest way to sum kernel columns over these points."""
+    size = points.data.size if sparse.issparse(points) else points.size
+    bits = size >= COMPILE_FROM // 4 and points.shape[1] <= MOST_BITS
+    if bits and isinstance(kernel, RBF | Laplacian) and is_binary(points):
+        return BinarySums(points, kernel, code, labels)
+    if size >= COMPILE_FROM and isinstance(kernel, RBF):
+        if sparse.issparse(points):
+            return SparseSums(points, kernel, code, labels)
+        if points.flags.c_contiguous:
+            return DenseSums(points, kernel, code, labels)
+    return KernelSums(points, kernel, code, labels)
+
+
+def packed(points: Points) -> NDArray[np.uint64]:
+    """Points of zeros and ones as bits, shape (n, ceil(d / 64))."""
+    n, d = points.shape
+    out = np.zeros((n, -(-d // 64)), dtype=np.uint64)
+    if sparse.issparse(points):
+        features = points.indices if points.data.all() else points.indices[points.data != 0]
+        rows = np.repeat(np.arange(n), np.diff(points.indptr))
+        rows = rows if points.data.all() else rows[points.data != 0]
+        bits = np.uint64(1) << (features & 63).astype(np.uint64)
+        np.bitwise_or.at(out, (rows, features >> 6), bits)
+        return out
+    by_bytes = out.view(np.uint8)
+    for part in _row_ranges(n):
+        bits = np.packbits(np.asarray(points[part], dtype=bool), axis=1, bitorder="little")
+        by_bytes[part, : bits.shape[1]] = bits
+    return out
+
+
+def _row_ranges(n: int, height: int = 1 << 13) -> list[slice]:
+    return [slice(start, min(start + height, n)) for start in range(0, n, height)]

@@ -1,0 +1,140 @@
+"""The state that every node holds a copy of: what was broadcast, and what follows from it.
+
+Every node applies the same deterministic step to the same messages, so that all copies stay equal
+without further communication. Nodes that share a process share one copy.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast.messages.atom import Atom
+from atomcast.messages.proposals import Agreement, Request
+from atomcast.problems.problem import Problem
+from atomcast.selection.rules import EXACT, Selection
+
+if TYPE_CHECKING:
+    from atomcast.steps import Step
+
+Floats = NDArray[np.float64]
+
+
+class Replica:
+    """The active set, the iterate, and the rule that moves it from round to round.
+
+    Parameters
+    ----------
+    problem : Problem
+    step : Step
+        The rule, with a workspace of its own.
+    tol : float
+        The relative gap that is good enough; steps need not be more exact than that.
+    selection : Selection
+        Which atoms nodes may propose.
+    """
+
+    def __init__(
+        self, problem: Problem, step: Step, tol: float, selection: Selection = EXACT
+    ) -> None:
+        if step.needs_polytope and not problem.domain.polytope:
+            raise ValueError(
+                f"step={step.name!r} needs a domain with finitely many vertices, which "
+                f"{type(problem.domain).__name__} is not: use "
+                '"corrective", "line-search" or "classic"'
+            )
+        self.problem = problem
+        self.domain = problem.domain
+        self.step = step
+        self.tol = tol
+        self.selection = selection
+        self.round = 0
+        self.first_round = 0
+        #: Scores may be about iterates that are so many rounds old, if not all are about this one.
+        self.staleness: int | None = None
+        self._iterates: dict[int | None, Any] = {}
+        #: By node of this process, how far its atoms are from those that may be proposed.
+        self.radius: dict[int, float] = {}
+        self.active = problem.make_active()
+        # Below this share of the objective at zero, a relative gap would only measure rounding.
+        self._smallest = self.active.negligible()
+        self._check_scale()
+
+    def _check_scale(self) -> None:
+        """Refuse what scores are too small for: those that underflow would be missed in the gap."""
+        numbers = np.finfo(np.float64)
+        missed = self.domain.scale * (self.problem.d or 1) * float(numbers.tiny)
+        if self._smallest and missed > 1e-3 * max(self.tol, float(numbers.eps)) * self._smallest:
+            raise ValueError(
+                f"the radius {self.domain.scale:.3g} is out of scale for a target with an "
+                f"objective of {abs(self.active.value()):.3g}: rescale the target, and "
+                "the radius or the data with it"
+            )
+
+    def continue_from(self, previous: Replica, weights: Floats) -> None:
+        """Know all that another run knew, and start from these weights."""
+        adopt = self.problem.adopt
+        self.active = previous.active if adopt is None else adopt(previous.active)
+        self.active.set_weights(weights)
+        self.first_round = previous.ledger_round + 1
+
+    @property
+    def ledger_round(self) -> int:
+        """The number of this round in the ledger, which counts through along a path."""
+        return self.first_round + self.round
+
+    @property
+    def feasible(self) -> bool:
+        """False only before the first atom, where the domain has no origin to start from."""
+        return self.domain.has_origin or bool(np.any(self.active.weights))
+
+    @property
+    def unit(self) -> float:
+        """What a gap is divided by to make it relative."""
+        return max(abs(self.active.value()), self._smallest, 1e-300)
+
+    @property
+    def target(self) -> float:
+        """The gap, in units of the objective, at which the run may stop."""
+        return self.tol * self.unit
+
+    def request(self) -> Request:
+        """What the next round asks of the nodes."""
+        request = self.step.request(self)
+        if self.problem.sample and not len(self.active):
+            return replace(request, count=self.problem.sample, random=True)
+        return request
+
+    def wanted(self, agreement: Agreement) -> Agreement:
+        """The winners that the step will really use; the others are not broadcast."""
+        return self.step.wanted(self, agreement)
+
+    @property
+    def smallest_target(self) -> float:
+        """What `target` never falls below."""
+        return self.tol * self._smallest
+
+    def certified(self, duality_gap: float) -> float:
+        """The best bound on the distance to the optimum that is known here.
+
+        That is the duality gap, but where the fit is perfect up to rounding: there, the objective
+        itself is closer to its lower bound than rounding lets the duality gap show.
+        """
+        if not self.feasible:
+            return math.inf
+        above_bound = self.active.value() - self.active.lower_bound
+        return min(duality_gap, above_bound) if above_bound <= self.target else duality_gap
+
+    def advance(self, agreement: Agreement, atoms: Sequence[Atom]) -> None:
+        """Take the step that follows from the agreement and the atoms received with it."""
+        if self.staleness is not None:
+            self._iterates[self.round] = self.active.iterate()
+            self._iterates.pop(self.round - self.staleness - 1, None)
+        self.active.receive(atoms, agreement, self._iterates, self.domain.scale)
+        self.step.advance(self, agreement)
+        self.round += 1

@@ -1,0 +1,129 @@
+"""The contract of a cluster: where the nodes run, and the verbs the loop knows."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping, Sequence
+from types import TracebackType
+from typing import Any, Protocol, Self, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast._checks import check_positive
+from atomcast.data.shards import Shards
+from atomcast.loop.replica import Replica
+from atomcast.messages.atom import Atom
+from atomcast.messages.proposals import Agreement, Request
+from atomcast.messages.status import Status
+from atomcast.network.ledger import Ledger
+from atomcast.problems.problem import Problem
+
+#: For how many seconds a node is waited for, if nobody says otherwise.
+DEADLINE = 600.0
+
+
+def check_deadline(deadline: float | None) -> float | None:
+    """The deadline, or ValueError unless it is a positive number of seconds or None."""
+    if deadline is None:
+        return None
+    return check_positive("deadline", deadline, "seconds to wait for a node, or None: for ever")
+
+
+class Session(Protocol):
+    """An open cluster: nodes that have loaded their shards and are ready for rounds.
+
+    Attributes
+    ----------
+    nodes : int
+        How many nodes there are.
+    n : int
+        How many atoms they hold together.
+    ledger : Ledger
+        The account of what they have said.
+    speaks : bool
+        Whether this process tells the user how the run goes; one process of a cluster does.
+    """
+
+    nodes: int
+    n: int
+    speaks: bool
+
+    @property
+    def ledger(self) -> Ledger:
+        """The account of what the nodes have said."""
+        ...
+
+    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
+        """Make the nodes ready for a run from this state, and check that all mean the same run."""
+        ...
+
+    def propose(self, replica: Replica, request: Request) -> Agreement:
+        """Let every node score its atoms and propose; return what they agree on."""
+        ...
+
+    def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
+        """Let the owners broadcast the winners that are not known yet; return those atoms."""
+        ...
+
+    def leave(self) -> None:
+        """Know that all processes end the run after this round, whatever callbacks do yet."""
+        ...
+
+    def vote(self, status: Status | None) -> Status | None:
+        """Agree on whether to stop, where nodes may see different clocks or callbacks."""
+        ...
+
+    def __enter__(self) -> Self: ...
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None: ...
+
+
+@runtime_checkable
+class Resumable(Protocol):
+    """What a session must be able to tell for its runs to be resumed from a checkpoint."""
+
+    def owners(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The node that holds each of these atoms, shape (k,); -1 where there is none."""
+        ...
+
+    def fingerprint(self) -> str:
+        """What tells these atoms from others; the same however they are spread over nodes."""
+        ...
+
+
+@runtime_checkable
+class Sharing(Protocol):
+    """What a session of several processes does with a file: one reads it, all have it."""
+
+    def shared(self, read: Callable[[], bytes]) -> bytes:
+        """What `read` returns in the process that speaks; its errors are raised in all."""
+        ...
+
+
+class Cluster(Protocol):
+    """Where nodes run. It is only a description until it is opened."""
+
+    @property
+    def nodes(self) -> int:
+        """How many nodes there are."""
+        ...
+
+    def open(self, problem: Problem, shards: Shards) -> Session:
+        """Load the shards, check them, and make the nodes ready."""
+        ...
+
+
+def error_in_flight(outer: BaseException | None) -> BaseException | None:
+    """The error that is leaving a run, if one is.
+
+    `outer` was being handled when the run began, and a generator that is closed after a result
+    was taken from it ends without an error.
+    """
+    error = sys.exc_info()[1]
+    return None if error is outer or isinstance(error, GeneratorExit) else error

@@ -1,0 +1,84 @@
+"""The trace: one row a round, as columns."""
+
+from __future__ import annotations
+
+import csv
+from collections.abc import Iterator
+from os import PathLike
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast._replacing import replacing
+
+if TYPE_CHECKING:
+    import pandas
+    from matplotlib.axes import Axes
+
+
+class Row(NamedTuple):
+    """What the trace says of a round: its state before the step, and the traffic so far."""
+
+    round: int
+    seconds: float
+    objective: float
+    gap: float
+    atoms: int
+    values: int
+    bytes: int
+    #: Simulated time so far, where a network has latencies or nodes take time to compute.
+    simulated_seconds: float = 0.0
+
+
+class Trace:
+    """How a run went. Columns are NumPy arrays: `trace.gap`, `trace["gap"]`."""
+
+    columns = Row._fields
+
+    def __init__(self) -> None:
+        self._rows: list[Row] = []
+
+    def append(self, row: Row) -> None:
+        """Add a round."""
+        self._rows.append(row)
+
+    def __len__(self) -> int:
+        return len(self._rows)
+
+    def __iter__(self) -> Iterator[Row]:
+        return iter(self._rows)
+
+    def __getitem__(self, column: str) -> NDArray[Any]:
+        index = self.columns.index(column)
+        return np.array([row[index] for row in self._rows])
+
+    def __getattr__(self, name: str) -> NDArray[Any]:
+        if name in Row._fields:
+            return self[name]
+        raise AttributeError(name)
+
+    def to_pandas(self) -> pandas.DataFrame:
+        """The trace as a DataFrame."""
+        from atomcast.data.table_files import load_pandas
+
+        return load_pandas("trace.to_pandas").DataFrame(self._rows, columns=list(self.columns))
+
+    def to_csv(self, path: str | PathLike[str]) -> None:
+        """Write the trace to a file, with a header."""
+        with replacing(path, newline="", encoding="utf-8") as file:
+            writer = csv.writer(file)
+            writer.writerow(self.columns)
+            writer.writerows(self._rows)
+
+    def plot(self, x: str = "values", y: str = "gap", ax: Axes | None = None) -> Axes:
+        """Draw one column against another, on logarithmic axes; returns the matplotlib axes.
+
+        These are `ax`, or else the current ones of pyplot.
+        """
+        from atomcast.plots.curves import plot_trace
+
+        return plot_trace(self, x=x, y=y, ax=ax)
+
+    def __repr__(self) -> str:
+        return f"Trace({len(self)} rows of {', '.join(self.columns)})"

@@ -1,0 +1,74 @@
+"""The dual of the L2-loss kernel SVM as a problem for the solver (problem (4) of the paper)."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from atomcast.atoms.kernel import LocalLabels, kernel_atoms
+from atomcast.domains.base import Simplex
+from atomcast.known.kernels.functions import KernelSpec
+from atomcast.known.kernels.labels import LabelCode
+from atomcast.known.kernels.point_set import KernelActiveSet
+from atomcast.known.kernels.storage import Storage
+from atomcast.problems.problem import Batches, BoundedBatches, Problem
+
+if TYPE_CHECKING:
+    from atomcast.loop.solver import Solver
+
+#: Points from which gamma is estimated, and with which the corrective step starts.
+SAMPLE = 128
+#: The number of examples that batches are made for where nobody knows it.
+USUAL_N = 4096
+#: Gaps down to this can be certified with kernel values kept in single precision.
+SINGLE_PRECISION_TOL = 1e-3
+
+
+def batches(n: int, code: LabelCode) -> Batches:
+    """How many of n examples may join in a round of the corrective step.
+
+    Where errors are cheap (a small C), nearly every violator stays a support vector, so that
+    batches may grow fast; where they are not, the worst violators of today are often none
+    tomorrow. Bounds in proportion to n keep the number of rounds the same for all sizes.
+    """
+    share = min(max(1.0 / float(code.costs.mean()), 0.06), 1.0)
+    largest = max(int((1 + share) * n) // 16, 64)
+    # The objective, and with it violations, can fall several times in a round: keep many.
+    return BoundedBatches(share, max(n // 64, 16), min(largest, int((1 + share) * 2048)), kept=0.1)
+
+
+def kernel_problem(
+    spec: KernelSpec,
+    code: LabelCode,
+    labels: LocalLabels,
+    solver: Solver,
+    cache_bytes: int,
+    n: int = USUAL_N,
+    one_class: int | None = None,
+) -> Problem:
+    """Minimise alpha' K~ alpha over the simplex, where the rows of the data are the points.
+
+    Parameters
+    ----------
+    spec, code, labels : the kernel, the classes, and the class of each point
+    solver : Solver
+    cache_bytes : int
+    n : int
+        How many points there are in all, as far as everybody knows.
+    one_class : int, optional
+        Tell this class from all others; the code then has two classes.
+    """
+    dtype: Any = np.float32 if solver.tol >= SINGLE_PRECISION_TOL else np.float64
+    batch = solver.step == "corrective" or spec.needs_sample
+    storage = Storage(cache_bytes, dtype)
+    return Problem(
+        Simplex(),
+        partial(KernelActiveSet, spec, code, storage, one_class),
+        partial(kernel_atoms, labels=labels, storage=storage),
+        axis=0,
+        batches=batches(n, code),
+        sample=SAMPLE if batch else 1,
+        adopt=partial(KernelActiveSet.relabelled, code=code, one_class=one_class),
+    )

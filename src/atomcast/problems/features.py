@@ -1,0 +1,34 @@
+"""Problems whose atoms are features, alone or in groups: which active set and which atoms they take."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from atomcast.atoms.explicit import explicit_atoms
+from atomcast.atoms.groups import GroupActiveSet, group_atoms
+from atomcast.atoms.multiclass import MulticlassActiveSet, multiclass_atoms
+from atomcast.domains.base import Domain
+from atomcast.domains.group_ball import GroupBall
+from atomcast.known.active_set import ExplicitActiveSet
+from atomcast.objectives import Multinomial, Objective
+from atomcast.problems.problem import Problem
+
+
+def explicit_problem(objective: Objective, domain: Domain) -> Problem:
+    """Minimise an objective of A alpha over a domain, where the columns of the data are A."""
+    return Problem(domain, partial(ExplicitActiveSet, objective), explicit_atoms, objective.d)
+
+
+def group_problem(objective: Objective, domain: GroupBall) -> Problem:
+    """Minimise an objective over a ball of the group norm; groups of columns are the atoms."""
+    return Problem(
+        domain,
+        partial(GroupActiveSet, objective, domain.groups),
+        partial(group_atoms, domain.groups),
+        objective.d,
+    )
+
+
+def multiclass_problem(objective: Multinomial, domain: Domain) -> Problem:
+    """Minimise the multinomial loss over a domain of all weights, of every feature and class."""
+    return Problem(domain, partial(MulticlassActiveSet, objective), multiclass_atoms, objective.d)

@@ -1,1 +1,0 @@
-"""Fitting over a network that loses messages and nodes: the log protocol, and the paper's."""

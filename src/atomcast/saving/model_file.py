@@ -1,0 +1,232 @@
+"""Fitted models as files: safetensors, readable anywhere, loaded without executing anything.
+
+An estimator is saved by a `Layout`, which says what its arrays are. To make another estimator
+savable, add a line to `ENTRIES` (or call `register`); nothing else here has to change.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from typing import Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast import __version__
+from atomcast._checks import check_count
+from atomcast.saving.boosting import BoostingLayout
+from atomcast.saving.certificate import (
+    Certificate,
+    certificate_header,
+    certificate_in,
+    certificate_of,
+    disclosure_arrays,
+)
+from atomcast.saving.layouts import GroupLayout, Layout, LinearLayout, LogisticLayout
+from atomcast.saving.parameters import decoded, encoded, is_saved
+from atomcast.storage.container import (
+    Arrays,
+    ModelFile,
+    json_object,
+    read_model_file,
+    text_array,
+    texts_of,
+    write_model_file,
+)
+
+__all__ = ["Certificate", "Layout", "load_model", "register", "save_model"]
+
+#: What tells the arrays of the estimator itself from those that every model has.
+PREFIX = "model."
+
+
+@dataclass(frozen=True)
+class Entry:
+    """Where the class and the layout of an estimator are; "module:name" is imported when used."""
+
+    estimator: str
+    layout: Layout | str
+
+
+#: Estimators by the name in the file. A file can name one of these and nothing else.
+ENTRIES: dict[str, Entry] = {
+    "Lasso": Entry("atomcast.estimators.lasso:Lasso", LinearLayout()),
+    "LassoCV": Entry(
+        "atomcast.estimators.lasso_cv:LassoCV", LinearLayout("beta_", "betas_", "mse_path_")
+    ),
+    "SparseLogisticRegression": Entry(
+        "atomcast.estimators.logistic:SparseLogisticRegression", LogisticLayout()
+    ),
+    "SparseLogisticRegressionCV": Entry(
+        "atomcast.estimators.logistic_cv:SparseLogisticRegressionCV",
+        LogisticLayout("beta_", "betas_", "loss_path_"),
+    ),
+    "GroupLasso": Entry("atomcast.estimators.group_lasso:GroupLasso", GroupLayout(LinearLayout())),
+    "GroupLogisticRegression": Entry(
+        "atomcast.estimators.group_lasso:GroupLogisticRegression", GroupLayout(LogisticLayout())
+    ),
+    "L1AdaBoost": Entry("atomcast.estimators.boosting:L1AdaBoost", BoostingLayout()),
+    "KernelSVC": Entry("atomcast.estimators.kernel_svc:KernelSVC", "atomcast.saving.kernel:LAYOUT"),
+}
+
+
+def register(name: str, estimator: str, layout: Layout | str) -> None:
+    """Make an estimator savable.
+
+    Parameters
+    ----------
+    name : str
+        The name of its class, which identifies it in files.
+    estimator : str
+        Where the class is, "module:Class".
+    layout : Layout or str
+        How its fitted state becomes arrays; "module:object" is imported when it is needed.
+    """
+    ENTRIES[name] = Entry(estimator, layout)
+
+
+def _named(reference: str) -> Any:
+    module, _, name = reference.partition(":")
+    return getattr(importlib.import_module(module), name)
+
+
+def _entry(name: Any) -> Entry:
+    if not isinstance(name, str) or name not in ENTRIES:
+        raise ValueError(
+            f"there is no way to save or load a model of {name!r}; known are "
+            f"{', '.join(sorted(ENTRIES))} (others: atomcast.saving.model_file.register)"
+        )
+    return ENTRIES[name]
+
+
+def layout_of(name: Any) -> Layout:
+    """The layout of the estimator with this name."""
+    layout = _entry(name).layout
+    return cast(Layout, _named(layout)) if isinstance(layout, str) else layout
+
+
+def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
+    """Save a fitted estimator to a safetensors file.
+
+    Saved are the class name, parameters, feature names, fitted arrays, the certificate of the fit
+    and the account of what was sent. Parameters that are no plain values (a cluster, callbacks)
+    are described, not saved: a loaded estimator has their defaults.
+
+    Parameters
+    ----------
+    estimator : fitted estimator
+        Any of this package, but for `KernelSVC` with a kernel function of yours and `L1AdaBoost`
+        over a list of fitted classifiers, which cannot be saved without code.
+    path : path
+        Replaced if it exists; ".safetensors" is the usual suffix.
+
+    Examples
+    --------
+    >>> from atomcast import Lasso, load_model, save_model
+    >>> model = Lasso(beta=1.0).fit([[0.0], [1.0], [2.0]], [0.0, 1.0, 2.0])
+    >>> save_model(model, "model.safetensors")  # doctest: +SKIP
+    >>> load_model("model.safetensors").predict([[3.0]])  # doctest: +SKIP
+    """
+    from sklearn.utils.validation import check_is_fitted
+
+    name = type(estimator).__name__
+    if type(estimator) is not _named(_entry(name).estimator):
+        raise ValueError(f"{type(estimator)!r} is another class than the known {name}")
+    check_is_fitted(estimator)
+    certificate = certificate_of(estimator)
+    header = {
+        "atomcast": __version__,
+        "estimator": name,
+        "parameters": {k: encoded(v) for k, v in estimator.get_params(deep=False).items()},
+        "n_features_in": int(estimator.n_features_in_),
+        "certificate": certificate_header(certificate),
+    }
+    arrays = {PREFIX + key: array for key, array in layout_of(name).pack(estimator).items()}
+    arrays |= disclosure_arrays(certificate)
+    if hasattr(estimator, "feature_names_in_"):
+        arrays["feature_names"] = text_array(estimator.feature_names_in_)
+    write_model_file(path, header, arrays)
+
+
+def load_model(path: str | os.PathLike[str]) -> Any:
+    """Load an estimator from a file written by `save_model`, executing nothing from it.
+
+    Returns
+    -------
+    fitted estimator
+        It predicts exactly as the saved one did. Instead of `result_`, which is not saved whole,
+        it has `certificate_`: objective, gap, rounds, status, and what was sent (`Certificate`).
+
+    Raises
+    ------
+    FileNotFoundError, ValueError
+        If the file does not exist; if it is damaged, foreign, or of another schema version.
+    """
+    return estimator_from(read_model_file(path), str(path))
+
+
+def estimator_from(file: ModelFile, path: str) -> Any:
+    """The estimator that a model file describes; `path` is for messages."""
+    header = file.header
+    with making_sense(path):
+        estimator_class = _named(_entry(header.get("estimator")).estimator)
+        parameters = json_object(header, "parameters")
+        values = {k: decoded(v) for k, v in parameters.items() if is_saved(v)}
+        estimator = estimator_class(**values)
+        estimator.n_features_in_ = feature_count(file)
+        names = feature_names(file)
+        if names is not None:
+            estimator.feature_names_in_ = np.array(names, dtype=object)
+        estimator.certificate_ = certificate_in(file)
+        estimator.dual_gap_ = estimator.certificate_.gap
+        estimator.n_iter_ = estimator.certificate_.rounds
+        layout_of(header["estimator"]).unpack(estimator, _model_arrays(file))
+    return estimator
+
+
+@contextmanager
+def making_sense(path: str) -> Iterator[None]:
+    """Turn whatever goes wrong with content that nobody would write into one ValueError."""
+    try:
+        yield
+    except ImportError:
+        raise
+    except KeyError as error:
+        raise ValueError(f"{path} does not describe a usable model: no {error} in it") from error
+    except Exception as error:
+        raise ValueError(f"{path} does not describe a usable model: {error}") from error
+
+
+def _model_arrays(file: ModelFile) -> Arrays:
+    return {k.removeprefix(PREFIX): v for k, v in file.arrays.items() if k.startswith(PREFIX)}
+
+
+def atoms_in(file: ModelFile) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+    """Global ids and weights, which are not zero, of the atoms of the model in a file."""
+    ids, weights = layout_of(file.header.get("estimator")).atoms(_model_arrays(file))
+    used = weights != 0 if weights.ndim == 1 else weights.any(axis=1)
+    return ids[used], weights[used]
+
+
+def feature_count(file: ModelFile) -> int:
+    """How many features the model in a file has."""
+    return check_count("n_features_in", file.header["n_features_in"], "features of the model", 0)
+
+
+def atoms_axis(name: Any) -> int:
+    """Whether the atoms of the estimator with this name are features (1) or examples (0)."""
+    return 0 if getattr(layout_of(name), "atoms_are", "features") == "examples" else 1
+
+
+def feature_names(file: ModelFile) -> list[str] | None:
+    """The names of all features, if they had names."""
+    if "feature_names" not in file.arrays:
+        return None
+    names = texts_of(file.arrays["feature_names"])
+    if len(names) != feature_count(file):
+        raise ValueError(f"{len(names)} names for {feature_count(file)} features")
+    return names

@@ -1,0 +1,224 @@
+"""The paper's protocol on a network that loses messages (section 6.3): `recovery="none"`.
+
+Every node has an iterate of its own. A proposal that is lost cannot win; a node that misses the
+winner's atom skips the step. Nothing is repaired, so that the iterates drift apart, and a gap can
+be certified for none of them before the closing round.
+"""
+
+from __future__ import annotations
+
+import copy
+import random
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, cast
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast.cluster.node import Fleet
+from atomcast.cluster.validation import refuse_balanced_with_faults
+from atomcast.data.shards import Shards
+from atomcast.known.active_set import ActiveSet
+from atomcast.loop.replica import Replica
+from atomcast.messages.atom import Atom
+from atomcast.messages.proposals import Agreement, Proposals, Request, agree
+from atomcast.network.faults import Faults
+from atomcast.network.star import Star
+from atomcast.network.wave import NUMBER
+from atomcast.problems.problem import Problem
+from atomcast.simulation.crowd import Crowd, CrowdStep
+from atomcast.simulation.local import LocalSession
+from atomcast.steps import STEPS, Step
+
+if TYPE_CHECKING:
+    from atomcast.simulation.local import LocalCluster
+
+#: Steps that a node can take by itself, whatever the others have.
+SUPPORTED = ("classic", "line-search", "corrective")
+
+
+def check_drifting(cluster: LocalCluster, faults: Faults) -> None:
+    """Raise ValueError where the paper's protocol does not say what to do."""
+    if not isinstance(cluster.network(), Star):
+        raise ValueError(
+            'recovery="none" is the experiment of the paper, on a star: use topology="star" with '
+            'broadcast="improved", or recovery="log"'
+        )
+    for name in ("delay", "duplicates", "reorder", "slow", "outages"):
+        if getattr(faults, name):
+            raise ValueError(
+                f'faults.{name}={getattr(faults, name)!r} needs recovery="log": with '
+                'recovery="none", messages are lost (loss, partitions) and nothing else happens'
+            )
+
+
+class DriftingSession(LocalSession):
+    """The nodes of a `LocalCluster`, each with an iterate of its own."""
+
+    def __init__(
+        self, cluster: LocalCluster, problem: Problem, shards: Shards, faults: Faults
+    ) -> None:
+        isolated = copy.copy(cluster)
+        isolated.isolated = True  # every node scores against an iterate of its own
+        super().__init__(isolated, problem, shards)
+        self._faults = faults
+        self._random = random.Random(faults.seed)
+        self._crowd: Crowd | None = None
+        self._drifted = False
+
+    @property
+    def crowd(self) -> Crowd:
+        """The nodes; there once the run has begun."""
+        assert self._crowd is not None
+        return self._crowd
+
+    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
+        """Give every node a replica of its own, and the loop one that stands for all."""
+        _check_run(replica, first=self._crowd is None)
+        members = [
+            Replica(
+                replica.problem,
+                STEPS[replica.step.name](settings["atoms_per_round"]),
+                replica.tol,
+                replica.selection,
+            )
+            for _ in range(self.nodes)
+        ]
+        self._crowd = Crowd(members)
+        replica.active = cast(ActiveSet, self._crowd)
+        replica.step = cast(Step, CrowdStep(self._crowd))
+
+    def propose(self, replica: Replica, request: Request) -> Agreement:
+        """Every node scores against its own iterate; the best of the proposals that arrive wins."""
+        self.ledger.round = replica.ledger_round
+        if request.complete:
+            return self._close(request)
+        parts = [
+            fleet.propose(member, request if request.random else member.request())
+            for fleet, member in zip(self._fleets, self.crowd.members, strict=True)
+        ]
+        proposals = Proposals.merged(parts)
+        self.crowd.offers = bool(len(proposals.id))
+        self._network.agree(proposals, request.count, self.ledger)  # sent, arrived or not
+        # The sample before the first step is what the nodes begin with: it is not lost.
+        arrived = np.ones(self.nodes, dtype=bool) if request.random else self._arrivals(replica)
+        complete = bool(arrived.all()) and not self._drifted
+        agreement = _agreement(proposals, request, arrived, complete)
+        # Scores are about iterates that their receivers do not know.
+        return replace(agreement, version=np.full(len(agreement.id), -1))
+
+    def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
+        """Broadcast the winners, also those that were broadcast before; some nodes miss them."""
+        self.ledger.round = replica.ledger_round
+        crowd = self.crowd
+        winners = list(zip(agreement.owner.tolist(), agreement.id.tolist(), strict=True))
+        atoms = [self.atom(owner, id) for owner, id in winners]
+        if self.nodes > 1 and atoms:
+            self._send([(owner, atom) for (owner, _), atom in zip(winners, atoms, strict=True)])
+        beginning = bool(replica.problem.sample) and not len(crowd)
+        arrived = np.ones(self.nodes, dtype=bool) if beginning else self._arrivals(replica)
+        by_link = self._faults.per == "link" and self.nodes > 1
+        if by_link and not beginning and self._lost():
+            arrived[:] = False  # lost on its way to the coordinator
+        arrived[agreement.owner] = True
+        self._drifted |= not arrived.all()
+        crowd.receivers = {
+            i: [atom for atom in atoms if atom.id not in crowd.members[i].active]
+            for i in np.flatnonzero(arrived).tolist()
+        }
+        new = {atom.id for lacking in crowd.receivers.values() for atom in lacking}
+        return [atom for atom in atoms if atom.id in new]
+
+    def fingerprint(self) -> str:
+        """Every node has an iterate of its own, which no checkpoint has."""
+        raise ValueError(
+            'recovery="none" can neither write nor resume checkpoints: use recovery="log"'
+        )
+
+    # -- faults -----------------------------------------------------------------------------
+
+    def _lost(self) -> bool:
+        return self._random.random() < self._faults.loss
+
+    def _arrivals(self, replica: Replica) -> NDArray[np.bool_]:
+        """Between which nodes and the coordinator a message gets through."""
+        if self.nodes == 1:  # which sends nothing that could be lost
+            return np.ones(1, dtype=bool)
+        arrived = np.array([not self._lost() for _ in range(self.nodes)])
+        for partition in self._faults.partitions:
+            if partition.start <= replica.ledger_round < partition.end:
+                arrived[list(partition.nodes)] = False
+        return arrived
+
+    # -- the closing round ------------------------------------------------------------------
+
+    def _close(self, request: Request) -> Agreement:
+        """Tell everybody the best node's iterate, without loss, and let all score against it."""
+        crowd = self.crowd
+        crowd.choose()
+        crowd.closed = True
+        self._tell_iterate()
+        fresh = [Fleet(f.atoms, f.ids, f.owner, self.nodes) for f in self._fleets]
+        proposals = Proposals.merged([fleet.propose(crowd.chosen, request) for fleet in fresh])
+        return self._network.agree(proposals, request.count, self.ledger)
+
+    def _tell_iterate(self) -> None:
+        """Count what it takes: objectives go up, the best node's atoms and weights to everybody."""
+        if self.nodes == 1:
+            return
+        crowd, every = self.crowd, np.arange(self.nodes)
+        center = np.full(self.nodes, -1)
+        one = np.ones(self.nodes, dtype=np.int64)
+        self.ledger.record("control", every, center, one, NUMBER * one)
+        active = crowd.chosen.active
+        used = np.flatnonzero(active.weights)  # an atom may have more than one weight
+        ids = np.unique(np.array(active.ids, dtype=np.int64)[used])
+        owners = self.owners(ids)
+        atoms = [self.atom(int(owner), int(id)) for owner, id in zip(owners, ids, strict=True)]
+        values = np.full(self.nodes, len(used) + len(ids), dtype=np.int64)
+        for i, member in enumerate(crowd.members):
+            values[i] += sum(atom.count for atom in atoms if atom.id not in member.active)
+        best = every[crowd.best : crowd.best + 1]
+        self.ledger.record("repair", best, center[best], values[best], NUMBER * values[best])
+        others = np.delete(every, crowd.best)
+        self.ledger.record(
+            "repair", center[others], others, values[others], NUMBER * values[others]
+        )
+
+
+def _agreement(
+    proposals: Proposals, request: Request, arrived: NDArray[np.bool_], complete: bool
+) -> Agreement:
+    """The best of the proposals that have arrived."""
+    rows = arrived[proposals.node]
+    part = Proposals(
+        proposals.node[rows],
+        proposals.id[rows],
+        proposals.score[rows],
+        proposals.merit[rows],
+        np.where(arrived, proposals.best, -np.inf),
+        proposals.partial if complete else None,
+    )
+    found = agree(part, request.count)
+    return Agreement(found.best, found.owner, found.id, found.score, found.inner, complete)
+
+
+def _check_run(replica: Replica, first: bool) -> None:
+    """Raise ValueError for runs that need nodes with the same state."""
+    if not first:
+        raise ValueError(
+            'recovery="none" fits one problem at a time, not a path of them: its nodes have '
+            'nothing in common to go on from; use recovery="log"'
+        )
+    if replica.step.name not in SUPPORTED:
+        raise ValueError(
+            f'step={replica.step.name!r} does not go with recovery="none": use one of '
+            f'{", ".join(SUPPORTED)}, or recovery="log"'
+        )
+    refuse_balanced_with_faults(replica)
+    if replica.selection.restricted:
+        raise ValueError(
+            f'selection={replica.selection!r} does not go with recovery="none": use '
+            'selection="exact", or recovery="log"'
+        )

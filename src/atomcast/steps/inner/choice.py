@@ -1,0 +1,91 @@
+"""Which solver finds the best weights over the known atoms."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast.domains.base import Domain
+from atomcast.domains.group_ball import GroupBall
+from atomcast.known.active_set import ActiveSet
+from atomcast.known.gram import Gram
+from atomcast.known.kernels.point_set import KernelActiveSet
+from atomcast.steps.inner.corral import Corral
+from atomcast.steps.inner.face_descent import FaceDescent
+from atomcast.steps.inner.group_solver import GroupSolver
+from atomcast.steps.inner.newton import Inner, Newton
+
+if TYPE_CHECKING:
+    from atomcast.loop.replica import Replica
+
+Floats = NDArray[np.float64]
+Memory = Mapping[str, NDArray[Any]]
+
+NOTHING: Memory = MappingProxyType({})
+#: How the names begin under which inner solvers remember something.
+CARRIED = ("direction", "low_rank.", "corral.")
+#: Up to so many known weights, a dense inverse of their Gram matrix is the fastest way.
+MANY_WEIGHTS = 1_000
+
+
+class Quadratic:
+    """Minimises a quadratic over the hull of the known vertices, by the method for their number."""
+
+    def __init__(self, domain: Domain, memory: Memory = NOTHING) -> None:
+        self.corral = Corral(domain, Gram())
+        self.descent = FaceDescent(domain, memory.get("direction"))
+
+    def minimise(self, active: ActiveSet, tolerance: float) -> None:
+        """Set the best weights, to within a gap of `tolerance` over the known atoms."""
+        # Where atoms are so badly scaled that the first-order method gives up, slow is better.
+        if len(active) <= MANY_WEIGHTS or not self.descent.minimise(active, tolerance):
+            self.corral.minimise(active, tolerance)
+
+    def memory(self) -> Memory:
+        """The direction that the power method has come to."""
+        direction = self.descent.direction
+        return {"direction": direction} if len(direction) else {}
+
+
+class KernelQuadratic:
+    """The same for points in a kernel space, where many of them carry weight."""
+
+    def __init__(self, domain: Domain, memory: Memory) -> None:
+        from atomcast.steps.inner.projected_newton import ProjectedNewton
+
+        self.corral = Corral(domain, Gram())
+        self.newton = ProjectedNewton(memory)
+        if "corral.inverse" in memory:
+            self.corral.remember(memory)
+
+    def minimise(self, active: ActiveSet, tolerance: float) -> None:
+        """Set the best weights, to within a gap of `tolerance` over the known atoms."""
+        solver: Inner = self.corral if len(active) <= MANY_WEIGHTS else self.newton
+        solver.minimise(active, tolerance)
+
+    def memory(self) -> Memory:
+        """What the method in use has gathered: its rounding decides where inexact weights end."""
+        return self.newton.memory() or self.corral.memory()
+
+
+def inner_solver(replica: Replica, memory: Memory) -> Inner:
+    """Exact for quadratic objectives; a sequence of quadratic models for the others.
+
+    `memory` is what the inner solver of the same run, in another process, had gathered.
+    """
+    domain = replica.domain
+
+    def exact(memory: Memory = NOTHING) -> Inner:
+        if isinstance(domain, GroupBall):
+            return GroupSolver(domain, Gram())
+        if isinstance(replica.active, KernelActiveSet):
+            return KernelQuadratic(domain, memory)
+        return Quadratic(domain, memory)
+
+    if replica.active.quadratic:
+        return exact(memory)
+    return Newton(domain, exact, replica.smallest_target)

@@ -1,0 +1,170 @@
+"""Minimisation over the known atoms where the curvature changes: safeguarded Newton steps.
+
+At the current point the objective is replaced by its quadratic model, the model is minimised
+exactly over the hull of the known vertices, and the point moves to the model's minimiser, or, if
+the objective does not follow the model that far, to the best point on the way there. There is no
+step size to choose.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast.domains.base import Domain, duality_gap
+from atomcast.known.active_set import ActiveSet
+from atomcast.messages.atom import Atom
+
+Floats = NDArray[np.float64]
+Positions = NDArray[np.int64]
+
+#: The model is bent by this share more than the objective, so that no direction of it is flat.
+RIDGE = 1e-8
+#: A full step is taken if the objective falls by at least this share of what the model promised.
+ENOUGH = 0.25
+#: Steps after which rounding must be what is left of the gap.
+STEPS = 200
+
+
+class Inner(Protocol):
+    """Minimises the objective of an active set over the known part of a domain."""
+
+    def minimise(self, active: ActiveSet, tolerance: float) -> None:
+        """Set the best weights, to within a gap of `tolerance` over the known atoms."""
+        ...
+
+
+class QuadraticModel(ActiveSet):
+    """A quadratic function of some weights, in the form that the inner solvers take.
+
+    Parameters
+    ----------
+    ids : list of int
+        The atom of each weight.
+    weights, slopes : arrays of shape (m,)
+        Where the model touches the objective, and its gradient there.
+    hessian : array of shape (m, m)
+    """
+
+    quadratic = True
+
+    def __init__(self, ids: list[int], weights: Floats, slopes: Floats, hessian: Floats) -> None:
+        super().__init__()
+        self.ids = ids
+        self._weights = weights.copy()
+        self._start, self._slopes, self._hessian = weights, slopes, hessian
+
+    def _store(self, atoms: Sequence[Atom]) -> None:
+        raise TypeError("a model takes no new atoms")
+
+    def _bent(self) -> Floats:
+        return self._hessian @ (self.weights - self._start)
+
+    def value(self) -> float:
+        """The change of the model from where it touches the objective."""
+        return float((self.weights - self._start) @ (self._slopes + 0.5 * self._bent()))
+
+    def inner(self) -> float:
+        """The product of weights and gradient."""
+        return float(self.weights @ self.scores())
+
+    def scores(self) -> Floats:
+        """The gradient of the model."""
+        return self._slopes + self._bent()
+
+    def set_weights(self, weights: Floats) -> None:
+        """Replace all weights."""
+        self._weights = np.array(weights, dtype=np.float64)
+
+    def move(self, change: Floats, step: float) -> None:
+        """Add `step` times a change to the weights."""
+        self._weights = self._weights + step * change
+
+    def search(self, change: Floats, max_step: float) -> float:
+        """Move along a change by the best step in [0, max_step]; returns that step."""
+        slope, bend = float(change @ self.scores()), float(change @ self._hessian @ change)
+        step = 0.0 if slope >= 0.0 else max_step if bend <= 0.0 else min(-slope / bend, max_step)
+        self.move(change, step)
+        return step
+
+    def products(self, start: int, stop: int) -> Floats:
+        """Columns start to stop of the Hessian."""
+        return self._hessian[:, start:stop]
+
+
+class Newton:
+    """Newton steps, each of which hands a quadratic model to an inner solver.
+
+    Parameters
+    ----------
+    domain : Domain
+    make_inner : callable
+        Makes a solver for a quadratic model over the domain.
+    enough : float
+        How far above its lower bound the objective may stay.
+    """
+
+    def __init__(
+        self, domain: Domain, make_inner: Callable[[], Inner], enough: float = 0.0
+    ) -> None:
+        self.domain = domain
+        self.make_inner = make_inner
+        self.enough = enough
+
+    def minimise(self, active: ActiveSet, tolerance: float) -> None:
+        """Put the best weights over all known atoms into the active set.
+
+        On return no known vertex promises a decrease (a duality gap within the known atoms) of
+        more than `tolerance`, unless rounding forbids.
+        """
+        if not self.domain.has_origin and not np.any(active.weights):
+            start = int(np.argmax(self.domain.known_merit(active.ids, active.scores())))
+            active.set_weights(np.eye(1, len(active), start)[0] * self.domain.scale)
+        stalled = 0
+        for _ in range(STEPS):
+            scores = active.scores()
+            merit = self.domain.known_merit(active.ids, scores)
+            level = -float(active.weights @ scores) / self.domain.scale
+            gap = duality_gap(
+                self.domain, -self.domain.scale * level, float(np.max(merit, initial=-np.inf))
+            )
+            above = active.value() - active.lower_bound
+            if gap <= tolerance or above <= self.enough or stalled == 3:
+                return
+            chosen = self._chosen(active, merit > level)
+            before, best = active.value(), int(np.argmax(merit))
+            self._step(active, chosen, scores, gap)
+            if active.value() >= before:
+                # The model was of no use, as where losses are all but zero: a plain step instead.
+                toward = active.vertex(self.domain, active.ids[best], float(scores[best]))
+                active.search(toward - active.weights, 1.0)
+            # Where rounding is all that is left to gain, a few more steps polish, then stop.
+            stalled = stalled + 1 if active.value() >= before else 0
+
+    def _chosen(self, active: ActiveSet, violating: NDArray[np.bool_]) -> Positions:
+        """The weights that the model is about: those in use, and those that should be."""
+        chosen = (active.weights != 0.0) | violating
+        if not self.domain.polytope:  # a group takes part as a whole
+            ids = np.array(active.ids)
+            chosen = np.isin(ids, ids[chosen])
+        return np.flatnonzero(chosen)
+
+    def _step(self, active: ActiveSet, chosen: Positions, scores: Floats, gap: float) -> None:
+        """Go to the minimiser of the model, or as far towards it as the objective falls."""
+        hessian = active.hessian(chosen)
+        lengths = np.diag(hessian)
+        least = gap / self.domain.scale**2  # where a move by a whole vertex would gain the gap
+        hessian[np.diag_indices_from(hessian)] += RIDGE * np.maximum(lengths, least)
+        ids = [active.ids[k] for k in chosen]
+        model = QuadraticModel(ids, active.weights[chosen], scores[chosen], hessian)
+        self.make_inner().minimise(model, 0.01 * gap)
+        old, before = active.weights.copy(), active.value()
+        new = np.zeros(len(active))
+        new[chosen] = model.weights
+        active.set_weights(new)
+        if before - active.value() < ENOUGH * -model.value():
+            active.set_weights(old)
+            active.search(new - old, 1.0)
