@@ -16,7 +16,7 @@ from atomcast.atoms.explicit import DenseAtoms
 from atomcast.messages.proposals import random_order
 from atomcast.objectives import SquaredError
 from atomcast.selection.centers import GreedyCenters
-from atomcast.selection.rules import amounts
+from atomcast.selection.choosers import amounts
 
 
 def regression(n=60, seed=0):

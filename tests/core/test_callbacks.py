@@ -10,7 +10,7 @@ import pytest
 from atomcast.domains.base import L1Ball
 from atomcast.loop.callbacks import Progress, State, TimeLimit, log_progress
 from atomcast.loop.solver import Solver
-from atomcast.simulation.local import LocalSession
+from atomcast.simulation.local_session import LocalSession
 from problems import STEPS, regression, solve
 
 

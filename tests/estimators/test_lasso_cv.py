@@ -73,7 +73,7 @@ def test_radii_may_grow_and_shrink(d, step):
     betas = [0.1, 2.0, 0.3, 50.0, 1e-3, 1.0, 1.0, 0.5]
     problems = [explicit_problem(SquaredError(y), L1Ball(beta)) for beta in betas]
     solver = Solver(step=step, tol=1e-7, max_rounds=2000)
-    results = list(solver.solve_path(problems, Shards.split(X, 3), 3))
+    results = list(solver.solve_path(problems, Shards.split(X, 3), LocalCluster(3)))
     total = float(y @ y)
     for beta, result in zip(betas, results, strict=True):
         assert np.abs(result.atom_weights).sum() <= beta * (1 + 1e-12)
@@ -90,7 +90,7 @@ def test_results_of_a_path_are_not_overwritten_by_the_next():
     problems = (explicit_problem(SquaredError(y), L1Ball(beta)) for beta in betas)
     kept = [
         (result, result.weights.copy(), result.image.copy(), result.objective)
-        for result in Solver().solve_path(problems, Shards.split(X, 2), 2)
+        for result in Solver().solve_path(problems, Shards.split(X, 2), LocalCluster(2))
     ]
     for result, weights, image, objective in kept:
         np.testing.assert_array_equal(result.weights, weights)

@@ -204,7 +204,7 @@ def test_more_atoms_to_the_same_gap(tmp_path):
     y /= np.linalg.norm(y)
     problem = explicit_problem(SquaredError(y), L1Ball(atom_counts.BETA))
     solver = Solver("classic", tol=1e-12, max_rounds=rows[1].rounds)
-    result = solver.solve(problem, Shards.split(X, 1))
+    result = solver.solve(problem, Shards.split(X, 1), LocalCluster(1))
     best, _ = optimum(X, y, L1Ball(atom_counts.BETA))
     assert result.gap <= 0.3
     assert result.objective - best <= result.gap

@@ -16,6 +16,7 @@ from atomcast.domains.base import L1Ball
 from atomcast.loop.solver import Solver
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem
+from atomcast.simulation.local import LocalCluster
 from atomcast.storage.checkpoint import Checkpoint
 
 
@@ -37,7 +38,7 @@ def main():
         resume=checkpoint if checkpoint.exists() else None,
     )
     problem = explicit_problem(SquaredError(y), L1Ball(8.0))
-    result = solver.solve(problem, Shards.split(X, nodes), nodes)
+    result = solver.solve(problem, Shards.split(X, nodes), LocalCluster(nodes))
     np.savez(folder / "result.npz", weights=result.weights, gap=result.gap, rounds=result.rounds)
 
 

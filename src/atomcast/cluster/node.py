@@ -17,7 +17,8 @@ from atomcast.atoms.base import AtomFamilies, Atoms, DivisibleAtoms, FollowingAt
 from atomcast.loop.replica import Replica
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import TIE, Ids, Proposals, Request, leaders, random_order
-from atomcast.selection.rules import Chooser, PacedChooser, Selection
+from atomcast.selection.choosers import Chooser, PacedChooser
+from atomcast.selection.rules import Selection
 
 Floats = NDArray[np.float64]
 

@@ -25,6 +25,7 @@ from atomcast.experiments.record import Record
 from atomcast.loop.solver import Solver
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem
+from atomcast.simulation.local import LocalCluster
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -72,7 +73,7 @@ def one_run(data: DataSet, beta: float, setting: Setting, run: int) -> Done:
     """All methods on one random partition; the fact is the optimum."""
     panel, d = panel_name(beta), len(data.y)
     problem = explicit_problem(SquaredError(data.y), L1Ball(beta))
-    exact = Solver(tol=1e-7).solve(problem, Shards.split(data.X, 1))
+    exact = Solver(tol=1e-7).solve(problem, Shards.split(data.X, 1), LocalCluster(1))
     assert exact.image is not None
     # The penalty whose solution has this l1 norm: the largest correlation at the optimum.
     lam = float(np.abs(data.X.T @ (data.y - exact.image)).max())

@@ -27,14 +27,13 @@ from atomcast.loop.interrupting import Interrupts
 from atomcast.loop.replica import Replica
 from atomcast.loop.result import Result
 from atomcast.loop.resuming import Past, finished_results, resume, snapshot_of
-from atomcast.loop.session import Session
+from atomcast.loop.session import Cluster, Session
 from atomcast.loop.trace import Trace
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Request
 from atomcast.messages.status import Status
 from atomcast.problems.problem import Problem
 from atomcast.selection.rules import Selection, as_selection
-from atomcast.simulation.local import as_cluster
 from atomcast.steps import STEPS
 from atomcast.storage.checkpoint import Checkpoint
 
@@ -119,15 +118,15 @@ class Solver:
         }
         return shared | {"checkpoint": any(isinstance(c, Checkpoint) for c in self.callbacks)}
 
-    def solve(self, problem: Problem, shards: Shards, cluster: Any = None) -> Result:
-        """Solve one problem on a cluster (None: one node; an int: so many local nodes)."""
+    def solve(self, problem: Problem, shards: Shards, cluster: Cluster) -> Result:
+        """Solve one problem on a cluster."""
         return next(iter(self.solve_path([problem], shards, cluster, names=[""])))
 
     def solve_path(
         self,
         problems: Iterable[Problem],
         shards: Shards,
-        cluster: Any = None,
+        cluster: Cluster,
         names: Sequence[str] = (),
         past: Past | None = None,
     ) -> Iterable[Result]:
@@ -152,7 +151,7 @@ class Solver:
                     raise KeyboardInterrupt("the problem before this one was interrupted")
                 first, replica = replica is None, self._replica(problem, replica)
                 if session is None:
-                    session = as_cluster(cluster).open(problem, shards).__enter__()
+                    session = cluster.open(problem, shards).__enter__()
                 session.ledger.begin(name, replica.first_round)
                 path = self.resume if first else None
                 session.begin(replica, {**self.settings, "resume": path is not None})

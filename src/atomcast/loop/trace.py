@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast._replacing import replacing
+from atomcast.plots.curves import plot_trace
 
 if TYPE_CHECKING:
     import pandas
@@ -76,8 +77,6 @@ class Trace:
 
         These are `ax`, or else the current ones of pyplot.
         """
-        from atomcast.plots.curves import plot_trace
-
         return plot_trace(self, x=x, y=y, ax=ax)
 
     def __repr__(self) -> str:

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import numpy as np
 
 from atomcast.network.disclosure import BEFORE, COORDINATOR, Disclosed, Disclosure
+from atomcast.network.picture import plot_network
 from atomcast.network.views import Views
 from atomcast.network.wave import KINDS, Count, Counts, Kind, Part, Wave
 
@@ -85,8 +86,6 @@ class Ledger(Views):
             What the width and colour of an edge show.
         ax : matplotlib axes, optional
         """
-        from atomcast.network.picture import plot_network
-
         return plot_network(self, weight=weight, ax=ax)
 
     def record(

@@ -1,4 +1,4 @@
-"""Problems whose atoms are features, alone or in groups: which active set and which atoms they take."""
+"""Problems whose atoms are features, alone or in groups."""
 
 from __future__ import annotations
 

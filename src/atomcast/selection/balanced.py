@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.selection.centers import GreedyCenters
-from atomcast.selection.rules import Floats, Rows, amounts
+from atomcast.selection.choosers import Floats, Rows, amounts
 
 
 class BalancedSubset:

@@ -27,7 +27,7 @@ from atomcast.network.topology import proposal_parts
 from atomcast.network.wave import Kind, Part, numbers
 from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
-from atomcast.simulation.local import LocalSession
+from atomcast.simulation.local_session import LocalSession
 
 if TYPE_CHECKING:
     from atomcast.simulation.local import LocalCluster

@@ -20,7 +20,8 @@ from atomcast.loop.replica import Replica
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request
 from atomcast.problems.problem import Problem
-from atomcast.simulation.local import LocalCluster, LocalSession
+from atomcast.simulation.local import LocalCluster
+from atomcast.simulation.local_session import LocalSession
 
 #: Seconds of computation of this thread: waiting for a core that others use does not count.
 now = time.thread_time

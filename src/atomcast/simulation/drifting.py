@@ -28,7 +28,7 @@ from atomcast.network.star import Star
 from atomcast.network.wave import NUMBER
 from atomcast.problems.problem import Problem
 from atomcast.simulation.crowd import Crowd, CrowdStep
-from atomcast.simulation.local import LocalSession
+from atomcast.simulation.local_session import LocalSession
 from atomcast.steps import STEPS, Step
 
 if TYPE_CHECKING:

@@ -25,7 +25,7 @@ from atomcast.messages.status import Status
 from atomcast.network.faults import Faults
 from atomcast.network.spanning_tree import SpanningTree
 from atomcast.problems.problem import Problem
-from atomcast.simulation.local import LocalSession
+from atomcast.simulation.local_session import LocalSession
 from atomcast.simulation.log_account import Account
 from atomcast.simulation.log_messages import Entry
 from atomcast.simulation.places import make_vertices, rooted

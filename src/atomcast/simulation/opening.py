@@ -8,9 +8,13 @@ from atomcast.cluster.pace import check_slow_only
 from atomcast.data.shards import Shards
 from atomcast.network.faults import Faults
 from atomcast.problems.problem import Problem
+from atomcast.simulation.drifting import DriftingSession, check_drifting
+from atomcast.simulation.local_session import LocalSession
+from atomcast.simulation.log_session import LogSession
+from atomcast.simulation.places import check_root, rooted
 
 if TYPE_CHECKING:
-    from atomcast.simulation.local import LocalCluster, LocalSession
+    from atomcast.simulation.local import LocalCluster
 
 
 def check_faults(cluster: LocalCluster, faults: Any) -> None:
@@ -27,12 +31,8 @@ def check_faults(cluster: LocalCluster, faults: Any) -> None:
             'once, and with recovery="none" it is always sent again; leave resend out'
         )
     if cluster.recovery == "none":
-        from atomcast.simulation.drifting import check_drifting
-
         check_drifting(cluster, faults)
     else:
-        from atomcast.simulation.places import check_root, rooted
-
         check_root(faults, rooted(cluster.network()))
 
 
@@ -40,9 +40,5 @@ def open_with_faults(cluster: LocalCluster, problem: Problem, shards: Shards) ->
     """The session that goes with the cluster's recovery."""
     assert cluster.faults is not None
     if cluster.recovery == "none":
-        from atomcast.simulation.drifting import DriftingSession
-
         return DriftingSession(cluster, problem, shards, cluster.faults)
-    from atomcast.simulation.log_session import LogSession
-
     return LogSession(cluster, problem, shards, cluster.faults)

@@ -18,6 +18,7 @@ from atomcast.steps.inner.corral import Corral
 from atomcast.steps.inner.face_descent import FaceDescent
 from atomcast.steps.inner.group_solver import GroupSolver
 from atomcast.steps.inner.newton import Inner, Newton
+from atomcast.steps.inner.projected_newton import ProjectedNewton
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
@@ -55,8 +56,6 @@ class KernelQuadratic:
     """The same for points in a kernel space, where many of them carry weight."""
 
     def __init__(self, domain: Domain, memory: Memory) -> None:
-        from atomcast.steps.inner.projected_newton import ProjectedNewton
-
         self.corral = Corral(domain, Gram())
         self.newton = ProjectedNewton(memory)
         if "corral.inverse" in memory:
