@@ -55,6 +55,7 @@ lint: install ## check style and types
 	$(BIN)/ruff check .
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
+	$(BIN)/lint-imports
 
 .PHONY: format
 format: install ## format the code and fix what can be fixed

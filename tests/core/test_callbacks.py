@@ -10,6 +10,7 @@ import pytest
 from atomcast.domains.base import L1Ball
 from atomcast.loop.callbacks import Progress, State, TimeLimit, log_progress
 from atomcast.loop.solver import Solver
+from atomcast.simulation.local import LocalCluster
 from atomcast.simulation.local_session import LocalSession
 from problems import STEPS, regression, solve
 
@@ -177,7 +178,7 @@ def test_a_solver_can_be_used_again(data):
     from atomcast.problems.features import explicit_problem
 
     problem, shards = explicit_problem(SquaredError(y), L1Ball(1.0)), Shards.split(X, 2)
-    first, second = (solver.solve(problem, shards, 2) for _ in range(2))
+    first, second = (solver.solve(problem, shards, LocalCluster(2)) for _ in range(2))
     np.testing.assert_array_equal(first.weights, second.weights)
     assert first.ledger.values == second.ledger.values
     assert len(first.trace) == len(second.trace)
