@@ -5,8 +5,10 @@ from __future__ import annotations
 import os
 import re
 import signal
+import socket
 import time
 from concurrent.futures import ThreadPoolExecutor
+from multiprocessing import AuthenticationError
 from pathlib import Path
 
 import psutil
@@ -138,15 +140,44 @@ def test_nobody_is_to_blame_for_a_program_that_thinks_or_for_work_that_has_just_
     assert verdict(4, {0: ((4, SCORING), 0.1), 1: waiting}, 2, 10.0) is None
 
 
-def test_a_channel_waits_no_longer_than_it_is_told():
+def connected():
+    """Both ends of a connection, and the listener that it came by."""
     listener = Listener()
-    here = connect(str(listener.path))
-    there = listener.accept(lambda: True)
+    with ThreadPoolExecutor(1) as pool:  # each end asks the other for the key
+        here = pool.submit(connect, str(listener.path))
+        return listener.accept(lambda: True), here.result(), listener
+
+
+def test_a_channel_waits_no_longer_than_it_is_told():
+    ends = there, here, _ = connected()
     here.limit(0.05)
     with pytest.raises(TimeoutError, match="has not answered in time"):
         here.receive()
     here.limit(None)
     there.send([1, "two"])
     assert here.receive() == [1, "two"]
-    for end in (here, there, listener):
+    for end in ends:
         end.close()
+
+
+def test_who_does_not_know_the_key_is_not_listened_to():
+    listener = Listener()
+    folder = listener.path.parent
+    assert folder.stat().st_mode & 0o777 == 0o700
+    with ThreadPoolExecutor(1) as pool:
+        (folder / "key").write_bytes(b"a guess")
+        stranger = pool.submit(connect, str(listener.path))
+        with pytest.raises(AuthenticationError):
+            listener.accept(lambda: True)
+        assert isinstance(stranger.exception(), AuthenticationError | OSError | EOFError)
+    listener.close()
+    assert not folder.exists()
+
+
+def test_who_connects_and_says_nothing_is_not_waited_for():
+    listener, silent = Listener(), socket.socket(socket.AF_UNIX)
+    silent.connect(str(listener.path))
+    with pytest.raises(TimeoutError, match="has said nothing for 0.05 s"):
+        listener.accept(lambda: True, 0.05)
+    silent.close()
+    listener.close()

@@ -15,11 +15,22 @@ import numpy as np
 import psutil
 import pytest
 
-from atomcast import Lasso, MPICluster, Shards, StallError, lasso_path
+from atomcast import (
+    Lasso,
+    MPICluster,
+    RandomSubset,
+    Shards,
+    Solver,
+    StallError,
+    lasso_path,
+)
 from atomcast.cluster.mpi import channel
 from atomcast.cluster.mpi import processes as mpi_processes
 from atomcast.cluster.mpi.errors import RankError
 from atomcast.cluster.mpi.processes import rank_command, rank_environment
+from atomcast.domains.base import L1Ball
+from atomcast.objectives import SquaredError
+from atomcast.problems.features import explicit_problem
 from cluster import contract, resume_cases
 from cluster.contract import assert_same_result, fitted, parts_of, simulated
 from patience import PATIENCE, wait_until
@@ -178,8 +189,8 @@ def test_ranks_that_are_gone_when_they_are_told_to_end(monkeypatch, tmp_path):
         def send_bytes(self, message):
             raise BrokenPipeError
 
-    program = "import socket, sys, time; s = socket.socket(socket.AF_UNIX)\n"
-    program += "s.connect(sys.argv[1]); time.sleep(100)"
+    program = "import sys, time; from atomcast.cluster.mpi.channel import connect\n"
+    program += "channel = connect(sys.argv[1]); time.sleep(100)"
     monkeypatch.setattr(channel, "Channel", Gone)
     monkeypatch.setattr(
         mpi_processes,
@@ -194,7 +205,7 @@ def test_ranks_that_are_gone_when_they_are_told_to_end(monkeypatch, tmp_path):
     ranks = mpi_processes.Ranks(1, 1, [], tmp_path, 10.0)
     ranks.end(orderly=True)
     assert not psutil.Process().children()
-    assert ranks._channel._socket.fileno() == -1
+    assert ranks._channel._connection.closed
 
 
 def test_launched_ranks_listen_on_no_network(monkeypatch):
@@ -305,19 +316,57 @@ def test_inside_an_mpi_job_it_is_refused(monkeypatch):
         Lasso(cluster=MPICluster.launch(2)).fit(*regression(seed=8))
 
 
-def test_a_problem_with_a_part_that_ranks_do_not_know():
-    from atomcast import Solver
-    from atomcast.domains.base import L1Ball
-    from atomcast.objectives import SquaredError
-    from atomcast.problems.features import explicit_problem
+def test_an_objective_and_a_selection_of_the_users_own():
+    class HalvedError(SquaredError):
+        """Nobody can import it, and its optimum is not that of its parent."""
 
-    class MyError(SquaredError):
-        pass
+        def value(self, image):
+            return super().value(image) / 2
+
+        def gradient(self, image):
+            return super().gradient(image) / 2
 
     X, y = regression(seed=9)
-    problem = explicit_problem(MyError(y), L1Ball(1.0))
-    with pytest.raises(TypeError, match=r"MyError, which the ranks .* cannot load"):
-        Solver().solve(problem, Shards.split(X, 2), MPICluster.launch(2))
+    problem, shards = explicit_problem(HalvedError(y), L1Ball(1.0)), Shards.split(X, 2)
+    solver = Solver("line-search", max_rounds=6, selection=RandomSubset(lambda k: 9 + k))
+    result = solver.solve(problem, shards, MPICluster.launch(2))
+    assert_same_result(result, solver.solve(problem, shards, simulated(2)))
+
+
+def test_what_a_callback_can_ask_of_a_state():
+    """What is large stays with the ranks until somebody asks, also in the last round."""
+    kept = []
+
+    def look(state):
+        known = state.replica.active
+        kept.append((state, state.ledger.values, list(known.ids), state.snapshot()))
+        assert state.objective == pytest.approx(known.value())
+        assert state.row.values == state.ledger.values
+
+    X, y = regression(seed=6)
+    result = fitted(X, y, MPICluster.launch(2), step="away", callbacks=[look]).result_
+    assert len(kept) == result.rounds + 1
+    assert [values for _, values, _, _ in kept] == result.trace["values"].tolist()
+    assert [list(snapshot.ids) for *_, snapshot in kept] == [ids for _, _, ids, _ in kept]
+    assert all(state.ledger is result.ledger for state, *_ in kept)
+    with pytest.raises(RuntimeError, match="past round 0: ask a state for its snapshot while"):
+        kept[0][0].snapshot()
+
+
+def test_an_error_of_the_ranks_is_raised_as_what_it_was():
+    class RefusedError(Exception):
+        """Of the user's own."""
+
+    class PickyError(SquaredError):
+        def gradient(self, image):
+            if np.any(image):
+                raise RefusedError("not this image")
+            return super().gradient(image)
+
+    X, y = regression(seed=9)
+    problem = explicit_problem(PickyError(y), L1Ball(1.0))
+    with pytest.raises(RefusedError, match="not this image"):
+        Solver("line-search").solve(problem, Shards.split(X, 2), MPICluster.launch(2))
 
 
 def test_the_command_line_starts_ranks(tmp_path):

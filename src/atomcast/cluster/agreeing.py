@@ -10,7 +10,6 @@ import numpy as np
 import xxhash
 from scipy import sparse
 
-from atomcast.cluster.plain import attributes
 from atomcast.errors import ClusterError
 from atomcast.loop.replica import Replica
 
@@ -44,6 +43,17 @@ def check_digests(digests: Sequence[int], round: int) -> None:
         "scipy, the same BLAS library, as many threads (set OMP_NUM_THREADS=1 everywhere), the "
         "same kind of processor and the same target y?"
     )
+
+
+def attributes(thing: Any) -> dict[str, Any]:
+    """Everything an object holds, by name."""
+    slots = [
+        name
+        for kind in type(thing).__mro__
+        for name in getattr(kind, "__slots__", ())
+        if hasattr(thing, name)
+    ]
+    return {**{name: getattr(thing, name) for name in slots}, **getattr(thing, "__dict__", {})}
 
 
 def facts(thing: Any, path: str = "") -> Facts:

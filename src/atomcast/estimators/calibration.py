@@ -28,7 +28,10 @@ class Ledgers:
         self.seen: list[Ledger] = []
 
     def __call__(self, state: State) -> None:
-        """Keep the ledger of a run that has just begun."""
+        """Let the run go on."""
+
+    def finish(self, state: State) -> None:
+        """Keep the ledger of a run, or of a path, once."""
         if not any(ledger is state.ledger for ledger in self.seen):
             self.seen.append(state.ledger)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import pickle
 import sys
 import time
 from pathlib import Path
@@ -13,10 +14,10 @@ import numpy as np
 
 from atomcast.atoms.kernel import KernelAtoms
 from atomcast.cluster.mpi.cluster import MPICluster
+from atomcast.cluster.mpi.resume import bytes_of_rank_0
 from atomcast.cluster.mpi.stored_shards import StoredShards
-from atomcast.cluster.plain import unpack
 from atomcast.experiments.clocked_runs import TOL
-from atomcast.experiments.mpi_runs import OUTCOME, PROBLEM
+from atomcast.experiments.mpi_runs import OUTCOME
 from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.known.kernels.sums import KernelSums, kernel_sums
 from atomcast.loop.result import Result
@@ -66,7 +67,9 @@ def main(folder: Path, rounds: int) -> None:
     """Time single kernel columns and a whole run; rank 0 writes both down."""
     cluster = MPICluster()
     take_own_core(cluster.rank, cluster.nodes)
-    problem, shards = unpack((folder / PROBLEM).read_bytes()), StoredShards(folder)
+    # From the program that has started this rank, through a pipe of its own.
+    said = sys.stdin.buffer.read() if cluster.rank == 0 else b""
+    problem, shards = pickle.loads(bytes_of_rank_0(cluster.comm, said)), StoredShards(folder)
 
     def run(count: int) -> Result:
         return Solver("classic", tol=TOL, max_rounds=count).solve(problem, shards, cluster)

@@ -12,16 +12,16 @@ import tempfile
 from pathlib import Path
 from typing import NamedTuple
 
+from atomcast.cluster.mpi.channel import dumps
 from atomcast.cluster.mpi.processes import rank_command, rank_environment
 from atomcast.cluster.mpi.stored_shards import store
-from atomcast.cluster.plain import pack
 from atomcast.data.shards import Shards
 from atomcast.errors import ClusterError
 from atomcast.loop.trace import Row, Trace
 from atomcast.problems.problem import Problem
 
-#: The files through which this program and rank 0 speak to each other.
-PROBLEM, OUTCOME = "problem", "outcome.json"
+#: The file in which rank 0 says what was measured.
+OUTCOME = "outcome.json"
 
 
 class Measured(NamedTuple):
@@ -47,13 +47,12 @@ def mpi_run(problem: Problem, shards: Shards, rounds: int) -> Measured:
     with tempfile.TemporaryDirectory(prefix="atomcast-") as name:
         folder = Path(name)
         store(shards, problem.axis, folder)
-        (folder / PROBLEM).write_bytes(pack(problem))
         command = rank_command(
             shards.nodes, (), "atomcast.experiments.mpi_rank", str(folder), str(rounds)
         )
         done = subprocess.run(
             command,
-            stdin=subprocess.DEVNULL,
+            input=dumps(problem),
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             env=rank_environment(threads=1),

@@ -5,7 +5,8 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TextIO
+from types import TracebackType
+from typing import TYPE_CHECKING, Any, Self, TextIO
 
 from atomcast._checks import check_positive
 from atomcast.loop.trace import Row, Trace
@@ -121,10 +122,11 @@ class Progress:
 
     @staticmethod
     def _line(state: State) -> str:
+        row = state.row
         return (
             f"round {state.round:>5}  objective {state.objective:.6g}  "
-            f"gap {state.relative_gap:.1e}  atoms {state.replica.active.atoms}  "
-            f"values sent {state.ledger.values:,}  {state.seconds:.1f} s"
+            f"gap {state.relative_gap:.1e}  atoms {row.atoms}  "
+            f"values sent {row.values:,}  {state.seconds:.1f} s"
         )
 
     def _show_live(self, state: State) -> None:
@@ -141,6 +143,41 @@ class Progress:
             self._line(state), ProgressBar(total=1.0, completed=log_progress(state), width=24)
         )
         self._live.update(grid)
+
+
+class Watchers:
+    """The callbacks of a run, and its progress if that is to be shown, as one."""
+
+    def __init__(self, callbacks: Sequence[Callback], verbose: bool = False) -> None:
+        self._progress = Progress() if verbose else None
+        self._all: list[Callback] = [*callbacks, *([self._progress] if self._progress else [])]
+
+    def wish(self, state: State) -> Status | None:
+        """Why one of them wants the run to end, if one does."""
+        for verdict in [watch(state) for watch in self._all]:
+            if isinstance(verdict, str):
+                return verdict
+            if verdict is not None and not verdict:  # also NumPy's False
+                return "stopped"
+        return None
+
+    def finish(self, state: State) -> None:
+        """Show them the last state."""
+        for watch in self._all:
+            if hasattr(watch, "finish"):
+                watch.finish(state)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        if self._progress is not None:
+            self._progress.close()
 
 
 def log_progress(state: State) -> float:

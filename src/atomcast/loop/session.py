@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
-from typing import Any, Protocol, Self, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,6 +17,11 @@ from atomcast.messages.proposals import Agreement, Request
 from atomcast.messages.status import Status
 from atomcast.network.ledger import Ledger
 from atomcast.problems.problem import Problem
+
+if TYPE_CHECKING:
+    from atomcast.loop.result import Result
+    from atomcast.loop.resuming import Past
+    from atomcast.loop.solver import Solver
 
 #: For how many seconds a node is waited for, if nobody says otherwise.
 DEADLINE = 600.0
@@ -119,11 +123,22 @@ class Cluster(Protocol):
         ...
 
 
-def error_in_flight(outer: BaseException | None) -> BaseException | None:
-    """The error that is leaving a run, if one is.
+@runtime_checkable
+class LoopElsewhere(Protocol):
+    """A cluster whose processes run the loop by themselves, and tell this one how it goes."""
 
-    `outer` was being handled when the run began, and a generator that is closed after a result
-    was taken from it ends without an error.
-    """
-    error = sys.exc_info()[1]
-    return None if error is outer or isinstance(error, GeneratorExit) else error
+    def solve_path(
+        self,
+        solver: Solver,
+        problems: Iterable[Problem],
+        shards: Shards,
+        names: Sequence[str],
+        past: Past | None,
+    ) -> Iterator[Result]:
+        """As `Solver.solve_path`; the callbacks of the solver are called in this process."""
+        ...
+
+
+def failure(error: BaseException | None) -> BaseException | None:
+    """The error with which a session ends; to close a path after a result of it is none."""
+    return None if isinstance(error, GeneratorExit) else error

@@ -10,7 +10,8 @@ import logging
 import math
 import os
 import time
-from collections.abc import Iterable, Sequence
+from collections.abc import Generator, Iterable, Sequence
+from contextlib import ExitStack, closing
 from dataclasses import dataclass, fields, replace
 from functools import partial
 from itertools import chain, count, islice
@@ -22,12 +23,12 @@ from numpy.typing import NDArray
 from atomcast._checks import check_choice, check_count, check_positive
 from atomcast.data.shards import Shards
 from atomcast.domains.base import duality_gap
-from atomcast.loop.callbacks import Callback, Progress, State, Tracer, check_callbacks
+from atomcast.loop.callbacks import Callback, State, Tracer, Watchers, check_callbacks
 from atomcast.loop.interrupting import Interrupts
 from atomcast.loop.replica import Replica
 from atomcast.loop.result import Result
 from atomcast.loop.resuming import Past, finished_results, resume, snapshot_of
-from atomcast.loop.session import Cluster, Session
+from atomcast.loop.session import Cluster, LoopElsewhere, Session
 from atomcast.loop.trace import Trace
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Request
@@ -118,18 +119,19 @@ class Solver:
         }
         return shared | {"checkpoint": any(isinstance(c, Checkpoint) for c in self.callbacks)}
 
-    def solve(self, problem: Problem, shards: Shards, cluster: Cluster) -> Result:
+    def solve(self, problem: Problem, shards: Shards, cluster: Cluster | LoopElsewhere) -> Result:
         """Solve one problem on a cluster."""
-        return next(iter(self.solve_path([problem], shards, cluster, names=[""])))
+        with closing(self.solve_path([problem], shards, cluster, names=[""])) as results:
+            return next(results)
 
     def solve_path(
         self,
         problems: Iterable[Problem],
         shards: Shards,
-        cluster: Cluster,
+        cluster: Cluster | LoopElsewhere,
         names: Sequence[str] = (),
         past: Past | None = None,
-    ) -> Iterable[Result]:
+    ) -> Generator[Result]:
         """Solve problems that differ in their domain, one after the other, with warm starts.
 
         What was broadcast for one problem stays known for the next, and is not sent again. After
@@ -137,6 +139,9 @@ class Solver:
         Disclosures call the problems by their names, or else "problem 1", "problem 2", ... `past`
         is what checkpoints are to remember beside the problem at hand; see `Journal`.
         """
+        if isinstance(cluster, LoopElsewhere):
+            yield from cluster.solve_path(self, problems, shards, names, past)
+            return
         if past is not None and self.resume is not None:
             problems = islice(problems, len(past.finished), None)
             names = names[len(past.finished) :]
@@ -145,13 +150,13 @@ class Solver:
         result: Result | None = None
         interrupts = Interrupts()
         numbered = (f"problem {k}" for k in count(len(names) + 1))
-        try:
+        with ExitStack() as stack:
             for problem, name in zip(problems, chain(names, numbered), strict=False):
                 if result is not None and result.status == "interrupted":
                     raise KeyboardInterrupt("the problem before this one was interrupted")
-                first, replica = replica is None, self._replica(problem, replica)
+                first, replica = replica is None, self.replica(problem, replica)
                 if session is None:
-                    session = cluster.open(problem, shards).__enter__()
+                    session = stack.enter_context(cluster.open(problem, shards))
                 session.ledger.begin(name, replica.first_round)
                 path = self.resume if first else None
                 session.begin(replica, {**self.settings, "resume": path is not None})
@@ -163,14 +168,10 @@ class Solver:
                 with interrupts:
                     result = self._run(replica, best, session, interrupts, past)
                 if session.speaks:
-                    told = (result.status, result.rounds, result.relative_gap)
-                    logger.info("%s after %d rounds, relative gap %.2g", *told)
+                    log_result(result)
                 yield result
-        finally:
-            if session is not None:
-                session.__exit__(None, None, None)
 
-    def _replica(self, problem: Problem, previous: Replica | None) -> Replica:
+    def replica(self, problem: Problem, previous: Replica | None = None) -> Replica:
         """The state to start from: nothing known, or all that the previous run knew."""
         step = STEPS[self.step](self.atoms_per_round)
         replica = Replica(problem, step, self.tol, as_selection(self.selection))
@@ -189,12 +190,11 @@ class Solver:
     ) -> Result:
         """Rounds until the gap is small enough, or something else ends the run."""
         tracer = Tracer()
-        progress = Progress() if self.verbose and session.speaks else None
-        watchers: list[Callback] = [tracer, *self.callbacks, *([progress] if progress else [])]
+        verbose = self.verbose and session.speaks
         start = time.perf_counter()
         status: Status | None = None
         atoms: Sequence[Atom] = ()
-        try:
+        with Watchers([tracer, *self.callbacks], verbose) as watchers:
             while True:
                 agreement = session.propose(replica, replica.request())
                 gap = replica.certified(self._gap(replica, agreement))
@@ -214,7 +214,7 @@ class Solver:
                 status = self._seen_by_all(state, best)
                 if status is not None:
                     session.leave()
-                wish = self._wish(state, watchers)
+                wish = watchers.wish(state)
                 if interrupts.heard and replica.feasible:  # before, there is no model yet
                     wish = "interrupted"
                 status = session.vote(wish if status is None else status)
@@ -223,14 +223,9 @@ class Solver:
                 wanted = replica.wanted(agreement)
                 atoms = session.cast(replica, wanted)
                 replica.advance(wanted, atoms)
-            for watch in watchers:
-                if hasattr(watch, "finish"):
-                    watch.finish(state)
+            watchers.finish(state)
             if replica.selection.restricted or not agreement.complete:
                 best, status = self._certified(replica, best, session, status)
-        finally:
-            if progress is not None:
-                progress.close()
         if past is not None:
             past.add(status, replica, best)
         return best.result(status, replica.round, replica, session, tracer.trace)
@@ -266,16 +261,6 @@ class Solver:
             return "max_rounds"
         # Nothing left to gain but rounding?
         return "stopped" if best.idle >= state.replica.step.patience else None
-
-    @staticmethod
-    def _wish(state: State, watchers: Sequence[Callback]) -> Status | None:
-        """Why a callback of this process wants the run to end, if one does."""
-        for verdict in [watch(state) for watch in watchers]:
-            if isinstance(verdict, str):
-                return verdict
-            if verdict is not None and not verdict:  # also NumPy's False
-                return "stopped"
-        return None
 
 
 class Best:
@@ -342,6 +327,12 @@ class Best:
             radius=dict(replica.radius),
             family=replica.problem.family,
         )
+
+
+def log_result(result: Result) -> None:
+    """Tell operators how a run has ended."""
+    told = (result.status, result.rounds, result.relative_gap)
+    logger.info("%s after %d rounds, relative gap %.2g", *told)
 
 
 def as_solver(solver: Any, tol: float = Solver.tol) -> Solver:

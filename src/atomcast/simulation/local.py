@@ -9,6 +9,7 @@ import numpy as np
 from atomcast._checks import check_choice, check_count, check_positive
 from atomcast.cluster.pace import check_slow_only, check_star
 from atomcast.data.shards import Shards
+from atomcast.loop.session import LoopElsewhere
 from atomcast.network.build import check_broadcast, is_graph, make_topology, size_of
 from atomcast.network.faults import Faults
 from atomcast.network.graphs import check_seconds
@@ -153,7 +154,7 @@ def as_cluster(cluster: Any) -> Any:
         return LocalCluster(1)
     if isinstance(cluster, int | np.integer) and not isinstance(cluster, bool):
         return LocalCluster(int(cluster))
-    if not hasattr(cluster, "open"):
+    if not (hasattr(cluster, "open") or isinstance(cluster, LoopElsewhere)):
         raise ValueError(
             "cluster must be None, a number of nodes or a cluster such as "
             f"LocalCluster(nodes=10), got {cluster!r}"

@@ -12,18 +12,18 @@ import sysconfig
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from types import TracebackType
+from typing import Any, Self
 
 import atomcast
 from atomcast.cluster.mpi.channel import Channel, Listener
 from atomcast.cluster.mpi.errors import NO_MPI4PY, RankError
 from atomcast.cluster.mpi.job import job_rank
 from atomcast.errors import ClusterError, StallError
+from atomcast.loop.session import failure
 
 logger = logging.getLogger(__name__)
 
-#: What the program says to the ranks after the proposals of a round.
-STOP, GO_ON, TELL_FINGERPRINT = range(3)
 #: How long ranks may take to end by themselves before they are made to.
 PATIENCE = 10.0
 #: How much longer than the ranks themselves the program waits for a rank that stalls.
@@ -72,7 +72,7 @@ class Ranks:
         try:
             arguments = (str(folder), str(listener.path))
             command = rank_command(nodes, options, "atomcast.cluster.mpi.worker", *arguments)
-            # Waiting ranks must not keep the cores busy: this program takes its steps meanwhile.
+            # Waiting ranks must not keep the cores busy: this program calls callbacks meanwhile.
             environment = {**GIVE_WAY, **rank_environment(threads, options)}
             with self._log.open("wb") as log:
                 # In a session of their own, so that Ctrl-C reaches this program alone.
@@ -114,17 +114,20 @@ class Ranks:
         except ConnectionError:
             raise self._lost() from None
 
-    def receive(self) -> Any:
-        """Wait for what rank 0 says."""
+    def receive(self) -> tuple[str, Any]:
+        """Wait for what rank 0 says: of what kind, and what; an error of the ranks is raised."""
         assert self._channel is not None
         try:
-            return self._channel.receive()
+            kind, said = self._channel.receive()
         except EOFError:
             self._wait()
             raise self._lost() from None
         except TimeoutError:
             where = "before the first round" if self.round is None else f"round {self.round}"
             raise StallError(f"{where}: node 0 has not answered for {self._limit:g} s") from None
+        if kind == "error":
+            raise said
+        return kind, said
 
     def _lost(self) -> RankError | StallError:
         """Why the ranks are gone: their own last word if they had one, or all that was written."""
@@ -138,15 +141,26 @@ class Ranks:
         """Let the ranks end, or make them."""
         try:
             if orderly and self._channel is not None:
-                self._channel.send_bytes(b"")
+                self._channel.send_bytes(b"")  # instead of another problem
             else:
                 self._process.terminate()
         except OSError:  # they are gone already, or no longer listen
             self._process.terminate()
         finally:
+            self._wait()
             if self._channel is not None:
                 self._channel.close()
-            self._wait()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        self.end(orderly=failure(error) is None)
 
     def _wait(self) -> None:
         """Wait for mpirun to end; it ends its ranks, and they end if it is killed."""

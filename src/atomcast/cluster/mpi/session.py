@@ -7,7 +7,6 @@ collective for the proposals (plus one if they are many) and one for the atom, u
 from __future__ import annotations
 
 import logging
-import sys
 from collections.abc import Callable, Mapping, Sequence
 from functools import partial
 from types import TracebackType
@@ -53,7 +52,7 @@ from atomcast.cluster.validation import (
 )
 from atomcast.data.shards import Shard, Shards
 from atomcast.loop.replica import Replica
-from atomcast.loop.session import error_in_flight
+from atomcast.loop.session import failure
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request
 from atomcast.messages.status import Status
@@ -76,7 +75,6 @@ class MPISession:
         self._comm = comm
         self._pulse = pulse or Pulse()
         self._pulse.at = (NO_ROUND, LOADING)
-        self._outer = sys.exc_info()[1]
         self.rank, self.nodes = comm.Get_rank(), comm.Get_size()
         self.speaks = self.rank == 0
         self._broadcaster = Broadcaster(comm)
@@ -285,7 +283,7 @@ class MPISession:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        error = error or error_in_flight(self._outer)
+        error = failure(error)
         try:
             if error is not None and self.nodes > 1 and self._due != "nothing":
                 self._tell(error)

@@ -1,160 +1,220 @@
-"""What a rank does that `MPICluster.launch` started: run the loop along with the program.
+"""What a rank does that `MPICluster.launch` started: run the loop, and tell the program of it.
 
-The program that called `fit` runs the loop too, with its own copy of the state. Rank 0 tells it
-what the ranks proposed and broadcast, and it tells rank 0 whether to go on: it has the clock, the
-callbacks and the user.
+All ranks run `Solver.solve_path`. Rank 0 asks the program for one problem after the other, shows it
+every state and sends it every result: the program has the clock, the callbacks and the user.
 """
 
 from __future__ import annotations
 
+import pickle
 import shutil
 import signal
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import asdict
+from collections.abc import Iterator, Mapping
+from dataclasses import asdict, replace
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
-from numpy.typing import NDArray
 
-from atomcast.cluster.mpi.channel import Channel, connect
-from atomcast.cluster.mpi.errors import abort, import_mpi
-from atomcast.cluster.mpi.processes import GO_ON, TELL_FINGERPRINT
+from atomcast.cluster.mpi.channel import Channel, connect, dumps
+from atomcast.cluster.mpi.errors import abort, import_mpi, told_by_all
 from atomcast.cluster.mpi.resume import bytes_of_rank_0
-from atomcast.cluster.mpi.session import MPISession
+from atomcast.cluster.mpi.session import STATUSES, MPISession
 from atomcast.cluster.mpi.stored_shards import StoredShards
 from atomcast.cluster.mpi.watch import ATOMS, PROGRAM, STEPPING, Pulse, watch_of
-from atomcast.cluster.plain import unpack
 from atomcast.cluster.validation import described
 from atomcast.data._files import FileShards
 from atomcast.data.shards import Shards
-from atomcast.loop.interrupting import Interrupts
+from atomcast.errors import ClusterError
+from atomcast.loop.callbacks import State
 from atomcast.loop.replica import Replica
-from atomcast.loop.resuming import resume
-from atomcast.loop.solver import Best, Solver
-from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Request
 from atomcast.messages.status import Status
-from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
 
+#: In place of a decision, that all ranks are wanted for the fingerprint of the data.
+TELL_FINGERPRINT = -1
 
-class RelayedSession(MPISession):
-    """A rank whose rank 0 also talks to the program that started the ranks."""
 
-    def __init__(
-        self, comm: Any, problem: Problem, shards: Shards, channel: Channel | None, pulse: Pulse
-    ) -> None:
-        super().__init__(comm, problem, shards, pulse)
-        self.speaks = False
-        self._channel = channel
+class Program:
+    """The program, as rank 0 sees it; once it is gone, there is nobody left to work for."""
+
+    def __init__(self, channel: Channel, folder: str) -> None:
+        self._channel, self._folder = channel, folder
+
+    def tell(self, kind: str, what: Any = None) -> None:
+        """Send news of this kind."""
+        message = dumps((kind, what))
+        try:
+            self._channel.send_bytes(message)
+        except OSError:
+            self._is_gone()
+
+    def hear(self) -> bytes:
+        """Wait for what the program says."""
+        try:
+            return self._channel.receive_bytes()
+        except EOFError:
+            self._is_gone()
+            raise
+
+    def _is_gone(self) -> None:
+        shutil.rmtree(self._folder, ignore_errors=True)  # if it was killed, it could not do so
+        abort(None)
+
+
+class Relay:
+    """The callback of rank 0: the program's callbacks see the state, and say whether to go on."""
+
+    def __init__(self, program: Program, pulse: Pulse) -> None:
+        self._program, self._pulse = program, pulse
+
+    def __call__(self, state: State) -> Status | None:
+        """Show the program a state; what its callbacks wish."""
+        return self._shown("state", state)
+
+    def finish(self, state: State) -> None:
+        """Show the program the last state."""
+        self._shown("finish", state)
+
+    def _shown(self, kind: str, state: State) -> Status | None:
+        names = ("round", "seconds", "objective", "gap", "relative_gap", "tol", "row")
+        said = {name: getattr(state, name) for name in names}
+        self._program.tell(kind, {**said, "feasible": state.replica.feasible})
+        while True:
+            self._pulse.at = (state.round, PROGRAM)
+            request, wish = pickle.loads(self._program.hear())
+            self._pulse.at = (state.round, STEPPING)
+            if request is None:
+                return wish  # type: ignore[no-any-return]
+            try:
+                part = getattr(state, request)
+                self._program.tell("part", part() if callable(part) else part)
+            except Exception as error:
+                self._program.tell("error", sendable(error))
+
+
+class LaunchedRank(MPISession):
+    """A rank of a program that is not itself one: rank 0 has the program's word on when to stop."""
+
+    def __init__(self, *given: Any, program: Program | None) -> None:
+        super().__init__(*given)
+        self._program = program
+        if program is not None:
+            program.tell("open", [asdict(report) for report in self.reports])
+
+    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
+        """Begin a run, whose rounds begin when it has come to where it is resumed from."""
+        super().begin(replica, settings)
+        self._first = True
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
-        """Agree with the other ranks, and let the program know all proposals."""
-        agreement = super().propose(replica, request)
-        if self._channel is not None:
-            said: dict[str, Any] = {"proposals": self._proposals, "digest": self._table.digests[0]}
-            if request.complete:
-                said["radius"] = replica.radius
-            self._channel.send(said)
-        return agreement
-
-    def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
-        """Broadcast the new winners, to the program as well."""
-        atoms = super().cast(replica, agreement)
-        if self._channel is not None and atoms:
-            messages = self._messages if self.nodes > 1 else [wire.encode(atom) for atom in atoms]
-            content = [np.frombuffer(message, dtype=np.uint8) for message in messages]
-            self._channel.send({"atoms": content})
-        return atoms
+        """Let the program know when rounds begin."""
+        if self._program is not None and self._first:
+            self._program.tell("rounds")
+        self._first = False
+        return super().propose(replica, request)
 
     def leave(self) -> None:
-        """It is for the program to say when a run ends."""
+        """The others wait for rank 0, which shows the program the last round, too."""
 
     def vote(self, status: Status | None) -> Status | None:
-        """Let the program decide, and tell it before that what it wants to know."""
-        decision = np.zeros(1, dtype=np.int8)
-        while True:
-            if self._channel is not None:
-                self._pulse.at = (self._pulse.at[0], PROGRAM)
-                decision[0] = self._channel.receive()
-            else:
-                self._pulse.at = (self._pulse.at[0], ATOMS)
-            self._comm.Bcast(decision, 0)
-            self._pulse.at = (self._pulse.at[0], STEPPING)
-            if decision[0] != TELL_FINGERPRINT:
-                break
-            self._tell_program("fingerprint", self._common_fingerprint())
-        self._due = "atoms" if decision[0] == GO_ON else "nothing"
-        return None if decision[0] == GO_ON else "stopped"
+        """Take the word of rank 0; it may want the fingerprint of all before that."""
+        word = np.array([0 if status is None else 1 + STATUSES.index(status)], dtype=np.int8)
+        self._pulse.at = (self._pulse.at[0], ATOMS)
+        self._comm.Bcast(word, 0)
+        while word[0] == TELL_FINGERPRINT:
+            self._common_fingerprint()
+            self._pulse.at = (self._pulse.at[0], ATOMS)
+            self._comm.Bcast(word, 0)
+        self._pulse.at = (self._pulse.at[0], STEPPING)
+        self._due = "nothing" if word[0] else "atoms"
+        return STATUSES[word[0] - 1] if word[0] else None
 
-    def shared(self, read: Callable[[], bytes]) -> bytes:
-        """The checkpoint that the program has read, to which the data's fingerprint must fit."""
-        content = bytearray() if self._channel is None else self._channel.receive_bytes()
-        told = bytes_of_rank_0(self._comm, content)
-        self._tell_program("fingerprint", self._common_fingerprint())
-        return told
-
-    def owners(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
-        """The rank that holds each of these atoms; the program learns it too."""
-        owners = super().owners(ids)
-        self._tell_program("owners", owners)
-        return owners
-
-    def _tell_program(self, name: str, thing: Any) -> None:
-        if self._channel is not None:
-            self._channel.send({name: thing})
+    def fingerprint(self) -> str:
+        """What tells the atoms from others; rank 0 may ask while the others wait for its vote."""
+        if self._fingerprint is None and not self._together:
+            if self._due != "atoms":
+                raise ValueError(
+                    "the ranks have ended the run, and no snapshot was asked for before: put "
+                    "Checkpoint(path) among the callbacks"
+                )
+            self._comm.Bcast(np.array([TELL_FINGERPRINT], dtype=np.int8), 0)
+        return self._common_fingerprint()
 
 
-def next_replica(comm: Any, channel: Channel | None, previous: Replica | None) -> Any:
-    """The state that the next run starts from, and its settings; None when all is done."""
-    message = bytearray() if channel is None else channel.receive_bytes()
-    content = bytes_of_rank_0(comm, message)
-    if not content:
-        return None
-    start = unpack(content)
-    replica = Replica(start["problem"], start["step"], start["tol"], start["selection"])
-    if previous is not None:
-        replica.continue_from(previous, start["weights"])
-    return replica, start["settings"]
+class LaunchedRanks(NamedTuple):
+    """The cluster, as the loop of a rank sees it."""
+
+    comm: Any
+    pulse: Pulse
+    program: Program | None
+
+    @property
+    def nodes(self) -> int:
+        """How many ranks there are."""
+        return int(self.comm.Get_size())
+
+    def open(self, problem: Problem, shards: Shards) -> LaunchedRank:
+        """Load this rank's shard, and tell the program of all."""
+        return LaunchedRank(self.comm, problem, shards, self.pulse, program=self.program)
 
 
-def follow(comm: Any, session: RelayedSession, channel: Channel | None) -> None:
-    """Take part in one run after the other, until the program has no more."""
-    replica: Replica | None = None
-    while (start := next_replica(comm, channel, replica)) is not None:
-        replica, settings = start
-        session.begin(replica, settings)
-        best = Best(replica.tol)
-        if settings["resume"]:
-            resume("the checkpoint", replica, best, session)
-        Solver(tol=replica.tol)._run(replica, best, session, Interrupts())  # the program's to hear
+def sendable(error: Exception) -> Exception:
+    """The error, or another with its words if it cannot be sent as it is."""
+    try:
+        pickle.loads(dumps(error))
+    except Exception:
+        return ClusterError(": ".join(described(error)))
+    return error
+
+
+def from_program(comm: Any, program: Program | None) -> Any:
+    """The next thing that the program says, on all ranks; None when there is no more."""
+    content = bytes_of_rank_0(comm, b"" if program is None else program.hear())
+    with told_by_all():
+        return pickle.loads(content) if content else None
+
+
+def problems(comm: Any, program: Program | None) -> Iterator[Problem]:
+    """One problem after the other, as the program finds them."""
+    while True:
+        if program is not None:
+            program.tell("problem")
+        problem = from_program(comm, program)
+        if problem is None:
+            return
+        yield problem
+
+
+def solve(comm: Any, program: Program | None, folder: Path) -> None:
+    """Run the loop for all problems of the program."""
+    sys.path += [path for path in from_program(comm, program) if path not in sys.path]
+    order = from_program(comm, program)
+    files, past = order["files"], order["past"]
+    shards = FileShards.again(**files) if files else StoredShards(folder / "shards")
+    pulse = watch_of(comm, order["deadline"])
+    callbacks = [] if program is None else [Relay(program, pulse)]
+    solver = replace(order["solver"], callbacks=callbacks)
+    ranks = LaunchedRanks(comm, pulse, program)
+    for result in solver.solve_path(problems(comm, program), shards, ranks, order["names"], past):
+        if program is not None:
+            program.tell("result", (result, [] if past is None else past.finished))
 
 
 def main(folder: str, socket_path: str) -> None:
-    """Load this rank's shard, then follow the program."""
+    """Work for the program until it has no more problems."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # Ctrl-C is for the program, which then tells us
     comm = import_mpi().COMM_WORLD
-    channel = connect(socket_path) if comm.Get_rank() == 0 else None
+    program = Program(connect(socket_path), folder) if comm.Get_rank() == 0 else None
     try:
-        order = unpack(Path(folder, "problem").read_bytes())
-        files = order["files"]
-        shards = FileShards.again(**files) if files else StoredShards(Path(folder, "shards"))
-        pulse = watch_of(comm, order["deadline"])
-        session = RelayedSession(comm, order["problem"], shards, channel, pulse)
-        if channel is not None:
-            reports = [asdict(report) for report in session.reports]
-            channel.send({"n": session.n, "d": session.d, "reports": reports})
-        follow(comm, session, channel)
-    except (EOFError, ConnectionError):  # the program is gone: there is nobody left to work for
-        shutil.rmtree(folder, ignore_errors=True)  # if it was killed, it could not do so itself
-        abort(None)
+        solve(comm, program, Path(folder))
     except Exception as error:
-        if channel is None and not getattr(error, "raised_by_all", False):
+        if program is not None:
+            program.tell("error", sendable(error))
+        elif not getattr(error, "raised_by_all", False):
             abort(error)
-        if channel is not None:
-            channel.send({"error": list(described(error))})
 
 
 if __name__ == "__main__":

@@ -8,7 +8,6 @@ fetch them from where they are.
 from __future__ import annotations
 
 import logging
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
@@ -30,7 +29,7 @@ from atomcast.data.alignment import check_unique
 from atomcast.data.shards import Shards
 from atomcast.errors import StallError
 from atomcast.loop.replica import Replica
-from atomcast.loop.session import error_in_flight
+from atomcast.loop.session import failure
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Request
 from atomcast.messages.status import Status
@@ -60,7 +59,6 @@ class RaySession:
                 f"{cluster.nodes} nodes; use RayCluster(nodes={shards.nodes})"
             )
         self.nodes = cluster.nodes
-        self._outer = sys.exc_info()[1]
         self._cluster = cluster
         self._account = self.account_type(self.nodes, shards.party_names, problem.d)
         self._limits = threadpool_limits(limits=cluster.threads)
@@ -232,7 +230,7 @@ class RaySession:
         error: BaseException | None,
         trace: TracebackType | None,
     ) -> None:
-        error = error or error_in_flight(self._outer)
+        error = failure(error)
         # After bad data the nodes are as good as ever; after anything else they may be busy.
         fit = error is None or isinstance(error, ValueError)
         self._cluster.return_actors(self._actors, fit=fit)

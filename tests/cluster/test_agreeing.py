@@ -1,8 +1,8 @@
-"""Problems as plain data: what comes back is the same, and nothing else can be made."""
+"""What nodes compare before and between rounds, and what is handed to ranks."""
 
 from __future__ import annotations
 
-import json
+import pickle
 import subprocess
 import sys
 from functools import partial
@@ -10,15 +10,12 @@ from pathlib import Path
 
 import numpy as np
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
-from hypothesis.extra import numpy as arrays
 from scipy import sparse
 
 from atomcast import LocalCluster, Shards, Solver
 from atomcast.cluster.agreeing import DriftError, check_digests, check_same_facts, facts
+from atomcast.cluster.mpi.channel import dumps
 from atomcast.cluster.mpi.stored_shards import StoredShards, store
-from atomcast.cluster.plain import pack, unpack
 from atomcast.cluster.validation import check_owners, check_reports
 from atomcast.cluster.validation import inspect as inspect_shard
 from atomcast.domains.base import L1Ball, Simplex
@@ -29,108 +26,19 @@ from atomcast.steps import STEPS as MAKERS
 from patience import PATIENCE
 from problems import STEPS, regression
 
-numbers = arrays.arrays(
-    st.sampled_from([np.float64, np.float32, np.int64, np.int8, np.bool_, np.complex128]),
-    arrays.array_shapes(min_dims=0, max_dims=3, min_side=0, max_side=4),
-)
-plain = st.recursive(
-    st.none() | st.booleans() | st.integers() | st.floats() | st.text() | numbers,
-    lambda inner: (
-        st.lists(inner, max_size=3)
-        | st.tuples(inner, inner)
-        | st.dictionaries(st.text(max_size=3) | st.integers(), inner, max_size=3)
-    ),
-    max_leaves=8,
-)
-
-
-def assert_same(one, two):
-    assert type(one) is type(two)
-    if isinstance(one, np.ndarray):
-        assert one.dtype == two.dtype
-        assert one.shape == two.shape
-        assert one.tobytes() == two.tobytes()
-    elif isinstance(one, list | tuple):
-        assert len(one) == len(two)
-        for a, b in zip(one, two, strict=True):
-            assert_same(a, b)
-    elif isinstance(one, dict):
-        assert_same(list(one), list(two))
-        assert_same(list(one.values()), list(two.values()))
-    elif isinstance(one, float) and np.isnan(one):
-        assert np.isnan(two)
-    else:
-        assert one == two
-
-
-@given(plain)
-@settings(deadline=None, max_examples=150)
-def test_what_is_packed_comes_back(thing):
-    assert_same(unpack(pack(thing)), thing)
-
-
-@given(numbers)
-@settings(deadline=None, max_examples=50)
-def test_memory_order_and_sharing_are_kept(array):
-    ordered = np.asfortranarray(array)
-    one, two = unpack(pack([ordered, ordered]))
-    assert one is two
-    assert one.flags.f_contiguous == ordered.flags.f_contiguous
-    np.testing.assert_array_equal(one, ordered)
-
 
 @pytest.mark.parametrize("step", STEPS)
 @pytest.mark.parametrize("domain", [L1Ball(2.0), Simplex()], ids=["l1", "simplex"])
 def test_a_problem_that_comes_back_has_the_same_solution(step, domain):
     X, y = regression(seed=1)
     problem = explicit_problem(SquaredError(y, fit_intercept=True), domain)
-    again, step_again = unpack(pack([problem, MAKERS[step]("auto")]))
+    again, step_again = pickle.loads(dumps([problem, MAKERS[step]("auto")]))
     assert type(step_again) is type(MAKERS[step]("auto"))
     solver = Solver(step=step, max_rounds=10)
     shards = Shards.split(X, 3)
     result = solver.solve(again, shards, LocalCluster(3))
     expected = solver.solve(problem, shards, LocalCluster(3))
     np.testing.assert_array_equal(result.weights, expected.weights)
-
-
-def test_other_things_that_problems_may_hold():
-    rng = np.random.default_rng(5)
-    rng.random(3)
-    matrix = sparse.random_array((4, 5), density=0.5, format="csr", rng=np.random.default_rng(0))
-    function = partial(check_digests, round=3)
-    back = unpack(
-        pack({"rng": rng, "matrix": matrix, "call": function, "bound": L1Ball(3.0).merit})
-    )
-    assert back["rng"].random() == rng.random()
-    np.testing.assert_array_equal(back["matrix"].toarray(), matrix.toarray())
-    assert back["call"].func is check_digests
-    assert back["call"].keywords == {"round": 3}
-    np.testing.assert_array_equal(back["bound"](np.array([-2.0])), [2.0])
-
-
-class Foreign:
-    """A class that is not atomcast's."""
-
-
-@pytest.mark.parametrize("thing", [Foreign(), Foreign, lambda: 0, print, object()])
-def test_what_is_not_atomcasts_own_is_refused(thing):
-    with pytest.raises(TypeError, match=r"\[0\] is .*, which the ranks"):
-        pack([thing])
-
-
-def test_an_array_of_objects_is_refused():
-    with pytest.raises(TypeError, match="not plain data"):
-        pack(np.array([{}], dtype=object))
-
-
-@pytest.mark.parametrize(
-    "name",
-    ["os:system", "builtins:eval", "atomcast.loop.solver:math", "atomcast.domains.base:np.save"],
-)
-def test_a_message_can_name_nothing_else(name):
-    text = json.dumps({"tree": {"@": "name", "name": name}, "arrays": []}).encode()
-    with pytest.raises(TypeError, match=r"not a part of|neither a class nor a function"):
-        unpack(len(text).to_bytes(8, "little") + text)
 
 
 # -- what nodes compare -----------------------------------------------------------------------
