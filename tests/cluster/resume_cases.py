@@ -120,7 +120,6 @@ def a_finished_run_goes_on_to_a_tighter_tolerance(cluster_of, nodes):
     np.testing.assert_allclose(result.weights, exact.weights, atol=1e-7)
 
 
-#: Functions of the round would have to be known to the ranks of `MPICluster.launch`.
 SELECTIONS = ("random-violators", RandomSubset(0.5, seed=3), RandomSubset(), MCenters(0.4))
 
 

@@ -101,10 +101,13 @@ def test_stored_shards_are_the_same(form, axis, tmp_path):
         "csr": sparse.csr_array,
         "fortran": np.asfortranarray,
     }
-    shards = Shards.split(make[form](X), 3, names=[f"x{j}" for j in range(20)])
+    shards = Shards.split(
+        make[form](X), 3, names=[f"x{j}" for j in range(20)], party_names=list("abc")
+    )
     store(shards, axis, tmp_path)
     stored = StoredShards(tmp_path)
     assert stored.nodes == 3
+    assert stored.party_names == shards.party_names == ("a", "b", "c")
     assert stored.count(axis) == shards.count(axis)
     assert stored.rows(axis) == shards.rows(axis)
     np.testing.assert_array_equal(stored.assignment(axis), shards.assignment(axis))

@@ -177,7 +177,7 @@ def test_who_does_not_know_the_key_is_not_listened_to():
 def test_who_connects_and_says_nothing_is_not_waited_for():
     listener, silent = Listener(), socket.socket(socket.AF_UNIX)
     silent.connect(str(listener.path))
-    with pytest.raises(TimeoutError, match="has said nothing for 0.05 s"):
+    with pytest.raises(TimeoutError, match=r"has said nothing for 0\.05 s"):
         listener.accept(lambda: True, 0.05)
     silent.close()
     listener.close()

@@ -11,15 +11,15 @@ from contextlib import contextmanager
 from dataclasses import replace
 from itertools import chain
 from pathlib import Path
-from typing import Any
 
 from atomcast._checks import check_count
 from atomcast.cluster.mpi.channel import dumps
 from atomcast.cluster.mpi.following import Follower
 from atomcast.cluster.mpi.processes import Ranks
-from atomcast.cluster.mpi.stored_shards import store
+from atomcast.cluster.mpi.stored_shards import StoredShards, store
 from atomcast.cluster.mpi.termination import clean_if_terminated, no_longer
 from atomcast.cluster.validation import refuse_balanced
+from atomcast.data._files import FileShards
 from atomcast.data.shards import Shards
 from atomcast.loop.result import Result
 from atomcast.loop.resuming import Past
@@ -84,7 +84,7 @@ class LaunchedCluster:
         with _private_folder(self.folder) as folder:
             order = {
                 "solver": replace(solver, callbacks=(), verbose=False),
-                "files": _handed_over(shards, first.axis, folder),
+                "shards": _for_ranks(shards, first.axis, folder),
                 "deadline": self.deadline,
                 "names": list(names),
                 "past": past,
@@ -130,11 +130,11 @@ def _private_folder(place: str | None) -> Iterator[Path]:
         no_longer(clean)
 
 
-def _handed_over(shards: Shards, axis: int, folder: Path) -> dict[str, Any] | None:
-    """The files in which the ranks find the data; None if it had to be put into the folder."""
-    if hasattr(shards, "arguments"):
-        return shards.arguments()  # type: ignore[no-any-return]
+def _for_ranks(shards: Shards, axis: int, folder: Path) -> Shards:
+    """The same shards in files: their own, or else such as are put into the folder."""
+    if isinstance(shards, FileShards):
+        return FileShards.again(**shards.arguments())  # without the target, and what was read
     shards.validate(axis)
     (folder / "shards").mkdir()
     store(shards, axis, folder / "shards")
-    return None
+    return StoredShards(folder / "shards")

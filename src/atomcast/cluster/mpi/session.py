@@ -95,8 +95,6 @@ class MPISession:
         self._last: tuple[Replica, Agreement] | None = None
         self._wish = 0
         self._stop = 0
-        self._proposals: Proposals | None = None
-        self._messages: Sequence[Any] = ()
 
     @property
     def ledger(self) -> Ledger:
@@ -167,9 +165,9 @@ class MPISession:
             raise
         self._due = "nothing"
         self._pulse.at = (replica.round, PROPOSALS)
-        self._proposals = self._exchange(replica, own)
+        proposals = self._exchange(replica, own)
         self._pulse.at = (replica.round, STEPPING)
-        agreement = self._account.agree(replica, self._proposals, request.count)
+        agreement = self._account.agree(replica, proposals, request.count)
         if request.complete:  # no step follows
             replica.radius.update(self._radii(replica))
             return agreement
@@ -208,13 +206,13 @@ class MPISession:
         if messages is None:
             raise_no_atom(self._comm, replica.round, failure)
         self._pulse.at = (replica.round, STEPPING)
-        self._messages, self._due = messages, "proposals"
+        self._due = "proposals"
         # What an owner sent comes back bit for bit: it need not read it.
         received = [
             wire.decode(message, replica.active.length_of(id, self.d)) if atom is None else atom
-            for (_, id), atom, message in zip(new, atoms, self._messages, strict=True)
+            for (_, id), atom, message in zip(new, atoms, messages, strict=True)
         ]
-        self._account.enter(owners, received, self._messages)
+        self._account.enter(owners, received, messages)
         return received
 
     def leave(self) -> None:

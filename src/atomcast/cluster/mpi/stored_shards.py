@@ -46,6 +46,7 @@ def store(shards: Shards, axis: int, folder: Path) -> None:
         (place / "about.json").write_text(json.dumps(about), encoding="utf-8")
     names = shards.column_names(axis)
     whole = {"nodes": shards.nodes, "axis": axis, "count": shards.count(axis), "names": names}
+    whole["parties"] = shards.party_names
     (folder / "shards.json").write_text(json.dumps(whole), encoding="utf-8")
 
 
@@ -62,6 +63,12 @@ class StoredShards(Shards):
     def nodes(self) -> int:
         """How many shards were written."""
         return int(self._whole["nodes"])
+
+    @property
+    def party_names(self) -> tuple[str, ...] | None:
+        """The names of the nodes, if they have any."""
+        names = self._whole["parties"]
+        return None if names is None else tuple(names)
 
     def column_names(self, axis: int = 1) -> tuple[str, ...] | None:
         """The names of all columns."""

@@ -12,7 +12,6 @@ import signal
 import sys
 from collections.abc import Iterator, Mapping
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -21,10 +20,8 @@ from atomcast.cluster.mpi.channel import Channel, connect, dumps
 from atomcast.cluster.mpi.errors import abort, import_mpi, told_by_all
 from atomcast.cluster.mpi.resume import bytes_of_rank_0
 from atomcast.cluster.mpi.session import STATUSES, MPISession
-from atomcast.cluster.mpi.stored_shards import StoredShards
 from atomcast.cluster.mpi.watch import ATOMS, PROGRAM, STEPPING, Pulse, watch_of
 from atomcast.cluster.validation import described
-from atomcast.data._files import FileShards
 from atomcast.data.shards import Shards
 from atomcast.errors import ClusterError
 from atomcast.loop.callbacks import State
@@ -188,12 +185,11 @@ def problems(comm: Any, program: Program | None) -> Iterator[Problem]:
         yield problem
 
 
-def solve(comm: Any, program: Program | None, folder: Path) -> None:
+def solve(comm: Any, program: Program | None) -> None:
     """Run the loop for all problems of the program."""
     sys.path += [path for path in from_program(comm, program) if path not in sys.path]
     order = from_program(comm, program)
-    files, past = order["files"], order["past"]
-    shards = FileShards.again(**files) if files else StoredShards(folder / "shards")
+    shards, past = order["shards"], order["past"]
     pulse = watch_of(comm, order["deadline"])
     callbacks = [] if program is None else [Relay(program, pulse)]
     solver = replace(order["solver"], callbacks=callbacks)
@@ -209,7 +205,7 @@ def main(folder: str, socket_path: str) -> None:
     comm = import_mpi().COMM_WORLD
     program = Program(connect(socket_path), folder) if comm.Get_rank() == 0 else None
     try:
-        solve(comm, program, Path(folder))
+        solve(comm, program)
     except Exception as error:
         if program is not None:
             program.tell("error", sendable(error))
