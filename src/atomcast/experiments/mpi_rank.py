@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from atomcast.atoms.kernel import KernelAtoms
+from atomcast.cluster.mpi.channel import connect
 from atomcast.cluster.mpi.cluster import MPICluster
 from atomcast.cluster.mpi.resume import bytes_of_rank_0
 from atomcast.cluster.mpi.stored_shards import StoredShards
@@ -63,12 +64,11 @@ def own_sums(problem: Problem, shards: StoredShards, rank: int) -> KernelSums:
     return kernel_sums(atoms.points, kernel, active.code, atoms.labels)
 
 
-def main(folder: Path, rounds: int) -> None:
+def main(folder: Path, rounds: int, socket_path: str) -> None:
     """Time single kernel columns and a whole run; rank 0 writes both down."""
     cluster = MPICluster()
     take_own_core(cluster.rank, cluster.nodes)
-    # From the program that has started this rank, through a pipe of its own.
-    said = sys.stdin.buffer.read() if cluster.rank == 0 else b""
+    said = connect(socket_path).receive_bytes() if cluster.rank == 0 else b""
     problem, shards = pickle.loads(bytes_of_rank_0(cluster.comm, said)), StoredShards(folder)
 
     def run(count: int) -> Result:
@@ -85,4 +85,4 @@ def main(folder: Path, rounds: int) -> None:
 
 
 if __name__ == "__main__":
-    main(Path(sys.argv[1]), int(sys.argv[2]))
+    main(Path(sys.argv[1]), int(sys.argv[2]), sys.argv[3])

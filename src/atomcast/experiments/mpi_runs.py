@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import subprocess
 import tempfile
+from contextlib import closing
 from pathlib import Path
 from typing import NamedTuple
 
-from atomcast.cluster.mpi.channel import dumps
+from atomcast.cluster.mpi.channel import Listener
 from atomcast.cluster.mpi.processes import rank_command, rank_environment
 from atomcast.cluster.mpi.stored_shards import store
 from atomcast.data.shards import Shards
@@ -47,19 +48,21 @@ def mpi_run(problem: Problem, shards: Shards, rounds: int) -> Measured:
     with tempfile.TemporaryDirectory(prefix="atomcast-") as name:
         folder = Path(name)
         store(shards, problem.axis, folder)
-        command = rank_command(
-            shards.nodes, (), "atomcast.experiments.mpi_rank", str(folder), str(rounds)
-        )
-        done = subprocess.run(
-            command,
-            input=dumps(problem),
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            env=rank_environment(threads=1),
-            check=False,
-        )
+        with closing(Listener()) as listener:
+            arguments = (str(folder), str(rounds), str(listener.path))
+            done = subprocess.Popen(
+                rank_command(shards.nodes, (), "atomcast.experiments.mpi_rank", *arguments),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                env=rank_environment(threads=1),
+            )
+            channel = listener.accept(lambda: done.poll() is None)
+            if channel is not None:
+                channel.send(problem)
+            output, _ = done.communicate()
         if done.returncode or not (folder / OUTCOME).exists():
-            last = done.stdout.decode(errors="replace").strip()[-2000:]
+            last = output.decode(errors="replace").strip()[-2000:]
             raise ClusterError(f"the ranks did not finish. The last that mpirun wrote:\n{last}")
         outcome = json.loads((folder / OUTCOME).read_bytes())
     trace = Trace()
