@@ -1,1 +1,1 @@
-"""TODO wire."""
+"""How an atom travels: exact, and in few bytes."""
