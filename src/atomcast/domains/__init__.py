@@ -1,4 +1,4 @@
-"""The sets that weights live in: which atom is best, how far from optimal we are, the way back in."""
+"""The sets that weights live in: which atom is best, how far from optimal we are, the way in."""
 
 from atomcast.domains.base import Domain, L1Ball, Simplex
 from atomcast.domains.group_ball import GroupBall, Groups

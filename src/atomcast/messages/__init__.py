@@ -1,1 +1,1 @@
-"""What nodes tell each other: atoms, proposals, agreements, and how these are checked and ranked."""
+"""What nodes tell each other: atoms, proposals, agreements; how these are checked and ranked."""
