@@ -1,0 +1,179 @@
+"""Runs that do not depend on each other: side by side, kept when finished, and taken up again.
+
+A figure of the paper's size takes minutes to hours. Its jobs can be run by several processes, and
+each is written to a file as soon as it is done, so that an experiment that was interrupted can be
+taken up where it was.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import sys
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+import atomcast
+from atomcast.experiments.runs.curves import Point
+from atomcast.interrupting import all_or_nothing
+
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How jobs are run.
+
+    Parameters
+    ----------
+    jobs : int
+        So many processes side by side, one core each.
+    resume : bool
+        Take jobs that are finished from their files instead of running them again.
+    """
+
+    jobs: int = 1
+    resume: bool = False
+
+
+ONE_BY_ONE = Plan()
+
+
+class Done(NamedTuple):
+    """What a job gives: its iterates, and further numbers."""
+
+    rows: list[Point]
+    facts: tuple[float, ...] = ()
+
+
+class Job(NamedTuple):
+    """One run of an experiment.
+
+    `name` also names its file, `given` says in words all that the outcome depends on, and `run`
+    can be sent to another process.
+    """
+
+    name: str
+    given: str
+    run: Callable[[], Done]
+
+
+class Counter:
+    """Progress on stderr: which of how many runs an experiment has reached."""
+
+    def __init__(self, name: str, total: int) -> None:
+        self.name, self.total, self.done = name, total, 0
+        self._start = time.perf_counter()
+
+    def __call__(self, what: str) -> None:
+        """Say what is done now."""
+        self.done += 1
+        seconds = time.perf_counter() - self._start
+        line = f"{self.name} [{self.done}/{self.total}] {what}  ({seconds:.0f} s)"
+        print(line, file=sys.stderr, flush=True)
+
+
+def run_jobs(
+    experiment: str, jobs: Sequence[Job], out: Path | None, plan: Plan = ONE_BY_ONE
+) -> list[Done]:
+    """Run all jobs, or take over what is finished.
+
+    Parameters
+    ----------
+    experiment : str
+    jobs : sequence of Job
+    out : path of a folder, optional
+        Keep finished jobs there, in a folder of their own.
+    plan : Plan
+
+    Returns
+    -------
+    list of Done
+        In the order of the jobs.
+    """
+    tell = Counter(experiment, len(jobs))
+    folder = None if out is None else out / f"{experiment}-parts"
+    done: dict[int, Done] = {}
+    if folder is not None:
+        folder.mkdir(parents=True, exist_ok=True)
+        if plan.resume:
+            done = {k: kept for k, job in enumerate(jobs) if (kept := _read(job, folder))}
+            for k in done:
+                tell(f"{jobs[k].name}: finished before")
+    missing = [k for k in range(len(jobs)) if k not in done]
+    for k, new in _finished([(k, jobs[k].run) for k in missing], plan.jobs):
+        if folder is not None:
+            _write(jobs[k], new, folder)
+        done[k] = new
+        tell(jobs[k].name)
+    return [done[k] for k in range(len(jobs))]
+
+
+def _finished(
+    numbered: Sequence[tuple[int, Callable[[], Done]]], jobs: int
+) -> Iterator[tuple[int, Done]]:
+    """Results with their numbers, as they come."""
+    if jobs == 1 or len(numbered) < 2:
+        yield from (_numbered(k, run) for k, run in numbered)
+        return
+    from joblib import Parallel, delayed, parallel_config
+
+    with parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1):
+        pool = Parallel(return_as="generator_unordered")
+        yield from pool(delayed(_numbered)(k, run) for k, run in numbered)
+
+
+def _numbered(k: int, run: Callable[[], Done]) -> tuple[int, Done]:
+    with all_or_nothing():  # what is cut short must not be kept as finished
+        return k, run()
+
+
+def _path(job: Job, folder: Path) -> Path:
+    return folder / f"{job.name}.json"
+
+
+def _given(job: Job) -> str:
+    return f"atomcast {atomcast.__version__}: {job.given}"
+
+
+def _write(job: Job, done: Done, folder: Path) -> None:
+    """Write a job in one go: a file that is there is complete."""
+    path = _path(job, folder)
+    unfinished = path.with_suffix(".unfinished")
+    content = {"schema": SCHEMA, "given": _given(job), "rows": done.rows, "facts": done.facts}
+    unfinished.write_text(json.dumps(content), encoding="utf-8")
+    os.replace(unfinished, path)
+
+
+def _read(job: Job, folder: Path) -> Done | None:
+    """A finished job; None if there is none, or if it is one of other data or settings."""
+    path = _path(job, folder)
+    if not path.exists():
+        return None
+    try:
+        content: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+        if (content["schema"], content["given"]) != (SCHEMA, _given(job)):
+            print(f"{path}: of other data or settings; run anew", file=sys.stderr)
+            return None
+        return Done([Point(*row) for row in content["rows"]], tuple(content["facts"]))
+    except (ValueError, KeyError, TypeError) as error:
+        raise ValueError(
+            f"{path} is not a finished part of an experiment ({error}); delete it, or run without"
+            " --resume"
+        ) from error
+
+
+def checksum(X: Any, y: Any) -> str:
+    """What tells one data set from another, for `Job.given`."""
+    hashed = hashlib.sha256()
+    arrays = (X.data, X.indices, X.indptr) if sparse.issparse(X) else (X,)
+    for array in (*arrays, y):
+        hashed.update(np.ascontiguousarray(array).tobytes())
+    return f"{X.shape} {hashed.hexdigest()[:16]}"
