@@ -104,7 +104,7 @@ class ClusteringBound(Experiment):
         data: dict[str, Any] = {
             options.named("Adult"): real_data.adult(**options.source),
             options.named("Letter"): real_data.letter(**options.source),
-            real_data.name("speech", synthetic=True): make_speech_like(20_000),
+            "generated stand-in for speech": make_speech_like(20_000),
         }
         sizes = f"samples of {self.examples} examples, C = {C:g}, {options.times}"
         return data, f"{', '.join(data)}; {sizes}"

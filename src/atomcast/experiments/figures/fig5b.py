@@ -126,8 +126,8 @@ class Fig5b(Experiment):
         unbalanced = Shards.split(made.X, self.nodes, by=self.shard_sizes())
         balanced = Shards.split(made.X, self.nodes, by="contiguous")
         classic, better = clocked_runs.CLASSIC, clocked_runs.CORRECTIVE
-        problems = {classic: problem, better: clocked_runs.corrective_problem(made)}
-        limits, random = {classic: np.inf, better: np.inf}, RandomSubset(seed=run)
+        problems = {"classic": problem, "corrective": clocked_runs.corrective_problem(made)}
+        limits, random = {"classic": np.inf}, RandomSubset(seed=run)
         rows: list[Point] = []
         prepared = {FREE: 0.0}
         for method, shards, selection, solver in (
@@ -139,13 +139,13 @@ class Fig5b(Experiment):
             (CORRECTIVE_RANDOM, unbalanced, random, better),
         ):
             result, seconds, preparing = clocked_run(
-                problems[solver], shards, self.network.cluster(self.nodes), self.rounds, selection,
-                solver, limit=limits[solver],
+                problems[solver.step], shards, self.network.cluster(self.nodes), self.rounds, selection,
+                solver, limit=limits[solver.step],
             )  # fmt: skip
             rows += curves.points(label, method, run, result.trace, seconds=seconds)
             prepared[method] = preparing[-1]
             if method == EXACTLY:
-                limits[better] = seconds[-1]
+                limits["corrective"] = seconds[-1]
             if method == CENTERS:
                 free = (np.array(seconds) - preparing).tolist()
                 rows += curves.points(label, FREE, run, result.trace, seconds=free)

@@ -7,8 +7,6 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any, Self
 
-from atomcast.experiments.runs import real_data
-
 
 def told(default: Any, help: str, least: float | None = None) -> Any:
     """A field with what `--help` says of it, and the least that is accepted."""
@@ -50,7 +48,7 @@ class Options:
 
     def named(self, data: str) -> str:
         """What a figure should call its data."""
-        return real_data.name(data, self.synthetic)
+        return f"generated stand-in for {data}" if self.synthetic else data
 
     def usual_note(self, about: str, nodes: int, rounds: int) -> str:
         """What a figure says of its runs, after what it says about the data."""

@@ -15,11 +15,6 @@ from atomcast.data.datasets import DataSet, load_adult, load_dorothea, load_lett
 from atomcast.data.generators import make_sparse_regression
 
 
-def name(data: str, synthetic: bool) -> str:
-    """What a figure should call its data."""
-    return f"generated stand-in for {data}" if synthetic else data
-
-
 def dorothea(*, synthetic: bool = False, download: bool = False, n: int = 100_000) -> DataSet:
     """Dorothea, or binary features as sparse as Dorothea's with labels that follow from a few."""
     if not synthetic:

@@ -10,14 +10,19 @@ from urllib.parse import unquote
 import pytest
 from typer.testing import CliRunner
 
-from atomcast.experiments import atom_counts, commands, lower_bound, page, store, topologies
-from atomcast.experiments.commands import EXPERIMENTS, app, command_line
-from atomcast.experiments.findings import Finding, Verdict
-from atomcast.experiments.options import Options
-from atomcast.experiments.record import Record, Table
+from atomcast.commands.reproduce import reproduce_app as app
+from atomcast.experiments.figures import EXPERIMENTS, find, topologies
+from atomcast.experiments.figures.atom_counts import AtomCount
+from atomcast.experiments.figures.lower_bound import LowerBound
+from atomcast.experiments.figures.options import Options
+from atomcast.experiments.page import page, reports
+from atomcast.experiments.page.findings import Finding
+from atomcast.experiments.page.reports import PrintedTable, Report
+from atomcast.experiments.page.verdicts import Verdict
+from atomcast.experiments.reproducing import command_line
 
 EVIL = "<script>alert('\"&amp;')</script>"
-COUNT = atom_counts.Row(50, 0, 3, 10.0, 100)
+COUNT = AtomCount(50, 0, 3, 10.0, 100)
 EMPTY = {"meta", "img", "br"}
 
 
@@ -68,26 +73,26 @@ def check_page(folder):
 
 
 def a_record(text="fine", verdict=Verdict.HOLDS, must=False):
-    table = Table(f"table {text}", ["name", text], [[text, "1"], ["b", "2"]])
+    table = PrintedTable(f"table {text}", ["name", text], [[text, "1"], ["b", "2"]])
     finding = Finding(
         f"claim {text}", "where " + text, "rule " + text, "got " + text, verdict, must
     )
-    return Record(f"Figure {text}", f"note {text}", [table], [finding])
+    return Report(f"Figure {text}", f"note {text}", [table], [finding])
 
 
 def keep(folder, name, record):
-    kept = store.Kept(name, f"atomcast reproduce {name}", store.circumstances(3.0), record)
-    return store.keep(kept, folder)
+    kept = reports.Kept(name, f"atomcast reproduce {name}", reports.circumstances(3.0), record)
+    return reports.keep(kept, folder)
 
 
 def test_what_is_kept_comes_back(tmp_path):
     record = a_record("x", Verdict.PARTLY, must=True)
     keep(tmp_path, "fig3", record)
-    (kept,) = store.find(tmp_path, list(EXPERIMENTS))
+    (kept,) = reports.find(tmp_path, list(EXPERIMENTS))
     assert (kept.name, kept.command) == ("fig3", "atomcast reproduce fig3")
-    assert kept.record.findings == record.findings
-    assert not kept.record.holds
-    (table,) = kept.record.tables
+    assert kept.report.findings == record.findings
+    assert not kept.report.holds
+    (table,) = kept.report.tables
     assert [table.title, table.header, table.rows] == list(record.tables[0][:3])
     assert set(kept.made) == {"date", "atomcast", "NumPy", "Python", "cores", "took"}
     assert [path.name for path in tmp_path.iterdir()] == ["fig3.json"]
@@ -121,7 +126,7 @@ def test_experiments_of_different_days_are_all_on_the_page(tmp_path):
 
 
 def test_quick_runs_are_marked(tmp_path):
-    store.keep(store.Kept("fig3", "atomcast reproduce fig3 --quick", {}, a_record()), tmp_path)
+    reports.keep(reports.Kept("fig3", "atomcast reproduce fig3 --quick", {}, a_record()), tmp_path)
     page.write(tmp_path, EXPERIMENTS)
     assert check_page(tmp_path).text.count("made smaller or shorter by --quick") == 2
 
@@ -176,13 +181,13 @@ def test_a_damaged_file_is_named_and_left_out(tmp_path, capsys, content):
 def test_a_file_of_wrong_content_is_left_out(tmp_path, capsys, damage):
     path = keep(tmp_path, "fig3", a_record())
     path.write_text(json.dumps({**json.loads(path.read_text()), **damage}))
-    assert store.find(tmp_path, ["fig3"]) == []
+    assert reports.find(tmp_path, ["fig3"]) == []
     assert "fig3.json is left out of the page" in capsys.readouterr().err
 
 
 def test_bytes_that_are_no_text_are_left_out(tmp_path, capsys):
     (tmp_path / "fig3.json").write_bytes(b"\xff\xfe\x00")
-    assert store.find(tmp_path, ["fig3"]) == []
+    assert reports.find(tmp_path, ["fig3"]) == []
     assert "fig3.json" in capsys.readouterr().err
 
 
@@ -203,7 +208,7 @@ def pretended(monkeypatch):
     outcomes = {}
 
     def show(name):
-        def run(options):
+        def run(self, options):
             outcome = outcomes.get(name, a_record(name))
             if isinstance(outcome, BaseException):
                 raise outcome
@@ -213,9 +218,8 @@ def pretended(monkeypatch):
 
         return run
 
-    for name, experiment in EXPERIMENTS.items():
-        imported = commands.import_module(f"atomcast.experiments.{experiment.module}")
-        monkeypatch.setattr(imported, "show", show(name))
+    for name in EXPERIMENTS:
+        monkeypatch.setattr(find(name), "show", show(name))
     return outcomes
 
 
@@ -241,7 +245,7 @@ def test_a_defect_of_one_experiment_does_not_lose_the_others(tmp_path, pretended
 
 
 def test_old_findings_are_not_shown_beside_new_numbers(tmp_path, pretended, monkeypatch):
-    def halfway(options):
+    def halfway(self, options):
         (options.out / "fig3-mean.csv").write_text("b\n2\n")
         raise ValueError("later")
 
@@ -250,7 +254,7 @@ def test_old_findings_are_not_shown_beside_new_numbers(tmp_path, pretended, monk
     pretended["fig3"] = ValueError("before anything was written")
     assert CliRunner().invoke(app, arguments).exit_code == 2
     assert (tmp_path / "fig3.json").exists()
-    monkeypatch.setattr(commands.import_module("atomcast.experiments.fig3"), "show", halfway)
+    monkeypatch.setattr(find("fig3"), "show", halfway)
     assert CliRunner().invoke(app, arguments).exit_code == 2
     assert not (tmp_path / "fig3.json").exists()
 
@@ -286,8 +290,7 @@ def test_debug_shows_where_it_failed(tmp_path, pretended):
 
 
 def test_a_single_experiment_writes_the_page_too(tmp_path, monkeypatch):
-    run = lower_bound.lower_bound
-    monkeypatch.setattr(lower_bound, "lower_bound", lambda *args, out: run((16, 32), (2,), out=out))
+    monkeypatch.setattr(LowerBound, "asked", lambda options: LowerBound(atoms=(16, 32)))
     outcome = CliRunner().invoke(app, ["lower-bound", "--out", str(tmp_path)])
     assert outcome.exit_code == 0, outcome.output
     assert "What the paper says, and what was measured" in outcome.output
@@ -301,9 +304,9 @@ def test_a_single_experiment_writes_the_page_too(tmp_path, monkeypatch):
 
 
 def test_a_formula_that_differs_ends_the_command_with_1(tmp_path, monkeypatch):
-    wrong = topologies.Row("star", "classic", 0, 5, 4, 3, 2, 2, 11, 10.0, 10)
-    monkeypatch.setattr(topologies, "topologies", lambda *args, **more: [wrong])
-    monkeypatch.setattr(atom_counts, "atom_counts", lambda *args, **more: [COUNT])
+    wrong = topologies.NetworkRun("star", "classic", 0, 5, 4, 3, 2, 2, 11, 10.0, 10)
+    found = [wrong], [COUNT]
+    monkeypatch.setattr(topologies.Topologies, "measure", lambda *args: found)
     outcome = CliRunner().invoke(app, ["topologies", "--out", str(tmp_path)])
     assert outcome.exit_code == 1
     assert "topologies: what must hold does not" in outcome.stderr

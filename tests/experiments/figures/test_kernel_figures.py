@@ -14,19 +14,14 @@ from sklearn.metrics.pairwise import rbf_kernel
 import realdata
 from atomcast import KernelSVC, LocalCluster, Shards, Solver
 from atomcast.errors import ClusterError
-from atomcast.experiments import (
-    baseline_runs,
-    clocked_runs,
-    clustering_bound,
-    fig2a,
-    fig5a,
-    fig5b,
-    kernel_runs,
-    real_data,
-)
-from atomcast.experiments.curves import CLASSIC, CORRECTIVE
-from atomcast.experiments.findings import Verdict
-from atomcast.experiments.options import Options
+from atomcast.experiments.figures import clustering_bound, fig5a, fig5b
+from atomcast.experiments.figures.fig2a import Fig2a
+from atomcast.experiments.figures.fig5a import Fig5a
+from atomcast.experiments.figures.fig5b import Fig5b
+from atomcast.experiments.figures.options import Options
+from atomcast.experiments.page.verdicts import Verdict
+from atomcast.experiments.runs import baseline_runs, clocked_runs, kernel_runs, real_data
+from atomcast.experiments.runs.curves import CLASSIC, CORRECTIVE
 from pictures import check_pictures, read
 
 
@@ -36,8 +31,8 @@ def stand_in(n=120):
 
 def test_fig2a(tmp_path):
     data = stand_in()
-    setting = fig2a.Setting(nodes=4, rounds=150, per_node=(2, 60), tol=1e-4, cost=10.0)
-    rows = fig2a.fig2a(data, setting, runs=1, out=tmp_path)
+    setting = Fig2a(nodes=4, rounds=150, per_node=(2, 60), tol=1e-4, cost=10.0)
+    rows = setting.run(data, runs=1, out=tmp_path).rows
     check_pictures(tmp_path, "fig2a")
     assert len(read(tmp_path / "fig2a.csv")) == len(rows)
     gamma = 1 / np.mean(pairwise_distances(data.X.toarray())[np.triu_indices(120, 1)] ** 2)
@@ -78,13 +73,13 @@ def test_adult_itself_is_used_where_it_is(monkeypatch):
 
 
 def test_fig5b(tmp_path):
-    setting = fig5b.Setting(n=400, nodes=5, rounds=40)
-    assert fig5b.sizes_of(setting) == [200, 50, 50, 50, 50]
-    rows, outcomes = fig5b.fig5b(setting, runs=2, out=tmp_path)
+    setting = Fig5b(n=400, nodes=5, rounds=40)
+    assert setting.shard_sizes() == [200, 50, 50, 50, 50]
+    rows, outcomes, *_ = setting.run(runs=2, out=tmp_path)
     check_pictures(tmp_path, "fig5b")
     assert len(read(tmp_path / "fig5b.csv")) == len(rows)
     assert [outcome.method for outcome in outcomes] == 2 * list(fig5b.METHODS)
-    panel = fig5b.panel_name(clustered=False)
+    panel = "examples far apart"
     by_method = {
         m: [r for r in rows if (r.panel, r.method, r.run) == (panel, m, 1)] for m in fig5b.METHODS
     }
@@ -121,8 +116,8 @@ def test_clocked_runs_of_other_steps_end_when_their_time_is_over():
 
 
 def test_fig5a_without_mpi(tmp_path):
-    setting = fig5a.Setting(n=300, nodes=(1, 3), ranks=(), rounds=12, corrective_rounds=3)
-    rows, timings = fig5a.fig5a(setting, runs=2, out=tmp_path)
+    setting = Fig5a(n=300, nodes=(1, 3), ranks=(), rounds=12, corrective_rounds=3)
+    rows, timings, *_ = setting.run(fig5a.Ranks(), runs=2, out=tmp_path)
     check_pictures(tmp_path, "fig5a")
     assert len(read(tmp_path / "fig5a.csv")) == len(rows)
     hows = (fig5a.CLOCK, fig5a.CORRECTIVE_CLOCK)
@@ -143,8 +138,8 @@ def test_fig5a_without_mpi(tmp_path):
 
 
 def test_fig5a_tells_when_the_corrective_step_is_as_good_as_the_classic_one_in_the_end():
-    setting = fig5a.Setting(n=300, nodes=(2,), ranks=(), rounds=12, corrective_rounds=3)
-    rows, (classic, corrective) = fig5a.fig5a(setting, runs=1)
+    setting = Fig5a(n=300, nodes=(2,), ranks=(), rounds=12, corrective_rounds=3)
+    rows, (classic, corrective), *_ = setting.run(fig5a.Ranks(), runs=1)
     by_step = {
         how: [row for row in rows if row.method == how]
         for how in (fig5a.CLOCK, fig5a.CORRECTIVE_CLOCK)
@@ -156,7 +151,7 @@ def test_fig5a_tells_when_the_corrective_step_is_as_good_as_the_classic_one_in_t
     assert corrective.reached == passed[0].seconds <= corrective.seconds
     data, _ = fig5a.speech_problem(300, 0)
     problem = fig5a.corrective_problem(data)
-    never = fig5a._corrective(problem, data, 2, setting, run=0, target=corrective.objective / 2)[1]
+    _, never = setting.by_clock(problem, data, 2, run=0, target=corrective.objective / 2)
     assert never.reached == np.inf
 
 
@@ -169,21 +164,21 @@ def test_fig5a_says_where_mpi_is_missing(tmp_path, monkeypatch):
         raise ClusterError("the ranks did not start")
 
     monkeypatch.setattr(fig5a, "mpi_run", refuse)
-    setting = fig5a.Setting(n=300, nodes=(1,), ranks=(1,), rounds=4)
+    setting = Fig5a(n=300, nodes=(1,), ranks=(1,), rounds=4)
     with pytest.warns(UserWarning, match="MPI ranks are not measured: the ranks did not start"):
-        _, timings = fig5a.fig5a(setting, runs=1, out=tmp_path)
-    assert [timing.how for timing in timings] == [fig5a.CLOCK, fig5a.CORRECTIVE_CLOCK]
+        ranks = setting.ranks_that_start()
+    found = setting.run(ranks, runs=1, out=tmp_path)
+    assert [timing.how for timing in found.judged] == [fig5a.CLOCK, fig5a.CORRECTIVE_CLOCK]
     assert "MPI ranks could not be started here" in (tmp_path / "fig5a.svg").read_text()
     # The note and the finding say why.
-    monkeypatch.setattr(fig5a, "QUICK", setting)
     with pytest.warns(UserWarning, match="MPI ranks are not measured: the ranks did not start"):
-        record = fig5a.show(Options(quick=True, out=tmp_path))
+        report = setting.show(Options(quick=True, out=tmp_path))
     why = "1 MPI ranks are not measured: the ranks did not start"
-    assert record.note.endswith(f"; {why}")
-    assert "1 run; simulator's clock: " in record.note
-    *_, finding = record.findings
+    assert report.note.endswith(f"; {why}")
+    assert "1 run; simulator's clock: " in report.note
+    *_, finding = report.findings
     assert (finding.measured, finding.verdict) == (why, Verdict.UNMEASURED)
-    assert "own computation (s)" in record.tables[0].header
+    assert "own computation (s)" in report.tables[0].header
 
 
 def test_the_augmented_kernel_and_its_distances():
@@ -220,8 +215,8 @@ def test_gradients_differ_by_no_more_than_columns_do(seed):
 
 def test_clustering_bound(tmp_path):
     binary, clouds = stand_in(), real_data.letter(synthetic=True, n=200)
-    data = {"binary": (binary.X, binary.y), "clouds": (clouds.X, clouds.y)}
-    rows = clustering_bound.clustering_bound(data, 60, runs=2, out=tmp_path)
+    data = {"binary": binary, "clouds": clouds}
+    rows = clustering_bound.ClusteringBound(examples=60).run(data, runs=2, out=tmp_path).rows
     check_pictures(tmp_path, "clustering-bound")
     assert len(read(tmp_path / "clustering-bound.csv")) == len(rows) == 4
     assert all(row.pairs == 60 * 59 / 2 for row in rows)
@@ -252,7 +247,7 @@ def test_fig5a_measures_as_many_ranks_as_can_be_started(monkeypatch, error):
     monkeypatch.setattr(fig5a.os, "sched_getaffinity", lambda pid: set(range(8)))
     most = 2
     with pytest.warns(UserWarning, match="8 MPI ranks are not measured: no"):
-        assert fig5a.ranks_that_start(fig5a.Setting(ranks=(1, 2, 8))) == [1, 2]
+        assert Fig5a(ranks=(1, 2, 8)).ranks_that_start().numbers == [1, 2]
     most = 0
     with pytest.warns(UserWarning, match="1 MPI ranks are not measured: no"):
-        assert fig5a.ranks_that_start(fig5a.Setting(ranks=(1, 2, 8))) == []
+        assert Fig5a(ranks=(1, 2, 8)).ranks_that_start().numbers == []

@@ -6,17 +6,17 @@ import numpy as np
 import pytest
 
 from atomcast import KernelSVC, Solver
-from atomcast.experiments import fig5c, real_data
-from atomcast.experiments.fig5c import CORRECTIVE_LOG, LOG, PAPER
-from atomcast.experiments.kernel_runs import mean_distance_gamma
+from atomcast.experiments.figures.fig5c import CORRECTIVE_LOG, LOG, PAPER, Fig5c
+from atomcast.experiments.runs import real_data
+from atomcast.experiments.runs.kernel_runs import mean_distance_gamma
 from pictures import check_pictures, read
 
-TINY = fig5c.Setting(losses=(0.0, 0.3), nodes=4, rounds=40, tol=1e-4, cost=10.0)
+TINY = Fig5c(losses=(0.0, 0.3), nodes=4, rounds=40, tol=1e-4, cost=10.0)
 
 
 def test_fig5c(tmp_path):
     data = real_data.adult(synthetic=True, n=120)
-    rows, outcomes = fig5c.fig5c(data, TINY, runs=2, out=tmp_path)
+    rows, outcomes, *_ = TINY.run(data, runs=2, out=tmp_path)
     check_pictures(tmp_path, "fig5c")
     assert len(read(tmp_path / "fig5c.csv")) == len(rows)
     assert len(read(tmp_path / "fig5c-outcome.csv")) == 6

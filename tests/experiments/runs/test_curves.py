@@ -8,7 +8,7 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from atomcast.experiments import admm_runs, curves
+from atomcast.experiments.runs import admm_runs, curves, jobs
 from atomcast.trace import Row, Trace
 
 
@@ -67,7 +67,7 @@ def test_the_best_parameters_are_those_of_the_lowest_curve():
 
 
 def test_progress_counts(capsys):
-    tell = curves.Counter("fig9", 2)
+    tell = jobs.Counter("fig9", 2)
     tell("this")
     tell("that")
     lines = capsys.readouterr().err.splitlines()

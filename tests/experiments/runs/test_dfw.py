@@ -8,8 +8,8 @@ import pytest
 from atomcast.cluster.local import LocalCluster
 from atomcast.data.shards import Shards
 from atomcast.domains import L1Ball
-from atomcast.experiments import dfw, real_data
-from atomcast.experiments.kernel_runs import svm_problem
+from atomcast.experiments.runs import dfw, real_data
+from atomcast.experiments.runs.kernel_runs import svm_problem
 from atomcast.objectives import SquaredError
 from atomcast.problem import explicit_problem
 from atomcast.solver import Solver

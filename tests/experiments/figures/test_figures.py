@@ -13,40 +13,41 @@ from typer.testing import CliRunner
 import realdata
 from atomcast.baselines.subsets import local_frank_wolfe, solve_on_subsets
 from atomcast.cluster.local import LocalCluster
+from atomcast.commands.reproduce import reproduce_app
 from atomcast.data.generators import make_sparse_regression
 from atomcast.data.shards import Shards
 from atomcast.domains import L1Ball
-from atomcast.experiments import (
-    admm_runs,
-    atom_counts,
-    baseline_runs,
-    commands,
-    fig2a,
-    fig2b,
-    fig3,
-    fig4,
-    fig5a,
-    fig5b,
-    fig5c,
-    lower_bound,
-    real_data,
-    topologies,
-)
-from atomcast.experiments.curves import CLASSIC, CORRECTIVE, ONCE, Point
+from atomcast.experiments.figures import EXPERIMENTS, atom_counts, find, topologies
+from atomcast.experiments.figures.fig2b import Fig2b
+from atomcast.experiments.figures.fig3 import Fig3, Truth
+from atomcast.experiments.figures.fig4 import Fig4
+from atomcast.experiments.runs import admm_runs, baseline_runs, real_data
+from atomcast.experiments.runs.curves import CLASSIC, CORRECTIVE, ONCE, Point
 from atomcast.objectives import SquaredError
 from atomcast.problem import explicit_problem
 from atomcast.solver import Solver
 from pictures import check_pictures, read
 from problems import optimum
 
-TINY_2A = fig2a.Setting(nodes=5, rounds=60, per_node=(1, 3), examples=200)
-TINY_2B = fig2b.Setting(betas=(4.0,), nodes=5, rounds=60, per_node=(1, 3), tol=1e-6)
-TINY_3 = fig3.Setting(
-    d=60, n=120, atom_densities=(0.1, 0.5), solution_densities=(0.05,), nodes=4, rounds=60,
-    admm_rounds=30, tol=1e-6,
-)  # fmt: skip
-TINY_4 = fig4.Setting(betas=(2.0, 4.0), nodes=5, rounds=60, admm_rounds=20, tol=1e-6)
-TINY_5C = fig5c.Setting(losses=(0.0, 0.2), nodes=3, rounds=10, tol=0.1)
+#: Sizes that are quicker still than the quick ones.
+TINY = {
+    "lower-bound": {"atoms": (16,), "distances": (2,)},
+    "topologies": {
+        "nodes": (6, 12), "d": 10, "n": 60, "tol": 0.5, "atoms": (50, 100), "eps": 0.5,
+    },
+    "clustering-bound": {"examples": 300},
+    "fig2a": {"nodes": 5, "rounds": 60, "per_node": (1, 3), "examples": 200},
+    "fig2b": {"betas": (4.0,), "nodes": 5, "rounds": 60, "per_node": (1, 3), "tol": 1e-6},
+    "fig3": {
+        "d": 60, "n": 120, "atom_densities": (0.1, 0.5), "solution_densities": (0.05,),
+        "nodes": 4, "rounds": 60, "admm_rounds": 30, "tol": 1e-6,
+    },
+    "fig4": {"betas": (2.0, 4.0), "nodes": 5, "rounds": 60, "admm_rounds": 20, "tol": 1e-6},
+    "fig5a": {"n": 300, "nodes": (1, 3), "ranks": (), "rounds": 6},
+    "fig5b": {"n": 300, "nodes": 3, "rounds": 20},
+    "fig5c": {"losses": (0.0, 0.2), "nodes": 3, "rounds": 10, "tol": 0.1},
+}  # fmt: skip
+TINY_2B, TINY_3, TINY_4 = Fig2b(**TINY["fig2b"]), Fig3(**TINY["fig3"]), Fig4(**TINY["fig4"])
 
 
 def stand_in():
@@ -55,7 +56,7 @@ def stand_in():
 
 def test_fig2b(tmp_path):
     data = stand_in()
-    rows = fig2b.fig2b(data, TINY_2B, runs=2, out=tmp_path)
+    rows = TINY_2B.run(data, runs=2, out=tmp_path).rows
     check_pictures(tmp_path, "fig2b")
     written = read(tmp_path / "fig2b.csv")
     assert len(written) == len(rows)
@@ -90,7 +91,7 @@ def test_fig2b(tmp_path):
 
 
 def test_fig3_solves_the_problem_of_the_paper(tmp_path):
-    rows, verdicts = fig3.fig3(TINY_3, runs=2, out=tmp_path)
+    rows, verdicts, *_ = TINY_3.run(runs=2, out=tmp_path)
     check_pictures(tmp_path, "fig3")
     assert [v.rule for v in verdicts] == pytest.approx([0.1 * 0.05 * 120, 0.5 * 0.05 * 120])
     assert len(read(tmp_path / "fig3-verdict.csv")) == 2
@@ -98,7 +99,7 @@ def test_fig3_solves_the_problem_of_the_paper(tmp_path):
     share = 0.1 * np.abs(made.X.T @ made.y).max() / 60
     model = Lasso(alpha=share, fit_intercept=False, tol=1e-10, max_iter=10**5)
     expected = np.mean((made.y - made.X @ model.fit(made.X, made.y).coef_) ** 2)
-    panel = fig3.panel_name(0.5, 0.05)
+    panel = "s_A=0.5 s_alpha=0.05"
     ends = {r.method: r.mse for r in rows if r.panel == panel and r.run == 0}
     assert ends[CORRECTIVE] == pytest.approx(expected, rel=1e-4)
     assert set(ends) == {CLASSIC, ONCE, CORRECTIVE, *admm_runs.NAMES}
@@ -108,11 +109,11 @@ def test_fig3_solves_the_problem_of_the_paper(tmp_path):
 
 def test_fig4_compares_at_equal_beta(tmp_path):
     data = stand_in()
-    rows, costs = fig4.fig4(data, TINY_4, runs=2, out=tmp_path)
+    rows, costs, *_ = TINY_4.run(data, runs=2, out=tmp_path)
     check_pictures(tmp_path, "fig4")
     for beta in (2.0, 4.0):
         best, _ = optimum(data.X, data.y, L1Ball(beta))
-        mine = [row for row in rows if row.panel == fig4.panel_name(beta)]
+        mine = [row for row in rows if row.panel == f"beta={beta:g}"]
         assert min(row.objective for row in mine) == pytest.approx(best, rel=1e-4)
         ends = {row.method: row.objective for row in mine}
         assert ends["ADMM (rho=10, alpha=1.5)"] < 1.2 * best
@@ -125,11 +126,12 @@ def test_fig4_compares_at_equal_beta(tmp_path):
 def test_admm_solves_the_same_problem_in_fig3_and_fig4():
     """Given enough rounds, its objective at equal beta is that of dFW."""
     long = replace(TINY_3, atom_densities=(0.5,), admm_rounds=500, tol=1e-9)
-    rows = fig3.one_run(0.5, 0.05, long, 0).rows
+    rows = long.one_run(None, "p", (0.5, 0.05), 0).rows
     last = {row.method: row.objective for row in rows}
     for name in (admm_runs.name(1.0, 1.5), admm_runs.name(10.0, 1.0), admm_runs.name(10.0, 1.5)):
         assert last[name] == pytest.approx(last[CORRECTIVE], rel=2e-3)
-    done = fig4.one_run(stand_in(), 4.0, replace(TINY_4, admm_rounds=500, tol=1e-9), 0)
+    longer = replace(TINY_4, admm_rounds=500, tol=1e-9)
+    done = longer.one_run(stand_in(), "p", 4.0, 0)
     last = {row.method: row.objective for row in done.rows}
     assert last[admm_runs.name(10.0, 1.5)] == pytest.approx(done.facts[0], rel=2e-3)
     assert last[CORRECTIVE] == pytest.approx(done.facts[0], rel=1e-6)
@@ -144,9 +146,9 @@ def made_up(panel, method, run, *points):
 
 
 def test_what_methods_needed_is_read_off_their_curves():
-    panel, admm = fig3.panel_name(0.1, 0.1), admm_runs.name(1.0, 1.0)
-    truths = [fig3.Truth(100.0, 0.0, 3), fig3.Truth(120.0, 20.0, 5)]  # arrived at 5 and at 25
-    assert [fig3.target(truth) for truth in truths] == pytest.approx([5.0, 25.0])
+    panel, admm = "s_A=0.1 s_alpha=0.1", admm_runs.name(1.0, 1.0)
+    truths = [Truth(100.0, 0.0, 3), Truth(120.0, 20.0, 5)]  # arrived at 5 and at 25
+    assert [truth.target for truth in truths] == pytest.approx([5.0, 25.0])
     rows = [
         *made_up(panel, CLASSIC, 0, (0, 100.0), (30, 6.0), (50, 5.0), (70, 1.0)),
         *made_up(panel, CLASSIC, 1, (0, 120.0), (30, 24.0)),
@@ -160,15 +162,17 @@ def test_what_methods_needed_is_read_off_their_curves():
             start = 100.0 + 20 * run
             later = 21.0 + k if name != admm else 4.0 + 20 * run
             rows += made_up(panel, name, run, (0, start), (100, 80.0), (200, later))
-    verdict = fig3.judge(rows, 0.1, 0.1, TINY_3, truths)
+    one = replace(TINY_3, atom_densities=(0.1,), solution_densities=(0.1,))
+    (verdict,) = one.judge(rows, {panel: truths})
     assert verdict.parameters == admm
     assert (verdict.classic, verdict.corrective, verdict.admm) == (40.0, 10.0, 200.0)
     assert verdict.once == np.inf  # one of its runs did not arrive
     assert (verdict.least_once, verdict.least_classic) == (10.0, 40.0)
     assert verdict.support == 4.0
-    panel = fig4.panel_name(8.0)
+    panel = "beta=8"
     rows = [row._replace(panel=panel) for row in rows]
-    costs = {(cost.above, cost.method): cost for cost in fig4.judge(rows, 8.0, 20.0)}
+    judged = Fig4(betas=(8.0,)).judge(rows, {panel: [(20.0,)]})
+    costs = {(cost.above, cost.method): cost for cost in judged}
     assert costs[0.5, CLASSIC][3:] == (30.0, 1.0, 0.5) * 2  # also at least
     assert costs[0.02, CORRECTIVE][3:6] == (np.inf, np.inf, np.inf)
     assert costs[0.02, CORRECTIVE].least_values == 10.0
@@ -177,7 +181,8 @@ def test_what_methods_needed_is_read_off_their_curves():
 
 
 def test_topologies_follow_their_formulas(tmp_path):
-    rows = topologies.topologies(sizes=(6, 12), d=10, n=60, runs=2, tol=0.5, out=tmp_path)
+    small = topologies.Topologies(**TINY["topologies"])
+    rows, counts, *_ = small.run(runs=2, out=tmp_path)
     check_pictures(tmp_path, "topologies")
     assert len(rows) == len(read(tmp_path / "topologies.csv")) == 2 * 2 * 5 * 2
     for row in rows:
@@ -186,13 +191,14 @@ def test_topologies_follow_their_formulas(tmp_path):
             assert row.atoms_sent == row.rounds
         else:
             assert np.isnan(row.formula)
+    assert len(counts) == len(read(tmp_path / "topologies-atoms.csv")) == 4
     # The model does not depend on the network, nor on how many nodes there are.
     assert len({row.rounds for row in rows if row.run == 0 and row.step == "classic"}) == 1
 
 
-def test_more_atoms_to_the_same_gap(tmp_path):
-    rows = atom_counts.atom_counts((50, 200), d=20, runs=2, eps=0.3, out=tmp_path)
-    assert len(rows) == len(read(tmp_path / "topologies-atoms.csv")) == 4
+def test_more_atoms_to_the_same_gap():
+    rows = atom_counts.atom_counts((50, 200), d=20, runs=2, eps=0.3)
+    assert len(rows) == 4
     for row in rows:
         assert row.values == topologies.formula("star", 10, 10, 20, row.rounds)
         assert 0 < row.rounds <= row.allowed == pytest.approx(6.75 * 72 / 0.3)
@@ -221,22 +227,8 @@ def test_formulas_of_section_4_1():
 @pytest.fixture
 def tiny(monkeypatch):
     """Quick settings that are quicker still."""
-    monkeypatch.setattr(fig2a, "QUICK", TINY_2A)
-    monkeypatch.setattr(fig2b, "QUICK", TINY_2B)
-    without_mpi = fig5a.Setting(n=300, nodes=(1, 3), ranks=(), rounds=6)
-    monkeypatch.setattr(fig5a, "QUICK", without_mpi)
-    monkeypatch.setattr(fig5b, "QUICK", fig5b.Setting(n=300, nodes=3, rounds=20))
-    monkeypatch.setattr(fig3, "QUICK", TINY_3)
-    monkeypatch.setattr(fig4, "QUICK", TINY_4)
-    monkeypatch.setattr(fig5c, "QUICK", TINY_5C)
-    everywhere, hard = topologies.topologies, lower_bound.lower_bound
-    counts = partial(atom_counts.atom_counts, (50, 100), d=10, eps=0.5)
-    monkeypatch.setattr(atom_counts, "atom_counts", lambda sizes, **more: counts(**more))
-    small = partial(everywhere, (6, 12), d=10, n=60, tol=0.5)
-    monkeypatch.setattr(topologies, "topologies", lambda sizes, **more: small(**more))
-    monkeypatch.setattr(
-        lower_bound, "lower_bound", lambda sizes, distances, out: hard((16,), (2,), out=out)
-    )
+    for name, sizes in TINY.items():
+        monkeypatch.setattr(find(name), "quick", sizes)
     monkeypatch.setattr(real_data, "dorothea", partial(real_data.dorothea, n=200))
     monkeypatch.setattr(real_data, "adult", partial(real_data.adult, n=400))
     monkeypatch.setattr(real_data, "letter", partial(real_data.letter, n=400))
@@ -244,16 +236,16 @@ def tiny(monkeypatch):
 
 def test_everything_with_one_command(tmp_path, tiny):
     arguments = ["all", "--quick", "--runs", "1", "--synthetic", "--out", str(tmp_path / "new")]
-    outcome = CliRunner().invoke(commands.app, arguments)
+    outcome = CliRunner().invoke(reproduce_app, arguments)
     assert outcome.exit_code == 0, outcome.output
-    for name in commands.EXPERIMENTS:
+    for name in EXPERIMENTS:
         check_pictures(tmp_path / "new", name)
         assert read(tmp_path / "new" / f"{name}.csv")
     assert "measured = formula in all 10 runs" in outcome.output
     assert "s_A s_alpha n" in outcome.output
     assert "generated stand-in for Dorothea" in outcome.output
     page = (tmp_path / "new" / "index.html").read_text(encoding="utf-8")
-    for name in commands.EXPERIMENTS:
+    for name in EXPERIMENTS:
         assert f'<section id="{name}">' in page
         assert f'<img src="{name}.svg"' in page
         assert f'<a href="{name}.csv">' in page
@@ -265,17 +257,17 @@ def test_what_cannot_work_is_said_before_the_work(tmp_path, monkeypatch):
     def not_called(*args, **more):
         raise AssertionError("the experiment was run")
 
-    for module in (fig3, topologies, fig5a, fig5b, lower_bound):
-        monkeypatch.setattr(module, module.__name__.rpartition(".")[2], not_called)
+    for name in EXPERIMENTS:
+        monkeypatch.setattr(find(name), "run", not_called)
     file = tmp_path / "file"
     file.touch()
     for name in ("fig3", "topologies", "fig5a", "fig5b", "lower-bound"):
-        outcome = CliRunner().invoke(commands.app, [name, "--quick", "--out", str(file)])
+        outcome = CliRunner().invoke(reproduce_app, [name, "--quick", "--out", str(file)])
         assert outcome.exit_code == 2, name
         assert "file" in outcome.stderr
     for density in ("0", "2", "-1", "nan"):
         arguments = ["fig3", "--quick", "--atom-density", "0.1", "--atom-density", density]
-        outcome = CliRunner().invoke(commands.app, [*arguments, "--out", str(tmp_path / "out")])
+        outcome = CliRunner().invoke(reproduce_app, [*arguments, "--out", str(tmp_path / "out")])
         assert outcome.exit_code == 2
         assert "it must be in (0, 1]" in outcome.stderr
 
@@ -283,7 +275,7 @@ def test_what_cannot_work_is_said_before_the_work(tmp_path, monkeypatch):
 def test_a_density_named_twice_is_run_once(tmp_path, tiny):
     arguments = ["fig3", "--quick", "--runs", "1", "--out", str(tmp_path)]
     arguments += ["--atom-density", "0.3", "--atom-density", "0.3"]
-    assert CliRunner().invoke(commands.app, arguments).exit_code == 0
+    assert CliRunner().invoke(reproduce_app, arguments).exit_code == 0
     assert len(read(tmp_path / "fig3-verdict.csv")) == 1
 
 
@@ -291,7 +283,7 @@ def test_missing_data_is_never_replaced_silently(tmp_path, monkeypatch):
     monkeypatch.setenv("ATOMCAST_DATA", str(tmp_path))
     needed = {"fig2a": "a9a", "fig2b": "dorothea", "fig4": "dorothea", "fig5c": "a9a"}
     for name, data in needed.items():
-        outcome = CliRunner().invoke(commands.app, [name, "--quick", "--out", str(tmp_path)])
+        outcome = CliRunner().invoke(reproduce_app, [name, "--quick", "--out", str(tmp_path)])
         assert outcome.exit_code == 2
         assert f"the data set {data!r} is not complete on this machine" in outcome.stderr
         assert "--synthetic" in outcome.stderr
@@ -314,6 +306,6 @@ def test_real_data_is_used_where_it_is(monkeypatch):
 
 def test_a_part_of_fig3_can_be_run_alone(tmp_path, tiny):
     arguments = ["fig3", "--quick", "--runs", "1", "--atom-density", "0.3", "--out", str(tmp_path)]
-    outcome = CliRunner().invoke(commands.app, arguments)
+    outcome = CliRunner().invoke(reproduce_app, arguments)
     assert outcome.exit_code == 0, outcome.output
     assert [row["atom_density"] for row in read(tmp_path / "fig3-verdict.csv")] == ["0.3"]

@@ -12,9 +12,9 @@ import pytest
 from hypothesis import given, settings
 from typer.testing import CliRunner
 
+from atomcast.commands.reproduce import reproduce_app
 from atomcast.data.generators import make_lower_bound
-from atomcast.experiments import lower_bound
-from atomcast.experiments.commands import app
+from atomcast.experiments.figures import lower_bound
 from networks import connected_graphs
 
 
@@ -100,7 +100,9 @@ def test_labels_that_are_no_numbers_are_placed_too():
 
 
 def test_the_command_writes_rows_and_pictures(tmp_path):
-    outcome = CliRunner().invoke(app, ["lower-bound", "--quick", "--out", str(tmp_path / "new")])
+    outcome = CliRunner().invoke(
+        reproduce_app, ["lower-bound", "--quick", "--out", str(tmp_path / "new")]
+    )
     assert outcome.exit_code == 0, outcome.output
     assert "more than 3d/4 atoms" in outcome.output
     with open(tmp_path / "new" / "lower-bound.csv", newline="") as file:

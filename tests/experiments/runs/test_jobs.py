@@ -1,4 +1,4 @@
-"""Experiments in parts: side by side, interrupted, and taken up again."""
+"""Jobs of an experiment: side by side, interrupted, and taken up again."""
 
 from __future__ import annotations
 
@@ -12,15 +12,17 @@ import pytest
 from scipy import sparse
 from typer.testing import CliRunner
 
-from atomcast.experiments import commands, fig3
-from atomcast.experiments.curves import Point
-from atomcast.experiments.parts import Done, Part, Plan, checksum, run_parts
+from atomcast.commands.reproduce import reproduce_app
+from atomcast.experiments.figures.fig3 import Fig3
+from atomcast.experiments.runs.curves import Point
+from atomcast.experiments.runs.jobs import Done, Job, Plan, checksum, run_jobs
 from pictures import read
 
-TINY = fig3.Setting(
-    d=40, n=80, atom_densities=(0.1, 0.5), solution_densities=(0.05,), nodes=4, rounds=20,
-    admm_rounds=10,
-)  # fmt: skip
+SIZES = {
+    "d": 40, "n": 80, "atom_densities": (0.1, 0.5), "solution_densities": (0.05,), "nodes": 4,
+    "rounds": 20, "admm_rounds": 10,
+}  # fmt: skip
+TINY = Fig3(**SIZES)
 
 
 def work(k: int, log: Path, broken: Path) -> Done:
@@ -37,7 +39,7 @@ def work(k: int, log: Path, broken: Path) -> Done:
 def parts(tmp_path):
     log, broken = tmp_path / "log", tmp_path / "broken"
     log.touch()
-    return [Part(f"part {k}", "given", partial(work, k, log, broken)) for k in range(4)]
+    return [Job(f"part {k}", "given", partial(work, k, log, broken)) for k in range(4)]
 
 
 def ran(folder):
@@ -46,7 +48,7 @@ def ran(folder):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_results_come_in_the_order_of_the_parts(parts, tmp_path, jobs):
-    done = run_parts("e", parts, tmp_path / "out", Plan(jobs))
+    done = run_jobs("e", parts, tmp_path / "out", Plan(jobs))
     assert [one.facts[2] for one in done] == [0, 1, 2, 3]
     assert ran(tmp_path) == ["0", "1", "2", "3"]
 
@@ -55,45 +57,45 @@ def test_results_come_in_the_order_of_the_parts(parts, tmp_path, jobs):
 def test_what_was_finished_before_a_failure_is_not_run_again(parts, tmp_path, jobs, capsys):
     (tmp_path / "broken").write_text("3")
     with pytest.raises(RuntimeError, match="part 3 is broken"):
-        run_parts("e", parts, tmp_path / "out", Plan(jobs))
+        run_jobs("e", parts, tmp_path / "out", Plan(jobs))
     (tmp_path / "broken").unlink()
     kept = {path.stem for path in (tmp_path / "out" / "e-parts").glob("*.json")}
     assert "part 3" not in kept
     assert kept or jobs == 2
     before = ran(tmp_path)
-    done = run_parts("e", parts, tmp_path / "out", Plan(jobs, resume=True))
+    done = run_jobs("e", parts, tmp_path / "out", Plan(jobs, resume=True))
     assert len(ran(tmp_path)) == len(before) + 4 - len(kept)
     assert [one.facts[2] for one in done] == [0, 1, 2, 3]
     assert capsys.readouterr().err.count("finished before") == len(kept)
 
 
 def test_numbers_survive_the_file(parts, tmp_path):
-    fresh = run_parts("e", parts, tmp_path / "out")
-    kept = run_parts("e", parts, tmp_path / "out", Plan(resume=True))
+    fresh = run_jobs("e", parts, tmp_path / "out")
+    kept = run_jobs("e", parts, tmp_path / "out", Plan(resume=True))
     assert ran(tmp_path) == ["0", "1", "2", "3"]
     assert repr(kept) == repr(fresh)  # NaN is not equal to itself
 
 
 def test_without_resume_everything_is_run_again(parts, tmp_path):
-    run_parts("e", parts, tmp_path / "out")
-    run_parts("e", parts, tmp_path / "out")
+    run_jobs("e", parts, tmp_path / "out")
+    run_jobs("e", parts, tmp_path / "out")
     assert len(ran(tmp_path)) == 8
 
 
 def test_parts_of_other_settings_are_run_again(parts, tmp_path, capsys):
-    run_parts("e", parts, tmp_path / "out")
+    run_jobs("e", parts, tmp_path / "out")
     others = [part._replace(given="something else") for part in parts[:1]]
-    run_parts("e", others + parts[1:], tmp_path / "out", Plan(resume=True))
+    run_jobs("e", others + parts[1:], tmp_path / "out", Plan(resume=True))
     assert ran(tmp_path) == ["0", "0", "1", "2", "3"]
     assert "part 0.json: of other data or settings; run anew" in capsys.readouterr().err
 
 
 @pytest.mark.parametrize("content", ["", "{", "[]", "{}", '{"schema": 1}'])
 def test_a_corrupt_file_is_named(parts, tmp_path, content):
-    run_parts("e", parts, tmp_path / "out")
+    run_jobs("e", parts, tmp_path / "out")
     (tmp_path / "out" / "e-parts" / "part 2.json").write_text(content)
     with pytest.raises(ValueError, match=r"part 2\.json is not a finished part .* delete it"):
-        run_parts("e", parts, tmp_path / "out", Plan(resume=True))
+        run_jobs("e", parts, tmp_path / "out", Plan(resume=True))
 
 
 def test_checksum_tells_data_apart():
@@ -112,27 +114,27 @@ def test_fig3_does_not_depend_on_jobs_nor_on_interruptions(tmp_path):
     def untimed(rows):
         return [row._replace(seconds=0.0) for row in rows]
 
-    rows, verdicts = fig3.fig3(TINY, runs=2, out=tmp_path / "one")
-    side_by_side = fig3.fig3(TINY, runs=2, out=tmp_path / "two", plan=Plan(2))
+    rows, needs, *_ = TINY.run(runs=2, out=tmp_path / "one")
+    side_by_side = TINY.run(runs=2, out=tmp_path / "two", plan=Plan(2))
     assert untimed(side_by_side[0]) == untimed(rows)
-    assert side_by_side[1] == verdicts
+    assert side_by_side[1] == needs
     # One density now, and the other later.
     half = replace(TINY, atom_densities=(0.5,))
-    fig3.fig3(half, runs=2, out=tmp_path / "three")
-    resumed = fig3.fig3(TINY, runs=2, out=tmp_path / "three", plan=Plan(resume=True))
+    half.run(runs=2, out=tmp_path / "three")
+    resumed = TINY.run(runs=2, out=tmp_path / "three", plan=Plan(resume=True))
     assert untimed(resumed[0]) == untimed(rows)
-    assert resumed[1] == verdicts
+    assert resumed[1] == needs
     assert len(read(tmp_path / "three" / "fig3-verdict.csv")) == 2
 
 
 def test_on_the_command_line(tmp_path, monkeypatch):
-    monkeypatch.setattr(fig3, "QUICK", TINY)
+    monkeypatch.setattr(Fig3, "quick", SIZES)
     arguments = ["fig3", "--quick", "--runs", "1", "--jobs", "2", "--out", str(tmp_path)]
-    assert CliRunner().invoke(commands.app, arguments).exit_code == 0
-    outcome = CliRunner().invoke(commands.app, [*arguments, "--resume"])
+    assert CliRunner().invoke(reproduce_app, arguments).exit_code == 0
+    outcome = CliRunner().invoke(reproduce_app, [*arguments, "--resume"])
     assert outcome.exit_code == 0
     assert outcome.stderr.count("finished before") == 2
     (tmp_path / "fig3-parts" / "s_A=0.5 s_alpha=0.05 run 0.json").write_text("{")
-    outcome = CliRunner().invoke(commands.app, [*arguments, "--resume"])
+    outcome = CliRunner().invoke(reproduce_app, [*arguments, "--resume"])
     assert outcome.exit_code == 2
     assert "delete it, or run without --resume" in outcome.stderr

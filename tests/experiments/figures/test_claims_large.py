@@ -6,23 +6,23 @@ import math
 
 import pytest
 
-from atomcast.experiments import (
-    atom_counts,
-    claims_large,
-    claims_theory,
-    clustering_bound,
-    fig5a,
-    fig5b,
-    fig5c,
-    lower_bound,
-    topologies,
-)
-from atomcast.experiments.curves import Average, Point
-from atomcast.experiments.findings import Verdict
-from atomcast.experiments.record import Record
+from atomcast.experiments.figures import fig5a, fig5b, fig5c
+from atomcast.experiments.figures.atom_counts import AtomCount
+from atomcast.experiments.figures.atom_counts import findings as findings_on_atoms
+from atomcast.experiments.figures.clustering_bound import ClusteringBound, Sample
+from atomcast.experiments.figures.lower_bound import HardRun, LowerBound
+from atomcast.experiments.figures.shape import Found
+from atomcast.experiments.figures.topologies import NetworkRun, Topologies
+from atomcast.experiments.page.reports import Report
+from atomcast.experiments.page.verdicts import Verdict
+from atomcast.experiments.runs.curves import Average, Point
 
 HOLDS, PARTLY, FAILS, UNMEASURED = Verdict
 INF, NAN = math.inf, math.nan
+
+
+def found_5a(rows, missing=fig5a.NO_RANKS):
+    return fig5a.Fig5a().findings(Found(judged=rows, data=fig5a.Ranks(missing=missing)))
 
 
 def timings(speedups, how=fig5a.CLOCK, network=0.0):
@@ -36,7 +36,7 @@ def timings(speedups, how=fig5a.CLOCK, network=0.0):
 
 def test_speedups():
     def verdict(speedups):
-        return fig5a.findings(timings(speedups))[0].verdict
+        return found_5a(timings(speedups))[0].verdict
 
     assert verdict({1: 1, 2: 1.9, 10: 8.5}) is HOLDS
     assert verdict({1: 1, 2: 1.9, 10: 6.0}) is PARTLY
@@ -47,21 +47,21 @@ def test_speedups():
 def test_every_way_of_measuring_has_its_verdict():
     rows = timings({1: 1, 2: 1.9}) + timings({1: 1, 2: 1.0}, fig5a.MPI)
     rows += timings({1: 1, 2: 1.2}, fig5a.ALONE) + timings({1: 1, 2: 1.3}, fig5a.CORRECTIVE_CLOCK)
-    first, *_, last = fig5a.findings(rows)
+    first, *_, last = found_5a(rows)
     assert (first.verdict, last.verdict) == (HOLDS, FAILS)
     assert fig5a.MPI in last.claim
     assert last.measured == f"1.00 at N = 2 ({fig5a.ALONE}: 1.20 at N = 2)"
 
 
 def test_without_ranks_the_claim_stands_as_not_measured_and_says_why():
-    last = fig5a.findings(timings({1: 1, 2: 1.9}), "MPI ranks are not measured: no mpi4py")[-1]
+    last = found_5a(timings({1: 1, 2: 1.9}), "MPI ranks are not measured: no mpi4py")[-1]
     assert fig5a.MPI in last.claim
     assert (last.verdict, last.measured[-9:]) == (UNMEASURED, "no mpi4py")
 
 
 def test_messages_and_computation():
     def verdicts(speedups, network):
-        *found, memory = claims_large.computation(timings(speedups, network=network))
+        _, *found, memory, _ = found_5a(timings(speedups, network=network))
         assert memory.verdict is UNMEASURED
         return [finding.verdict for finding in found]
 
@@ -81,11 +81,11 @@ def selections(exact_ms=5.0, centers=4.0, free=1.0, objective=1.0, spent=INF):
         fig5b.RANDOM: (2.0, 0.1, 1.0, 1.0, 1.0),
     }
     outcomes = [
-        fig5b.Outcome(fig5b.panel_name(kind), method, *numbers)
-        for kind in fig5b.KINDS
+        fig5b.Selected(kind, method, *numbers)
+        for kind in fig5b.Fig5b().cases()
         for method, numbers in rows.items()
     ]
-    return fig5b.findings(outcomes)
+    return fig5b.Fig5b().findings(Found(judged=outcomes))
 
 
 def verdicts_5b(**chosen):
@@ -120,10 +120,13 @@ def test_sentences_on_unbalanced_data():
 def lossy(objectives):
     """Findings of figure 5(c) for a mean objective in each of ten rounds, by loss."""
     lines = {
-        p: [Average("x", "y", "round", k + 1.0, o, o, o) for k, o in enumerate(numbers)]
+        (fig5c.PAPER, f"p = {p:g}"): [
+            Average("x", "y", "round", k + 1.0, o, o, o) for k, o in enumerate(numbers)
+        ]
         for p, numbers in objectives.items()
     }
-    return [finding.verdict for finding in claims_large.lossy(lines, [])]
+    figure = fig5c.Fig5c(losses=tuple(objectives))
+    return [finding.verdict for finding in figure.findings(Found(lines=lines))]
 
 
 def test_lost_messages():
@@ -147,23 +150,25 @@ def test_findings_of_fig5c_are_those_of_the_papers_protocol():
                 objective = 10.0 - (10 - end) * k / 10
                 point = Point(protocol, f"p = {p:g}", 0, k, 0.1, objective, NAN, 0.1, k, k, k)
                 rows.append(point)
-            outcomes.append(fig5c.Outcome(protocol, p, end, end, end, 1.0, end, 0.1, 10, 9, 0.0))
-    assert [f.verdict for f in fig5c.findings(rows, outcomes)] == [HOLDS, HOLDS, UNMEASURED]
+            outcomes.append(fig5c.Ended(protocol, p, end, end, end, 1.0, end, 0.1, 10, 9, 0.0))
+    figure = fig5c.Fig5c(losses=(0.0, 0.4))
+    found = Found(rows, outcomes, figure.lines(rows, outcomes))
+    assert [f.verdict for f in figure.findings(found)] == [HOLDS, HOLDS, UNMEASURED]
 
 
 # What is proved.
 
 
 def network_row(values, formula):
-    return topologies.Row("star", "classic", 0, 5, 4, 3, 2, 2, values, formula, 10)
+    return NetworkRun("star", "classic", 0, 5, 4, 3, 2, 2, values, formula, 10)
 
 
 def test_a_formula_that_fails_once_fails():
     good, bad = network_row(10, 10.0), network_row(11, 10.0)
-    free = topologies.Row("star", "corrective", 0, 5, 4, 3, 2, 2, 7, NAN, 10)
-    found = claims_theory.topologies([good, free])
+    free = NetworkRun("star", "corrective", 0, 5, 4, 3, 2, 2, 7, NAN, 10)
+    found = Topologies().findings(Found([good, free], [AtomCount(50, 0, 3, 10.0, 100)]))[:1]
     assert {finding.verdict for finding in found} == {HOLDS}
-    found = claims_theory.topologies([good, bad, free])
+    found = Topologies().findings(Found([good, bad, free], [AtomCount(50, 0, 3, 10.0, 100)]))
     assert found[0].verdict is FAILS
     assert found[0].broken
 
@@ -179,16 +184,16 @@ def test_a_formula_that_fails_once_fails():
 )
 def test_more_atoms(sent, expected):
     rows = [
-        atom_counts.Row(n, run, values // 10, 50.0, values)
+        AtomCount(n, run, values // 10, 50.0, values)
         for run, pair in enumerate(sent)
         for n, values in zip((50, 800), pair, strict=True)
     ]
-    assert [finding.verdict for finding in claims_theory.atoms(rows)] == expected
-    assert claims_theory.atoms(rows[:1])[0].verdict is UNMEASURED
+    assert [finding.verdict for finding in findings_on_atoms(rows)] == expected
+    assert findings_on_atoms(rows[:1])[0].verdict is UNMEASURED
 
 
 def instance(d=16, values=200, support=15, rounds=10, distance=1):
-    return lower_bound.Row(
+    return HardRun(
         "simplex", "classic", 1 / (6 * d), d, distance, rounds, support, 0.75 * d, d, values,
         values, 100.0 * distance, 0.0,
     )  # fmt: skip
@@ -207,30 +212,30 @@ def instance(d=16, values=200, support=15, rounds=10, distance=1):
     ],
 )
 def test_hard_instances(rows, expected):
-    *found, nonzeros = claims_theory.lower_bound(rows)
+    *found, nonzeros = LowerBound().findings(Found(rows))
     assert [finding.verdict for finding in found] == expected
     assert nonzeros.verdict is HOLDS
 
 
 def test_more_nonzeros_than_the_theorem_allows():
-    *_, nonzeros = claims_theory.lower_bound([instance(support=2593)])
+    *_, nonzeros = LowerBound().findings(Found([instance(support=2593)]))
     assert nonzeros.broken
 
 
 def test_only_one_of_two_series_is_steady():
     grows = [instance(), instance(32, 1600, 30)]
     steady = [row._replace(step="corrective", values=row.d**2) for row in grows]
-    assert claims_theory.lower_bound([*grows, *steady])[2].verdict is PARTLY
+    assert LowerBound().findings(Found([*grows, *steady]))[2].verdict is PARTLY
 
 
 def test_the_bound_of_the_footnote():
     def verdicts(footnote, cauchy_schwarz):
-        sample = clustering_bound.Row("a", 0, 10, 45, 0.0, 0.0, 1.0, 0.0)
+        sample = Sample("a", 0, 10, 45, 0.0, 0.0, 1.0, 0.0)
         other = sample._replace(
             data="b", break_footnote=footnote, break_cauchy_schwarz=cauchy_schwarz
         )
-        found = claims_theory.clustering([sample, other])
-        return [finding.verdict for finding in found], Record("t", "n", [], found).holds
+        found = ClusteringBound().findings(Found([sample, other]))
+        return [finding.verdict for finding in found], Report("t", "n", [], found).holds
 
     assert verdicts(0.0, 0.0) == ([HOLDS, HOLDS], True)
     assert verdicts(0.1, 0.0) == ([FAILS, HOLDS], True)
@@ -238,12 +243,12 @@ def test_the_bound_of_the_footnote():
 
 
 def test_single_pairs_are_counted():
-    sample = clustering_bound.Row("a", 0, 1000, 499_500, 1 / 499_500, 0.0, 1.25, 0.0)
-    footnote, always = claims_theory.clustering([sample])
+    sample = Sample("a", 0, 1000, 499_500, 1 / 499_500, 0.0, 1.25, 0.0)
+    footnote, always = ClusteringBound().findings(Found([sample]))
     assert footnote.verdict is FAILS
     assert footnote.measured == (
         "a: 1 of 499,500 pairs and none of 1,000 nearest neighbours break it, by up to 1.25 times"
     )
     assert always.measured == "none of 499,500 pairs break it"
-    footnote, _ = claims_theory.clustering([sample._replace(break_footnote=0.0)])
+    footnote, _ = ClusteringBound().findings(Found([sample._replace(break_footnote=0.0)]))
     assert "by up to" not in footnote.measured

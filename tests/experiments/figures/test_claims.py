@@ -8,27 +8,15 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from atomcast.experiments import (
-    admm_runs,
-    censored,
-    claims_admm,
-    claims_baselines,
-    claims_dorothea,
-    fig2b,
-    fig3,
-    fig4,
-)
-from atomcast.experiments.baseline_runs import LOCAL, LOCAL_STAR, METHODS, RANDOM, RANDOM_STAR
-from atomcast.experiments.curves import CLASSIC, CORRECTIVE, ONCE, Point
-from atomcast.experiments.findings import (
-    Finding,
-    Verdict,
-    by_count,
-    number,
-    spread,
-    without_exception,
-)
-from atomcast.experiments.record import Record
+from atomcast.experiments.figures import baseline_figure, fig3, fig4
+from atomcast.experiments.figures.fig2b import Fig2b
+from atomcast.experiments.figures.shape import Found
+from atomcast.experiments.page.findings import Finding, number, spread
+from atomcast.experiments.page.reports import Report
+from atomcast.experiments.page.verdicts import Verdict, by_count, without_exception
+from atomcast.experiments.runs import admm_runs, cost_ranges
+from atomcast.experiments.runs.baseline_runs import LOCAL, LOCAL_STAR, METHODS, RANDOM, RANDOM_STAR
+from atomcast.experiments.runs.curves import CLASSIC, CORRECTIVE, ONCE, Point
 
 HOLDS, PARTLY, FAILS, UNMEASURED = Verdict
 INF, NAN = math.inf, math.nan
@@ -46,10 +34,10 @@ def test_verdicts_of_cases(cases):
 
 def test_a_broken_theorem_is_an_alarm_and_a_broken_claim_is_not():
     claim = Finding("c", "w", "r", "m", FAILS)
-    assert Record("t", "n", [], [claim]).holds
-    assert not Record("t", "n", [], [claim._replace(must=True)]).holds
-    assert not Record("t", "n", [], [claim._replace(must=True, verdict=PARTLY)]).holds
-    assert Record("t", "n", [], [claim._replace(must=True, verdict=UNMEASURED)]).holds
+    assert Report("t", "n", [], [claim]).holds
+    assert not Report("t", "n", [], [claim._replace(must=True)]).holds
+    assert not Report("t", "n", [], [claim._replace(must=True, verdict=PARTLY)]).holds
+    assert Report("t", "n", [], [claim._replace(must=True, verdict=UNMEASURED)]).holds
 
 
 def test_ranges():
@@ -64,8 +52,8 @@ def test_ranges():
 
 # Figure 2: objectives by method at the listed budgets; None: not begun.
 
-BUDGETS = fig2b.Setting().budgets
-PANEL, OTHER = (fig2b.panel_name(beta) for beta in (16.0, 8.0))
+BUDGETS = Fig2b().budgets
+PANEL, OTHER = "beta=16", "beta=8"
 
 
 def curve(method, objectives, panel):
@@ -89,7 +77,7 @@ def figure_2(panel=PANEL, **chosen):
 
 
 def verdicts_of_2(rows, betas=(16.0,)):
-    return [finding.verdict for finding in fig2b.findings(rows, fig2b.Setting(betas=betas))]
+    return [finding.verdict for finding in Fig2b(betas=betas).findings(Found(rows))]
 
 
 def test_dfw_beside_local_choices():
@@ -124,8 +112,8 @@ def test_only_budgets_that_were_spent_count():
 
 def test_local_beside_random_choices():
     def verdict(local, random):
-        rows = figure_2(local=local, random=random)
-        return claims_baselines.local_beats_random(rows, PANEL, BUDGETS, "here").verdict
+        race = baseline_figure.Race(figure_2(local=local, random=random), PANEL, BUDGETS)
+        return baseline_figure.local_beats_random(race, "here").verdict
 
     assert verdict([50, 20, 10, 5], [100, 50, 20, 10]) is HOLDS
     assert verdict([50, 20, 10, 5], [100, 30, 12, 6]) is PARTLY
@@ -166,7 +154,8 @@ def test_nearly_the_same_budget_counts_once():
     def cases(most):
         rows = [Point(PANEL, m, 0, 1, 0.1, 2.0, NAN, 0.1, 1, 1000, 0) for m in (CLASSIC, LOCAL)]
         rows += [Point(PANEL, m, 0, 2, 0.1, 1.0, NAN, 0.1, 1, most, 0) for m in (CLASSIC, LOCAL)]
-        return [c[0] for c in claims_baselines._compare(rows, PANEL, CLASSIC, LOCAL, [3_000_000])]
+        race = baseline_figure.Race(rows, PANEL, [3_000_000])
+        return [case.budget for case in race.compared(CLASSIC, LOCAL)]
 
     assert cases(3_034_900) == cases(3_000_000) == [3_000_000]
     assert cases(3_500_000) == [3_000_000, 3_500_000]
@@ -186,9 +175,9 @@ def synthetic(problems, values=10**6, worst=INF):
         costs = (classic, classic, corrective, admm, worst)
         least = [values if cost == INF else cost for cost in costs]
         verdicts.append(
-            fig3.Verdict(0.1, 0.1, rule, 5.0, *costs[:4], admm_runs.NAMES[2], worst, *least)
+            fig3.Needs(0.1, 0.1, rule, 5.0, *costs[:4], admm_runs.NAMES[2], worst, *least)
         )
-    sparse, _, dense, tuned, alike = claims_admm.synthetic(verdicts)
+    sparse, _, dense, tuned, alike = fig3.Fig3().findings(Found(judged=verdicts))
     return [finding.verdict for finding in (sparse, dense, alike, tuned)]
 
 
@@ -236,8 +225,8 @@ def test_a_run_that_ended_too_early_decides_nothing():
 
 def test_one_unfinished_run_of_five():
     """Four arrived; with what the fifth has sent in vain, the mean is above ADMM's already."""
-    setting, truth = fig3.Setting(), fig3.Truth(100.0, 0.0, 5)
-    panel, arrived, late = fig3.panel_name(0.01, 0.01), fig3.target(truth), 50.0
+    truth = fig3.Truth(100.0, 0.0, 5)
+    panel, arrived, late = "s_A=0.01 s_alpha=0.01", truth.target, 50.0
     rows = []
     for run, (sent, objective) in enumerate(
         [(14.0, arrived), (11.9, arrived), (16.4, arrived), (18.1, arrived), (18.9, late)]
@@ -247,11 +236,11 @@ def test_one_unfinished_run_of_five():
             values, end = (sent, objective) if ours else (14.8, arrived)
             start = Point(panel, method, run, 0, 0.0, 100.0, 100.0, NAN, 0, 1, 0)
             rows += [start, start._replace(round=1, objective=end, values=int(1e6 * values))]
-    verdict = fig3.judge(rows, 0.01, 0.01, setting, [truth] * 5)
+    (verdict,) = fig3.Fig3().judge(rows, {panel: [truth] * 5})
     assert (verdict.classic, verdict.admm) == (INF, 14.8e6)
     assert verdict.least_classic == pytest.approx(15.86e6)
     assert verdict.worst_admm == verdict.least_worst_admm == 14.8e6
-    finding, *_ = claims_admm.synthetic([verdict])
+    finding, *_ = fig3.Fig3().findings(Found(judged=[verdict]))
     assert finding.verdict is FAILS
     assert finding.measured.startswith("fewer on 0 of 1 problem; ")
 
@@ -266,9 +255,9 @@ def test_what_is_settled_stays_so_whatever_was_not_run(ours, theirs, more, most,
     """Longer runs would have found some cost in the range: the answer is that of any such."""
     a = ours[0] * 10**more if ours[1] == INF else ours[0]
     b = theirs[0] * 10**most if theirs[1] == INF else theirs[0]
-    answer = censored.settled(*censored.ratio(ours, theirs), times)
+    answer = cost_ranges.settled(*cost_ranges.ratio(ours, theirs), times)
     assert answer is None or answer == (b / a > times)
-    similar = claims_admm._similar(*censored.ratio(ours, theirs))
+    similar = fig3._similar(*cost_ranges.ratio(ours, theirs))
     assert similar is None or similar == (3 * (b / a) >= 1 and b / a <= 3)
     if INF not in (ours[1], theirs[1]):
         assert None not in (answer, similar)
@@ -302,7 +291,7 @@ def dorothea(*cases, values=10**6, rounds=10**6, seconds=1e6):
             least = [much if one == INF else one for one, much in spent]
             costs.append(fig4.Cost(beta, 0.1, method, *cost, *least))
         costs.append(fig4.Cost(beta, 0.1, CORRECTIVE, *[1.0] * 6))
-    return [finding.verdict for finding in claims_dorothea.dorothea(costs)]
+    return [finding.verdict for finding in fig4.Fig4().findings(Found(judged=costs))]
 
 
 NEVER = (INF, INF, INF)
