@@ -15,7 +15,7 @@ from atomcast.callbacks import State
 from atomcast.cluster.local import LocalCluster
 from atomcast.data.shards import Shards
 from atomcast.domains import L1Ball
-from atomcast.experiments.figures.theorem1 import ITERATIONS, within_theorem1
+from atomcast.experiments.figures.lower_bound import ITERATIONS, within_theorem1
 from atomcast.experiments.page.findings import Finding, count, finding, spread
 from atomcast.objectives import SquaredError
 from atomcast.problem import explicit_problem
@@ -41,18 +41,9 @@ class AtomCount(NamedTuple):
 def atom_counts(
     sizes: Sequence[int], d: int = 50, runs: int = 5, eps: float = 0.05
 ) -> list[AtomCount]:
-    """Solve problems of more and more atoms to the same gap.
+    """Solve problems of n atoms, in ascending order, to a gap of eps for a target of norm 1.
 
-    Parameters
-    ----------
-    sizes : sequence of int
-        Numbers of atoms n, in ascending order.
-    d : int
-        Length of an atom.
-    runs : int
-        Run r has seed r, for the data.
-    eps : float
-        The gap, for a target of norm 1.
+    Run r has seed r, for the data.
     """
     rows = []
     for run in range(runs):

@@ -31,6 +31,7 @@ from atomcast.experiments.runs import real_data
 from atomcast.experiments.runs.jobs import Plan
 from atomcast.experiments.runs.kernel_runs import C, mean_distance_gamma
 from atomcast.kernels.functions import KernelSpec
+from atomcast.report.plots import COLORS, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -126,8 +127,6 @@ class ClusteringBound(Experiment):
 
     def plot(self, found: Found, note: str) -> Figure:
         """What is bounded by the footnote in units of its bound, a dot for a pair of run 0."""
-        from atomcast.report.plots import COLORS, new_figure
-
         figure = new_figure(4.6 * len(found.data), 4.0)
         axes = figure.subplots(1, len(found.data), squeeze=False, sharey=True)[0]
         for ax, (name, data) in zip(axes, found.data.items(), strict=True):

@@ -20,20 +20,14 @@ PANEL = "Adult"
 
 @dataclass(frozen=True, kw_only=True)
 class Fig2a(section61.BaselineFigure):
-    """The sizes of the experiment; the defaults are the paper's.
-
-    Parameters
-    ----------
-    examples : int, optional
-        Only so many of the examples, the first ones.
-    """
+    """The sizes of the experiment; the defaults are the paper's."""
 
     rounds: int = 5000
     tol: float = 1e-2
     local_step: str = "classic"  # chooses better here than line search
     batch: int = 10
     cost: float = C
-    examples: int | None = None
+    examples: int | None = None  # only so many, the first ones
 
     name = "fig2a"
     title = "Figure 2(a): kernel SVM, dFW beside nodes that choose examples by themselves"

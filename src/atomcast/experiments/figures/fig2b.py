@@ -20,15 +20,9 @@ from atomcast.problem import explicit_problem
 
 @dataclass(frozen=True, kw_only=True)
 class Fig2b(section61.BaselineFigure):
-    """The sizes of the experiment; the defaults are the paper's.
+    """The sizes of the experiment; the defaults are the paper's."""
 
-    Parameters
-    ----------
-    betas : sequence of float
-        The first is that of the paper's figure, of which it says that others do not change the
-        relative performance of the methods.
-    """
-
+    # The first is that of the paper's figure, of which it says that others change little.
     betas: Sequence[float] = (16.0, 8.0, 24.0)
 
     name = "fig2b"

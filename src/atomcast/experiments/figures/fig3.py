@@ -34,6 +34,7 @@ from atomcast.experiments.runs.curves import CLASSIC, CORRECTIVE, ONCE, Lines, P
 from atomcast.experiments.runs.jobs import Done
 from atomcast.objectives import SquaredError
 from atomcast.problem import explicit_problem
+from atomcast.report.plots import new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -84,35 +85,18 @@ class Truth(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Fig3(Experiment):
-    """The sizes of the experiment; the defaults are the paper's.
+    """The sizes of the experiment; the defaults are the paper's."""
 
-    Parameters
-    ----------
-    d, n : int
-        Length and number of atoms.
-    atom_densities, solution_densities : sequence of float
-        s_A and s_alpha.
-    nodes : int
-    penalty : float
-        lambda, as a share of the largest that does not give zero weights.
-    rounds, most_rounds : int
-        The classic step goes on beyond `rounds` until it has arrived, but for no more than
-        `most_rounds`; the corrective step does not.
-    admm_rounds : int
-    tol : float
-        Relative gap at which dFW stops.
-    """
-
-    d: int = 10_000
-    n: int = 100_000
-    atom_densities: Sequence[float] = (0.001, 0.01, 0.1)
-    solution_densities: Sequence[float] = (0.001, 0.01, 0.1)
+    d: int = 10_000  # length of an atom
+    n: int = 100_000  # number of atoms
+    atom_densities: Sequence[float] = (0.001, 0.01, 0.1)  # s_A
+    solution_densities: Sequence[float] = (0.001, 0.01, 0.1)  # s_alpha
     nodes: int = 100
-    penalty: float = 0.1
-    rounds: int = 1000
-    most_rounds: int = 10_000
+    penalty: float = 0.1  # lambda, as a share of the largest that does not give zero weights
+    rounds: int = 1000  # the classic step goes on beyond them until it has arrived,
+    most_rounds: int = 10_000  # but not beyond these
     admm_rounds: int = 60
-    tol: float = 1e-3
+    tol: float = 1e-3  # relative gap at which dFW stops
 
     name = "fig3"
     title = "Figure 3: dFW beside ADMM on synthetic data"
@@ -203,8 +187,6 @@ class Fig3(Experiment):
 
     def plot(self, found: Found, note: str) -> Figure:
         """A grid of panels, s_A downwards and s_alpha across."""
-        from atomcast.report.plots import new_figure
-
         down, across = len(self.atom_densities), len(self.solution_densities)
         figure = new_figure(3.6 * across, 3.1 * down + 0.6)
         axes = figure.subplots(down, across, squeeze=False).ravel()

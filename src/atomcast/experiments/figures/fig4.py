@@ -33,6 +33,7 @@ from atomcast.experiments.runs.jobs import Done, checksum
 from atomcast.experiments.runs.kernel_runs import one_thread
 from atomcast.objectives import SquaredError
 from atomcast.problem import explicit_problem
+from atomcast.report.plots import new_figure
 from atomcast.solver import Solver
 
 if TYPE_CHECKING:
@@ -137,8 +138,6 @@ class Fig4(Experiment):
 
     def plot(self, found: Found, note: str) -> Figure:
         """Three panels; a colour for each beta, a dash for each method."""
-        from atomcast.report.plots import new_figure
-
         figure, betas = new_figure(13.0, 5.0), list(self.cases())
         panels: dict[str, Any] = dict(zip(AXES, figure.subplots(1, 3, sharey=True), strict=True))
         for (label, method, x), line in found.lines.items():

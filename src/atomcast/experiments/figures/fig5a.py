@@ -42,6 +42,7 @@ from atomcast.experiments.runs.curves import Point
 from atomcast.experiments.runs.jobs import Counter, Plan
 from atomcast.experiments.runs.mpi_runs import mpi_run
 from atomcast.problem import Problem
+from atomcast.report.plots import COLORS, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -211,8 +212,6 @@ class Fig5a(Experiment):
 
     def plot(self, found: Found, note: str) -> Figure:
         """The objective against runtime for each N, and runtime against N."""
-        from atomcast.report.plots import new_figure
-
         figure = new_figure(11.0, 4.8)
         left, right = figure.subplots(1, 2)
         for k, N in enumerate(self.nodes):
@@ -273,8 +272,6 @@ def means(timings: Sequence[Timing]) -> list[Timing]:
 
 def _draw_times(ax: Axes, timings: Sequence[Timing]) -> None:
     """Runtime against N, and dotted what it would be if N nodes were N times as fast as one."""
-    from atomcast.report.plots import COLORS
-
     same = f"{CORRECTIVE_CLOCK},\nuntil the same objective"
     for color, how, mark, label in (
         (COLORS[0], CLOCK, "o-", CLOCK),

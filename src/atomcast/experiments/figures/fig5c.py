@@ -77,30 +77,15 @@ class Ended(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Fig5c(Experiment):
-    """The sizes of the experiment.
+    """The sizes of the experiment."""
 
-    Parameters
-    ----------
-    losses : sequence of float
-        The probabilities that a message is lost, the first of them 0.
-    nodes, rounds : int
-    corrective_rounds : int
-        The corrective step needs far fewer, and more time for each.
-    tol : float
-        The gap at which the corrective step stops.
-    cost : float
-        C of the SVM.
-    examples : int, optional
-        Only so many of the examples, the first ones.
-    """
-
-    losses: Sequence[float] = (0.0, 0.1, 0.2, 0.4)
+    losses: Sequence[float] = (0.0, 0.1, 0.2, 0.4)  # how likely a message is lost, first 0
     nodes: int = 10
     rounds: int = 500
-    corrective_rounds: int = 10
-    tol: float = 1e-2
+    corrective_rounds: int = 10  # it needs far fewer, and more time for each
+    tol: float = 1e-2  # the gap at which the corrective step stops
     cost: float = C
-    examples: int | None = None
+    examples: int | None = None  # only so many, the first ones
 
     name = "fig5c"
     title = "Figure 5(c): kernel SVM where messages are lost"

@@ -40,46 +40,20 @@ class Found(NamedTuple):
 
 @dataclass(frozen=True, kw_only=True)
 class Experiment:
-    """A figure or a claim of the paper; its fields are sizes, by default those of the paper.
+    """A figure or a claim of the paper; its fields are sizes, by default those of the paper."""
 
-    Attributes
-    ----------
-    name : str
-        As on the command line; also the beginning of all files.
-    title : str
-        Begins with the figure or the section of the paper.
-    quick : mapping
-        Sizes that differ where it is to be quick.
-    quick_runs : int
-        How many runs there are then.
-    told : mapping
-        Options that say a size, and the size.
-    timed : bool
-        Whether seconds are measured, so that runs must not be side by side.
-    judged_as : str
-        How the CSV file of what is judged from the rows is called after NAME-; "" for none.
-    table : Columns
-        What is printed of what is judged, or else of the rows.
-    styles : mapping
-        The methods of the picture, and how they are drawn.
-    size : tuple of float
-        Of the picture.
-    across, axis : str
-        The field that goes from left to right, and what the picture calls it.
-    """
-
-    name: ClassVar[str]
-    title: ClassVar[str]
-    quick: ClassVar[Mapping[str, Any]] = {}
+    name: ClassVar[str]  # as on the command line; also the beginning of all files
+    title: ClassVar[str]  # begins with the figure or the section of the paper
+    quick: ClassVar[Mapping[str, Any]] = {}  # sizes that differ where it is to be quick
     quick_runs: ClassVar[int] = 2
-    told: ClassVar[Mapping[str, str]] = {}
-    timed: ClassVar[bool] = False
-    judged_as: ClassVar[str] = ""
-    table: ClassVar[output.Columns]
-    styles: ClassVar[pictures.Styles] = {}
-    size: ClassVar[tuple[float, float]]
-    across: ClassVar[str] = "values"
-    axis: ClassVar[str] = "values"
+    told: ClassVar[Mapping[str, str]] = {}  # options that say a size, and the size
+    timed: ClassVar[bool] = False  # seconds are measured: runs must not be side by side
+    judged_as: ClassVar[str] = ""  # the CSV file of what is judged is NAME-this; "" for none
+    table: ClassVar[output.Columns]  # of what is judged, or else of the rows
+    styles: ClassVar[pictures.Styles] = {}  # the methods of the picture
+    size: ClassVar[tuple[float, float]]  # of the picture
+    across: ClassVar[str] = "values"  # the field that goes from left to right,
+    axis: ClassVar[str] = "values"  # and what the picture calls it
 
     @classmethod
     def asked(cls, options: Options) -> Self:
@@ -166,20 +140,10 @@ class Experiment:
         note: str = "",
         plan: Plan = ONE_BY_ONE,
     ) -> Found:
-        """Run everything.
+        """Run everything, on `data` as `prepare` gives it.
 
-        Parameters
-        ----------
-        data
-            What `prepare` gives.
-        runs : int
-            Run r has seed r: for what is generated, for partitions and for random choices.
-        out : path of a folder, optional
-            Write CSV files and pictures there.
-        note : str
-            What the picture should say of the data and sizes.
-        plan : Plan
-            How the runs are run.
+        Run r has seed r: for what is generated, for partitions and for random choices. CSV files
+        and a picture with `note` go to the folder `out`, if there is one.
         """
         rows, judged = self.measure(data, runs, out, plan)
         found = Found(rows, judged, self.lines(rows, judged), data)

@@ -26,6 +26,7 @@ from atomcast.experiments.page.reports import PrintedTable
 from atomcast.experiments.runs.jobs import Counter, Plan
 from atomcast.objectives import SquaredError
 from atomcast.problem import explicit_problem
+from atomcast.report.plots import COLORS, new_figure
 from atomcast.solver import Solver
 
 if TYPE_CHECKING:
@@ -84,28 +85,14 @@ def formula(network: str, nodes: int, edges: int, d: int, rounds: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Topologies(Experiment):
-    """One problem on every network and every number of nodes; and problems of more and more atoms.
-
-    Parameters
-    ----------
-    nodes : sequence of int
-        Numbers of nodes N.
-    d, n : int
-        Length and number of atoms.
-    tol : float
-        The relative gap at which runs stop.
-    atoms : sequence of int
-        Numbers of atoms, on a star.
-    eps : float
-        The gap at which these runs stop.
-    """
+    """One problem on every network and every number of nodes; and problems of more and more atoms."""
 
     nodes: Sequence[int] = (10, 20, 50, 100, 200, 500)
     d: int = 50
     n: int = 2000
-    tol: float = 0.05
-    atoms: Sequence[int] = (500, 2000, 8000, 32_000)
-    eps: float = 0.05
+    tol: float = 0.05  # the relative gap at which runs stop
+    atoms: Sequence[int] = (500, 2000, 8000, 32_000)  # on a star
+    eps: float = 0.05  # the gap at which these runs stop
 
     name = "topologies"
     title = "Section 4.1: communication on networks"
@@ -164,8 +151,6 @@ class Topologies(Experiment):
 
     def plot(self, found: Found, note: str) -> Figure:
         """Values sent against N: measured as marks, formulas as lines, one panel a step."""
-        from atomcast.report.plots import COLORS, new_figure
-
         figure, rows = new_figure(11.0, 4.6), found.rows
         for ax, step in zip(figure.subplots(1, 2, sharey=True), STEPS, strict=True):
             for color, network in zip(COLORS, NETWORKS, strict=False):

@@ -14,29 +14,14 @@ NO_CASE = "no such case"
 
 
 class Finding(NamedTuple):
-    """A statement of the paper beside what a run measured.
-
-    Attributes
-    ----------
-    claim : str
-        The statement, in short.
-    where : str
-        Where in the paper it stands.
-    rule : str
-        How the verdict follows from the numbers.
-    measured : str
-        The numbers of this run, as a sentence.
-    verdict : Verdict
-    must : bool
-        Whether it is a theorem, which holds whatever the data: if not, something is broken.
-    """
+    """A statement of the paper beside what a run measured."""
 
     claim: str
-    where: str
-    rule: str
-    measured: str
+    where: str  # in the paper
+    rule: str  # how the verdict follows from the numbers
+    measured: str  # the numbers of this run, as a sentence
     verdict: Verdict
-    must: bool = False
+    must: bool = False  # a theorem, which holds whatever the data: if not, something is broken
 
     @property
     def broken(self) -> bool:

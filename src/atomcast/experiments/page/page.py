@@ -14,7 +14,6 @@ from urllib.parse import quote
 from atomcast.experiments.page import reports
 from atomcast.experiments.page.findings import Finding
 from atomcast.experiments.page.reports import Kept, PrintedTable
-from atomcast.experiments.page.style import STYLE
 from atomcast.experiments.page.verdicts import CLEARLY, MUCH, Verdict
 
 TITLE = "Distributed Frank-Wolfe: the paper and what was measured"
@@ -22,6 +21,7 @@ PAPER = (
     "Bellet, Liang, Bagheri Garakani, Balcan, Sha: A Distributed Frank-Wolfe Algorithm for "
     "Communication-Efficient Sparse Learning"
 )
+STYLE = Path(__file__).with_name("style.css")
 #: How a verdict looks; its words say the same.
 CLASSES = {
     Verdict.HOLDS: "yes",
@@ -34,13 +34,8 @@ CLASSES = {
 def write(out: Path, names: Iterable[str], failures: Mapping[str, str] | None = None) -> Path:
     """Write index.html from the reports in a folder.
 
-    Parameters
-    ----------
-    out : path of the folder
-    names : iterable of str
-        All experiments that there are.
-    failures : mapping, optional
-        Experiments that could not be run just now, and why.
+    `names` are all experiments that there are, and `failures` those that could not be run just now,
+    and why.
     """
     names = list(names)
     kept = sorted(reports.find(out, names), key=lambda one: one.report.title)
@@ -63,7 +58,8 @@ def _head() -> str:
         '<!DOCTYPE html>\n<html lang="en"><head><meta charset="utf-8">\n'
         '<meta name="viewport" content="width=device-width, initial-scale=1">\n'
         '<meta name="color-scheme" content="light dark">\n'
-        f"<title>{escape(TITLE)}</title>\n<style>\n{STYLE}</style></head>\n<body><main>"
+        f"<title>{escape(TITLE)}</title>\n<style>\n{STYLE.read_text(encoding='utf-8')}</style></head>\n"
+        "<body><main>"
     )
 
 

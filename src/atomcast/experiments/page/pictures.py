@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from atomcast.experiments.runs.curves import Average, Lines
+from atomcast.report.plots import COLORS, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,8 +27,6 @@ Styles = Mapping[str, tuple[int, str]]
 
 def draw(ax: Axes, lines: Sequence[Average], label: str, color: int, style: str = "-") -> None:
     """A line for the mean and a band from the smallest to the largest, in a colour by number."""
-    from atomcast.report.plots import COLORS
-
     chosen = COLORS[color % len(COLORS)]
     x = [line.x for line in lines]
     ax.plot(x, [line.mean for line in lines], style, color=chosen, linewidth=1.5, label=label)
@@ -48,8 +47,6 @@ def panels_in_a_row(
     lines: Lines, styles: Styles, size: tuple[float, float], x: str, note: str, **shared: Any
 ) -> Figure:
     """The objective of every method against something, on each problem."""
-    from atomcast.report.plots import new_figure
-
     figure, panels = new_figure(*size), list(dict.fromkeys(panel for panel, *_ in lines))
     axes = dict(
         zip(panels, figure.subplots(1, len(panels), squeeze=False, **shared)[0], strict=True)

@@ -33,20 +33,10 @@ class PrintedTable(NamedTuple):
 
 @dataclass(frozen=True)
 class Report:
-    """What an experiment found.
+    """What an experiment found."""
 
-    Parameters
-    ----------
-    title : str
-        Begins with the figure or the section of the paper.
-    note : str
-        What was run: data, sizes, number of runs.
-    tables : sequence of PrintedTable
-    findings : sequence of Finding
-    """
-
-    title: str
-    note: str
+    title: str  # begins with the figure or the section of the paper
+    note: str  # what was run: data, sizes, number of runs
     tables: Sequence[PrintedTable]
     findings: Sequence[Finding]
 
@@ -65,22 +55,11 @@ class Report:
 
 @dataclass(frozen=True)
 class Kept:
-    """A report, and how it came about.
+    """A report, and how it came about."""
 
-    Parameters
-    ----------
-    name : str
-        Of the experiment, as on the command line.
-    command : str
-        The command that repeats it.
-    made : dict
-        When, with which versions, on how many cores: texts by what they are.
-    report : Report
-    """
-
-    name: str
-    command: str
-    made: dict[str, str]
+    name: str  # of the experiment, as on the command line
+    command: str  # repeats it
+    made: dict[str, str]  # when, with which versions, on how many cores
     report: Report
 
 

@@ -33,32 +33,15 @@ MakeProblem = Callable[[str], Problem]
 
 @dataclass(frozen=True, kw_only=True)
 class Sizes:
-    """How far the methods go.
-
-    Parameters
-    ----------
-    nodes : int
-    rounds : int
-        Of the classic step.
-    per_node : sequence of int
-        How many atoms every node chooses by itself.
-    tol : float
-        Relative gap at which runs and batch solvers stop.
-    local_step : str
-        The step of the local runs.
-    batch : int or "auto"
-        Atoms that may join in a round of the corrective step.
-    budgets : sequence of float
-        Values sent, at which the methods are compared.
-    """
+    """How far the methods go."""
 
     nodes: int = 100
-    rounds: int = 3000
-    per_node: Sequence[int] = (1, 2, 3, 5, 7, 10, 15, 20, 30)
-    tol: float = 1e-4
+    rounds: int = 3000  # of the classic step
+    per_node: Sequence[int] = (1, 2, 3, 5, 7, 10, 15, 20, 30)  # atoms a node chooses by itself
+    tol: float = 1e-4  # relative gap at which runs and batch solvers stop
     local_step: str = "line-search"
-    batch: Any = "auto"
-    budgets: Sequence[float] = (1e5, 3e5, 1e6, 3e6)
+    batch: Any = "auto"  # atoms that may join in a round of the corrective step
+    budgets: Sequence[float] = (1e5, 3e5, 1e6, 3e6)  # values sent, at which methods are compared
 
 
 def run_all(

@@ -29,18 +29,10 @@ CORRECTIVE = Solver("corrective", tol=1e-3, atoms_per_round=BATCH)
 
 @dataclass(frozen=True)
 class Network:
-    """What the clock assumes of the network.
+    """What the clock assumes of the network."""
 
-    Parameters
-    ----------
-    latency : float
-        Seconds that a message takes, whatever its size.
-    bandwidth : float
-        Bytes a second of each connection.
-    """
-
-    latency: float = 5e-6
-    bandwidth: float = 56.6e9 / 8
+    latency: float = 5e-6  # seconds that a message takes, whatever its size
+    bandwidth: float = 56.6e9 / 8  # bytes a second of each connection
 
     def __str__(self) -> str:
         micros, gigabits = 1e6 * self.latency, 8e-9 * self.bandwidth
@@ -80,15 +72,9 @@ def clocked_run(
 ) -> tuple[Result, list[float], list[float]]:
     """A run, by default of the classic step, on single-threaded nodes.
 
-    It ends after so many rounds, or once the clock has come to `limit` seconds.
-
-    Returns
-    -------
-    result : Result
-    seconds : list of float
-        What the clock showed in every round.
-    preparing : list of float
-        How much of that was due to the choice of atoms that may be proposed.
+    It ends after so many rounds, or once the clock has come to `limit` seconds. Beside the result:
+    what the clock showed in every round, and how much of that was due to the choice of atoms that
+    may be proposed.
     """
     seconds: list[float] = []
     preparing: list[float] = []

@@ -58,30 +58,19 @@ def points(
 ) -> list[Point]:
     """The rows of a trace, thinned out where there are very many.
 
-    Parameters
-    ----------
-    panel, method, run
-        What the trace is of.
-    trace : Trace
-    d : int, optional
-        The mean squared error is the objective divided by this; without it, there is none (NaN).
-    seconds : sequence, optional
-        Use these instead of the trace's.
+    The mean squared error is the objective divided by d; without d, there is none (NaN). `seconds`
+    are used instead of the trace's.
     """
     rows = list(trace)
     kept = np.unique(np.geomspace(1, len(rows), KEPT_ROUNDS).astype(int) - 1)
-    result = []
-    for k in kept.tolist():
-        row = rows[k]
-        spent = row.seconds if seconds is None else seconds[k]
-        mse = np.nan if d is None else row.objective / d
-        result.append(
-            Point(
-                panel, method, run, row.round, spent, row.objective, mse, row.gap, row.atoms,
-                row.values, row.bytes,
-            )
-        )  # fmt: skip
-    return result
+    clock = [row.seconds for row in rows] if seconds is None else seconds
+    return [
+        Point(
+            panel, method, run, row.round, clock[k], row.objective, row.objective / (d or np.nan),
+            row.gap, row.atoms, row.values, row.bytes,
+        )
+        for k, row in ((k, rows[k]) for k in kept.tolist())
+    ]  # fmt: skip
 
 
 def best_so_far(rows: Sequence[Point], x: str, y: str) -> tuple[Floats, Floats]:

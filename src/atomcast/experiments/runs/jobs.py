@@ -29,18 +29,10 @@ SCHEMA = 1
 
 @dataclass(frozen=True)
 class Plan:
-    """How jobs are run.
+    """How jobs are run."""
 
-    Parameters
-    ----------
-    jobs : int
-        So many processes side by side, one core each.
-    resume : bool
-        Take jobs that are finished from their files instead of running them again.
-    """
-
-    jobs: int = 1
-    resume: bool = False
+    jobs: int = 1  # processes side by side, one core each
+    resume: bool = False  # take what is finished from files instead of running it again
 
 
 ONE_BY_ONE = Plan()
@@ -83,51 +75,40 @@ class Counter:
 def run_jobs(
     experiment: str, jobs: Sequence[Job], out: Path | None, plan: Plan = ONE_BY_ONE
 ) -> list[Done]:
-    """Run all jobs, or take over what is finished.
+    """Run all jobs, or take over what is finished; in their order.
 
-    Parameters
-    ----------
-    experiment : str
-    jobs : sequence of Job
-    out : path of a folder, optional
-        Keep finished jobs there, in a folder of their own.
-    plan : Plan
-
-    Returns
-    -------
-    list of Done
-        In the order of the jobs.
+    What is finished is kept in a folder within `out`, if there is one.
     """
     tell = Counter(experiment, len(jobs))
-    folder = None if out is None else out / f"{experiment}-parts"
-    done: dict[int, Done] = {}
-    if folder is not None:
+    done: dict[str, Done] = {}
+    paths: dict[str, Path] = {}
+    if out is not None:
+        folder = out / f"{experiment}-parts"
         folder.mkdir(parents=True, exist_ok=True)
-        if plan.resume:
-            done = {k: kept for k, job in enumerate(jobs) if (kept := _read(job, folder))}
-            for k in done:
-                tell(f"{jobs[k].name}: finished before")
-    missing = [k for k in range(len(jobs)) if k not in done]
-    for k, new in _finished([(k, jobs[k].run) for k in missing], plan.jobs):
-        if folder is not None:
-            _write(jobs[k], new, folder)
-        done[k] = new
-        tell(jobs[k].name)
-    return [done[k] for k in range(len(jobs))]
+        paths = {job.name: folder / f"{job.name}.json" for job in jobs}
+    for job in jobs if plan.resume else ():
+        if job.name in paths and (kept := _read(job, paths[job.name])):
+            done[job.name] = kept
+            tell(f"{job.name}: finished before")
+    for job, new in _finished([job for job in jobs if job.name not in done], plan.jobs):
+        if job.name in paths:
+            _write(job, new, paths[job.name])
+        done[job.name] = new
+        tell(job.name)
+    return [done[job.name] for job in jobs]
 
 
-def _finished(
-    numbered: Sequence[tuple[int, Callable[[], Done]]], jobs: int
-) -> Iterator[tuple[int, Done]]:
-    """Results with their numbers, as they come."""
-    if jobs == 1 or len(numbered) < 2:
-        yield from (_numbered(k, run) for k, run in numbered)
+def _finished(jobs: Sequence[Job], side_by_side: int) -> Iterator[tuple[Job, Done]]:
+    """Results as they come."""
+    if side_by_side == 1 or len(jobs) < 2:
+        yield from ((job, _numbered(0, job.run)[1]) for job in jobs)
         return
     from joblib import Parallel, delayed, parallel_config
 
-    with parallel_config("loky", n_jobs=jobs, inner_max_num_threads=1):
+    with parallel_config("loky", n_jobs=side_by_side, inner_max_num_threads=1):
         pool = Parallel(return_as="generator_unordered")
-        yield from pool(delayed(_numbered)(k, run) for k, run in numbered)
+        results = pool(delayed(_numbered)(k, job.run) for k, job in enumerate(jobs))
+        yield from ((jobs[k], done) for k, done in results)
 
 
 def _numbered(k: int, run: Callable[[], Done]) -> tuple[int, Done]:
@@ -135,26 +116,20 @@ def _numbered(k: int, run: Callable[[], Done]) -> tuple[int, Done]:
         return k, run()
 
 
-def _path(job: Job, folder: Path) -> Path:
-    return folder / f"{job.name}.json"
-
-
 def _given(job: Job) -> str:
     return f"atomcast {atomcast.__version__}: {job.given}"
 
 
-def _write(job: Job, done: Done, folder: Path) -> None:
+def _write(job: Job, done: Done, path: Path) -> None:
     """Write a job in one go: a file that is there is complete."""
-    path = _path(job, folder)
     unfinished = path.with_suffix(".unfinished")
     content = {"schema": SCHEMA, "given": _given(job), "rows": done.rows, "facts": done.facts}
     unfinished.write_text(json.dumps(content), encoding="utf-8")
     os.replace(unfinished, path)
 
 
-def _read(job: Job, folder: Path) -> Done | None:
+def _read(job: Job, path: Path) -> Done | None:
     """A finished job; None if there is none, or if it is one of other data or settings."""
-    path = _path(job, folder)
     if not path.exists():
         return None
     try:
