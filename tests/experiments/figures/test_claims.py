@@ -14,8 +14,9 @@ from atomcast.experiments.figures.shape import Found
 from atomcast.experiments.page.findings import Finding, number, spread
 from atomcast.experiments.page.reports import Report
 from atomcast.experiments.page.verdicts import Verdict, by_count, without_exception
-from atomcast.experiments.runs import admm_runs, cost_ranges
+from atomcast.experiments.runs import admm_runs
 from atomcast.experiments.runs.baseline_runs import LOCAL, LOCAL_STAR, METHODS, RANDOM, RANDOM_STAR
+from atomcast.experiments.runs.cost_ranges import Range
 from atomcast.experiments.runs.curves import CLASSIC, CORRECTIVE, ONCE, Point
 
 HOLDS, PARTLY, FAILS, UNMEASURED = Verdict
@@ -255,9 +256,9 @@ def test_what_is_settled_stays_so_whatever_was_not_run(ours, theirs, more, most,
     """Longer runs would have found some cost in the range: the answer is that of any such."""
     a = ours[0] * 10**more if ours[1] == INF else ours[0]
     b = theirs[0] * 10**most if theirs[1] == INF else theirs[0]
-    answer = cost_ranges.settled(*cost_ranges.ratio(ours, theirs), times)
+    answer = Range(*theirs).over(Range(*ours)).above(times)
     assert answer is None or answer == (b / a > times)
-    similar = fig3._similar(*cost_ranges.ratio(ours, theirs))
+    similar = fig3._similar(Range(*theirs).over(Range(*ours)))
     assert similar is None or similar == (3 * (b / a) >= 1 and b / a <= 3)
     if INF not in (ours[1], theirs[1]):
         assert None not in (answer, similar)

@@ -65,7 +65,7 @@ EXPERIMENTS = {
 
 def find(name: str) -> type[Experiment]:
     """The experiment of a name, from its file."""
-    found: type[Experiment] = import_module(
-        f"atomcast.experiments.figures.{name.replace('-', '_')}"
-    ).EXPERIMENT
-    return found
+    from atomcast.experiments.figures.shape import Experiment
+
+    import_module(f"atomcast.experiments.figures.{name.replace('-', '_')}")
+    return Experiment.known[name]

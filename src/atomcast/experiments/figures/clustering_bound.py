@@ -173,9 +173,6 @@ class ClusteringBound(Experiment):
         ]
 
 
-EXPERIMENT = ClusteringBound
-
-
 def _judged(name: str, run: int, examples: int, pairs: Pairs) -> Sample:
     slack = 1 + 1e-9  # rounding breaks no bound
     broken = pairs.difference > slack * pairs.footnote

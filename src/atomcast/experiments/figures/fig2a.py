@@ -58,6 +58,3 @@ class Fig2a(section61.BaselineFigure):
             *section61.outperforms(race, f"abstract; {where}"),
             section61.local_beats_random(race, where),
         ]
-
-
-EXPERIMENT = Fig2a

@@ -54,6 +54,3 @@ class Fig2b(section61.BaselineFigure):
             section61.local_beats_random(race, "section 6.1, said of Adult"),
             section61.same_order(race, others, where),
         ]
-
-
-EXPERIMENT = Fig2b

@@ -21,15 +21,7 @@ from atomcast.experiments.page.pictures import draw, finish, legend_above
 from atomcast.experiments.page.reports import PrintedTable
 from atomcast.experiments.page.verdicts import MUCH, Verdict, by_count
 from atomcast.experiments.runs import admm_runs, curves, dfw
-from atomcast.experiments.runs.cost_ranges import (
-    LEFT_OUT,
-    Range,
-    cost_range,
-    known,
-    range_of,
-    ratio,
-    settled,
-)
+from atomcast.experiments.runs.cost_ranges import LEFT_OUT, Range, cost_range, known
 from atomcast.experiments.runs.curves import CLASSIC, CORRECTIVE, ONCE, Lines, Point
 from atomcast.experiments.runs.jobs import Done
 from atomcast.objectives import SquaredError
@@ -207,43 +199,38 @@ class Fig3(Experiment):
 
     def findings(self, found: Found) -> list[Finding]:
         """Who sends less, on problems of different density."""
-        problems = found.judged
-        dense = [problem for problem in problems if problem.rule > TIE * NEAR * (1 + 1e-9)]
+        tuning = not_measured(
+            "dFW has no parameter to tune",
+            f"introduction; {WHERE}",
+            "nothing to be measured: the classic step is given a rule when to stop, and no more",
+        )
         return [
-            _sparse([problem for problem in problems if problem.rule * NEAR < TIE]),
-            not_measured(
-                "dFW has no parameter to tune",
-                f"introduction; {WHERE}",
-                "nothing to be measured: the classic step is given a rule when to stop, and no "
-                "more",
-            ),
-            _dense(dense),
-            _tuning(dense),
-            _alike([problem for problem in problems if TIE / NEAR <= problem.rule <= TIE * NEAR]),
+            _sparse([p for p in found.judged if p.rule * NEAR < TIE]),
+            tuning,
+            *_dense([p for p in found.judged if p.rule > TIE * NEAR * (1 + 1e-9)]),
+            _alike([p for p in found.judged if TIE / NEAR <= p.rule <= TIE * NEAR]),
         ]
 
-
-EXPERIMENT = Fig3
 
 #: s_A s_alpha n at which the paper sees both methods alike, and how far from it that may be.
 TIE, NEAR = 100.0, 3.0
 #: "Similarly": neither needs more than so many times what the other does.
 SIMILAR = 3.0
 WHERE = "section 6.2, figure 3"
+OURS = ("classic", "once", "corrective")
 NAMES = {
-    "admm": "ADMM",
-    "classic": "the classic step",
+    "admm": "ADMM", "classic": "the classic step", "corrective": "the corrective step",
     "once": "the classic step with atoms sent once",
-    "corrective": "the corrective step",
-}
+}  # fmt: skip
 
 
 def _sparse(problems: Sequence[Needs]) -> Finding:
     """Less by all means, and much less on the whole."""
-    less = _more(problems, "classic", "admm")
+    ratios = [_ratio(problem, "classic", "admm") for problem in problems]
+    less = known(times.above(1) for times in ratios)
     verdict = by_count(less)
     # Of what ADMM needs, where it did not arrive, only what it has spent counts.
-    factors = [low for low, _ in (_ratio(p, "classic", "admm") for p in problems) if low > 1]
+    factors = [times.low for times in ratios if times.low > 1]
     if verdict is Verdict.HOLDS and np.exp(np.mean(np.log(factors))) < MUCH:
         verdict = Verdict.PARTLY
     return finding(
@@ -253,51 +240,48 @@ def _sparse(problems: Sequence[Needs]) -> Finding:
         "on problems with s_A s_alpha n < 33 the classic step sends fewer values than the best "
         "ADMM: on all, and half as many or less on the (geometric) average; on some; on none"
         + LEFT_OUT,
-        _sentence(less, problems, [("admm", ours) for ours in ("classic", "once", "corrective")]),
+        _said(problems, [("admm", ours) for ours in OURS], f"fewer on {_of(less)}"),
         verdict,
     )
 
 
-def _dense(problems: Sequence[Needs]) -> Finding:
-    less = _more(problems, "admm", "classic")
-    return finding(
-        "ADMM has the edge in the dense case",
-        WHERE,
-        "on problems with s_A s_alpha n > 300 the best ADMM sends fewer values than the classic "
-        "step: on all, on some, on none" + LEFT_OUT,
-        _sentence(less, problems, [(ours, "admm") for ours in ("classic", "once", "corrective")]),
-        less,
-    )
-
-
-def _tuning(problems: Sequence[Needs]) -> Finding:
-    """Does the edge of ADMM go if its parameters are chosen badly?"""
-    edge = [p for p in problems if settled(*_ratio(p, "admm", "classic"), 1)]
+def _dense(problems: Sequence[Needs]) -> list[Finding]:
+    """Has ADMM an edge, and does it go if its parameters are chosen badly?"""
+    less = known(_ratio(problem, "admm", "classic").above(1) for problem in problems)
+    edge = [problem for problem in problems if _ratio(problem, "admm", "classic").above(1)]
     lost = known(
         True
         if problem.classic < np.inf and problem.worst_admm == np.inf
-        else settled(*_ratio(problem, "classic", "worst_admm"), 1)
+        else _ratio(problem, "classic", "worst_admm").above(1)
         for problem in edge
     )
-    return finding(
-        "ADMM has that edge only if its parameters are properly tuned",
-        WHERE,
-        "on problems with s_A s_alpha n > 300 on which the best of the 6 choices of rho and alpha "
-        "sends fewer values than the classic step, the worst sends more, or does not arrive where "
-        "the classic step does: on all, on some, on none" + LEFT_OUT,
-        f"the worst choice loses on {_of(lost)}; the worst to the classic step: "
-        f"{_ratios(edge, 'worst_admm', 'classic')}; to the best: "
-        f"{_ratios(edge, 'worst_admm', 'admm')}"
-        if edge
-        else "",
-        lost,
-    )
+    worst = f"the worst choice loses on {_of(lost)}; the worst to the classic step: "
+    worst += f"{_ratios(edge, 'worst_admm', 'classic')}; to the best: "
+    return [
+        finding(
+            "ADMM has the edge in the dense case",
+            WHERE,
+            "on problems with s_A s_alpha n > 300 the best ADMM sends fewer values than the "
+            "classic step: on all, on some, on none" + LEFT_OUT,
+            _said(problems, [(ours, "admm") for ours in OURS], f"fewer on {_of(less)}"),
+            less,
+        ),
+        finding(
+            "ADMM has that edge only if its parameters are properly tuned",
+            WHERE,
+            "on problems with s_A s_alpha n > 300 on which the best of the 6 choices of rho and "
+            "alpha sends fewer values than the classic step, the worst sends more, or does not "
+            "arrive where the classic step does: on all, on some, on none" + LEFT_OUT,
+            worst + _ratios(edge, "worst_admm", "admm") if edge else "",
+            lost,
+        ),
+    ]
 
 
 def _alike(problems: Sequence[Needs]) -> Finding:
     """The rule of thumb."""
     classic, corrective = (
-        known(_similar(*_ratio(problem, step, "admm")) for problem in problems)
+        known(_similar(_ratio(problem, step, "admm")) for problem in problems)
         for step in ("classic", "corrective")
     )
     verdict = by_count(classic)
@@ -309,42 +293,31 @@ def _alike(problems: Sequence[Needs]) -> Finding:
         "where that is 33 to 300, the classic step sends at least a third of what the best ADMM "
         "does and at most three times as much: on all such problems; on some, or with the "
         "corrective step only; on none" + LEFT_OUT,
-        f"the classic step to ADMM: {_ratios(problems, 'classic', 'admm')}; the corrective step to "
-        f"ADMM: {_ratios(problems, 'corrective', 'admm')}"
-        if problems
-        else "",
+        _said(problems, [("classic", "admm"), ("corrective", "admm")]),
         verdict,
     )
 
 
 def _ratio(problem: Needs, ours: str, theirs: str) -> Range:
     """How many times the values of one method are those of another."""
-    return ratio(range_of(problem, ours), range_of(problem, theirs))
+    return Range.of(problem, theirs).over(Range.of(problem, ours))
 
 
-def _more(problems: Sequence[Needs], ours: str, theirs: str) -> list[bool]:
-    """Whether another method sends more than one, where that is settled."""
-    return known(settled(*_ratio(problem, ours, theirs), 1) for problem in problems)
-
-
-def _similar(low: float, high: float) -> bool | None:
-    if low * SIMILAR >= 1 and high <= SIMILAR:
+def _similar(times: Range) -> bool | None:
+    if times.low * SIMILAR >= 1 and times.high <= SIMILAR:
         return True
-    return False if low > SIMILAR or high * SIMILAR < 1 else None
+    return False if times.low > SIMILAR or times.high * SIMILAR < 1 else None
 
 
 def _of(cases: Sequence[bool]) -> str:
-    if not cases:
-        return "no problem that is decided"
-    return f"{sum(cases)} of {count(len(cases), 'problem')}"
+    some = f"{sum(cases)} of {count(len(cases), 'problem')}"
+    return some if cases else "no problem that is decided"
 
 
-def _sentence(
-    less: Sequence[bool], problems: Sequence[Needs], pairs: Sequence[tuple[str, str]]
-) -> str:
-    """How often one sends less, and how many times as much one of a pair sends as the other."""
+def _said(problems: Sequence[Needs], pairs: Sequence[tuple[str, str]], *first: str) -> str:
+    """How many times as much one of a pair sends as the other, after what is to be said first."""
     texts = [f"{NAMES[a]} to {NAMES[b]}: {_ratios(problems, a, b)}" for a, b in pairs]
-    return "; ".join([f"fewer on {_of(less)}", *texts]) if problems else ""
+    return "; ".join([*first, *texts]) if problems else ""
 
 
 def _ratios(problems: Sequence[Needs], ours: str, theirs: str) -> str:
@@ -352,6 +325,5 @@ def _ratios(problems: Sequence[Needs], ours: str, theirs: str) -> str:
     pairs = [(getattr(problem, ours), getattr(problem, theirs)) for problem in problems]
     both = [a / b for a, b in pairs if max(a, b) < np.inf]
     missing = len(problems) - len(both)
-    text = f"{spread(both)} times" if both else ""
-    late = f"not both arrived on {missing}" if missing else ""
-    return ", ".join(part for part in (text, late) if part)
+    texts = [f"{spread(both)} times"] if both else []
+    return ", ".join([*texts, f"not both arrived on {missing}"] if missing else texts)

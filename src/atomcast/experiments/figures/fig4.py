@@ -19,15 +19,7 @@ from atomcast.experiments.page.output import Columns
 from atomcast.experiments.page.pictures import draw, finish, legend_above
 from atomcast.experiments.page.verdicts import MUCH, Verdict, by_count
 from atomcast.experiments.runs import admm_runs, curves, dfw, real_data
-from atomcast.experiments.runs.cost_ranges import (
-    LEFT_OUT,
-    Range,
-    cost_range,
-    known,
-    range_of,
-    ratio,
-    settled,
-)
+from atomcast.experiments.runs.cost_ranges import LEFT_OUT, Range, cost_range, known
 from atomcast.experiments.runs.curves import CLASSIC, CORRECTIVE, ONCE, Lines, Point
 from atomcast.experiments.runs.jobs import Done, checksum
 from atomcast.experiments.runs.kernel_runs import one_thread
@@ -188,9 +180,6 @@ class Fig4(Experiment):
         ]
 
 
-EXPERIMENT = Fig4
-
-
 def shown_methods(rows: Sequence[Point], label: str) -> tuple[str, ...]:
     """What is shown of a problem: of ADMM, the best parameters."""
     return CLASSIC, ONCE, CORRECTIVE, admm_runs.best(rows, label)
@@ -214,7 +203,7 @@ class Case(NamedTuple):
 
     def ratio(self, axis: str) -> Range:
         """How many times what ADMM needs is what dFW does."""
-        return ratio(range_of(self.ours, axis), range_of(self.admm, axis))
+        return Range.of(self.admm, axis).over(Range.of(self.ours, axis))
 
 
 def _cases(costs: Sequence[Cost], method: str, admm: dict[tuple[float, float], Cost]) -> list[Case]:
@@ -230,7 +219,7 @@ def _catching_up(cases: Sequence[Case]) -> Finding:
             next(c for c in cases if (c.ours.beta, c.ours.above) == (beta, above)).ratio("values")
             for beta in (betas[0], betas[-1])
         )
-        fall = settled(*ratio(after, before), 1)
+        fall = before.over(after).above(1)
         if fall is not None and len(betas) > 1:
             falls.append(fall)
             texts.append(f"{_shown(before)} and {_shown(after)} ({above:.0%} above the optimum)")
@@ -285,7 +274,7 @@ def _time(cases: Sequence[Case]) -> Finding:
 
 def _above(cases: Sequence[Case], axis: str, times: float) -> list[bool]:
     """Whether the second needs more than so many times what the first does, where settled."""
-    return known(settled(*case.ratio(axis), times) for case in cases)
+    return known(case.ratio(axis).above(times) for case in cases)
 
 
 def _sentence(what: str, found: Sequence[bool], cases: Sequence[Case], axis: str) -> str:

@@ -45,7 +45,6 @@ from atomcast.problem import Problem
 from atomcast.report.plots import COLORS, new_figure
 
 if TYPE_CHECKING:
-    from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 MPI, CLOCK = "MPI ranks, measured", "simulator's clock"
@@ -220,7 +219,21 @@ class Fig5a(Experiment):
                 draw(left, line, label, k, dash)
         title = f"{CLOCK} (dashed: corrective step, {BATCH} a round)"
         finish(left, "clock", "objective", title, legend=True)
-        _draw_times(right, means(found.judged))
+        for color, how, mark in (
+            (COLORS[0], CLOCK, "o-"), (COLORS[2], CORRECTIVE_CLOCK, "^--"), (COLORS[1], MPI, "s-"),
+            (COLORS[1], ALONE, "x--"),
+        ):  # fmt: skip
+            mine = [row for row in means(found.judged) if row.how == how]
+            across, label = [row.nodes for row in mine], how
+            seconds = [row.seconds for row in mine]
+            if how == CORRECTIVE_CLOCK:
+                seconds, label = [row.reached for row in mine], f"{how},\nuntil the same objective"
+            if mine:
+                right.plot(across, seconds, mark, color=color, label=label)
+            if mine and how in (CLOCK, MPI):
+                # What it would be if N nodes were N times as fast as one.
+                ideal = [seconds[0] * across[0] / N for N in across]
+                right.plot(across, ideal, ":", color=color, linewidth=1.0)
         title = "runtime (dotted: linear speedup)"
         finish(right, "nodes", f"seconds, {self.rounds} rounds", title, legend=True)
         right.set_xticks(list(self.nodes), [str(N) for N in self.nodes], minor=False)
@@ -241,9 +254,6 @@ class Fig5a(Experiment):
         if not ranks:
             measured = measured._replace(measured=found.data.missing)
         return [_speedup(CLOCK, clock), *_computation(clock), measured]
-
-
-EXPERIMENT = Fig5a
 
 
 def median_round(seconds: Sequence[float]) -> float:
@@ -268,25 +278,6 @@ def means(timings: Sequence[Timing]) -> list[Timing]:
         Timing(how, N, len(group), *map(float, np.mean([row[3:] for row in group], axis=0)))
         for (how, N), group in groups.items()
     ])  # fmt: skip
-
-
-def _draw_times(ax: Axes, timings: Sequence[Timing]) -> None:
-    """Runtime against N, and dotted what it would be if N nodes were N times as fast as one."""
-    same = f"{CORRECTIVE_CLOCK},\nuntil the same objective"
-    for color, how, mark, label in (
-        (COLORS[0], CLOCK, "o-", CLOCK),
-        (COLORS[2], CORRECTIVE_CLOCK, "^--", same),
-        (COLORS[1], MPI, "s-", MPI),
-        (COLORS[1], ALONE, "x--", ALONE),
-    ):
-        mine = [row for row in timings if row.how == how]
-        if mine:
-            across = [row.nodes for row in mine]
-            seconds = [row.reached if how == CORRECTIVE_CLOCK else row.seconds for row in mine]
-            ax.plot(across, seconds, mark, color=color, label=label)
-            if how in (CLOCK, MPI):
-                ideal = [seconds[0] * across[0] / N for N in across]
-                ax.plot(across, ideal, ":", color=color, linewidth=1.0)
 
 
 #: "Near-linear": the speedup is at least this share of N.

@@ -23,7 +23,7 @@ from atomcast.experiments.page.output import Columns
 from atomcast.experiments.page.verdicts import MUCH, Verdict, graded
 from atomcast.experiments.runs import clocked_runs, curves
 from atomcast.experiments.runs.clocked_runs import PAPERS_NETWORK, Network, clocked_run
-from atomcast.experiments.runs.cost_ranges import cost_range, ratio, settled
+from atomcast.experiments.runs.cost_ranges import Range, cost_range
 from atomcast.experiments.runs.curves import Point
 from atomcast.experiments.runs.jobs import Done
 from atomcast.selection import EXACT, MCenters, RandomSubset
@@ -125,23 +125,23 @@ class Fig5b(Experiment):
         made, problem = clocked_runs.speech_problem(self.n, run, **(CLUSTERED if case else {}))
         unbalanced = Shards.split(made.X, self.nodes, by=self.shard_sizes())
         balanced = Shards.split(made.X, self.nodes, by="contiguous")
-        classic, better = clocked_runs.CLASSIC, clocked_runs.CORRECTIVE
-        problems = {"classic": problem, "corrective": clocked_runs.corrective_problem(made)}
+        better = clocked_runs.corrective_problem(made), clocked_runs.CORRECTIVE
+        by_step = {"classic": (problem, clocked_runs.CLASSIC), "corrective": better}
         limits, random = {"classic": np.inf}, RandomSubset(seed=run)
         rows: list[Point] = []
         prepared = {FREE: 0.0}
-        for method, shards, selection, solver in (
-            (BALANCED, balanced, EXACT, classic),
-            (EXACTLY, unbalanced, EXACT, classic),
-            (CENTERS, unbalanced, MCenters(), classic),
-            (RANDOM, unbalanced, random, classic),
-            (CORRECTIVE, unbalanced, EXACT, better),
-            (CORRECTIVE_RANDOM, unbalanced, random, better),
+        for method, shards, selection, step in (
+            (BALANCED, balanced, EXACT, "classic"),
+            (EXACTLY, unbalanced, EXACT, "classic"),
+            (CENTERS, unbalanced, MCenters(), "classic"),
+            (RANDOM, unbalanced, random, "classic"),
+            (CORRECTIVE, unbalanced, EXACT, "corrective"),
+            (CORRECTIVE_RANDOM, unbalanced, random, "corrective"),
         ):
+            cluster, (problem, solver) = self.network.cluster(self.nodes), by_step[step]
             result, seconds, preparing = clocked_run(
-                problems[solver.step], shards, self.network.cluster(self.nodes), self.rounds, selection,
-                solver, limit=limits[solver.step],
-            )  # fmt: skip
+                problem, shards, cluster, self.rounds, selection, solver, limit=limits[step]
+            )
             rows += curves.points(label, method, run, result.trace, seconds=seconds)
             prepared[method] = preparing[-1]
             if method == EXACTLY:
@@ -178,9 +178,6 @@ class Fig5b(Experiment):
             for label in self.cases()
             for one in _findings({row.method: row for row in found.judged if row.data == label})
         ]
-
-
-EXPERIMENT = Fig5b
 
 
 @cache
@@ -248,10 +245,11 @@ def _findings(by: dict[str, Selected]) -> list[Finding]:
 
 def _saving(exact: Selected, centers: Selected, free: Selected) -> Verdict:
     """What m-centers save, as far as runs went on for long enough."""
-    much, *less = (
-        settled(*ratio((other.at_least, other.catches_up), (exact.at_least, exact.catches_up)), k)
-        for other, k in ((centers, MUCH), (centers, 1), (free, 1))
+    time, counted, not_counted = (
+        Range(one.at_least, one.catches_up) for one in (exact, centers, free)
     )
+    much = time.over(counted).above(MUCH)
+    less = [time.over(counted).above(1), time.over(not_counted).above(1)]
     if much:
         return Verdict.HOLDS
     if much is False and any(less):

@@ -205,8 +205,6 @@ class Fig5c(Experiment):
         ]
 
 
-EXPERIMENT = Fig5c
-
 #: "A bit slower": at most so many times as many rounds.
 A_BIT = 1.5
 WHERE = "section 6.3, figure 5(c)"

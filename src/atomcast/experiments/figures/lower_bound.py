@@ -253,8 +253,6 @@ class LowerBound(Experiment):
         ]
 
 
-EXPERIMENT = LowerBound
-
 #: Theorem 1: the gap is within eps after so many times C_f / eps iterations.
 ITERATIONS = 6.75
 #: C_f of ||A alpha||^2 with orthonormal A is twice the squared diameter of the domain.

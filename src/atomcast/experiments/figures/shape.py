@@ -54,6 +54,11 @@ class Experiment:
     size: ClassVar[tuple[float, float]]  # of the picture
     across: ClassVar[str] = "values"  # the field that goes from left to right,
     axis: ClassVar[str] = "values"  # and what the picture calls it
+    known: ClassVar[dict[str, type[Experiment]]] = {}  # all that were imported, by name
+
+    def __init_subclass__(cls) -> None:
+        if "name" in vars(cls):
+            cls.known[cls.name] = cls
 
     @classmethod
     def asked(cls, options: Options) -> Self:

@@ -85,7 +85,7 @@ def formula(network: str, nodes: int, edges: int, d: int, rounds: int) -> int:
 
 @dataclass(frozen=True, kw_only=True)
 class Topologies(Experiment):
-    """One problem on every network and every number of nodes; and problems of more and more atoms."""
+    """One problem on every network and number of nodes; and problems of more and more atoms."""
 
     nodes: Sequence[int] = (10, 20, 50, 100, 200, 500)
     d: int = 50
@@ -191,6 +191,3 @@ class Topologies(Experiment):
             same,
         )
         return [on_networks, *atom_counts.findings(found.judged)]
-
-
-EXPERIMENT = Topologies

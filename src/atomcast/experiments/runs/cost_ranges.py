@@ -3,16 +3,39 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from typing import Any
+from typing import Any, NamedTuple, Self
 
 import numpy as np
 
 from atomcast.experiments.runs import curves
 from atomcast.experiments.runs.curves import Point
 
-#: The smallest and the largest that a cost, or a ratio of two, may be.
-Range = tuple[float, float]
 LEFT_OUT = ". Where neither arrives, or a run ended too early to tell, does not count"
+
+
+class Range(NamedTuple):
+    """The smallest and the largest that a cost, or a ratio of two, may be."""
+
+    low: float
+    high: float
+
+    @classmethod
+    def of(cls, row: Any, name: str) -> Self:
+        """The range of a cost from a row with the fields `least_NAME` and `NAME`."""
+        return cls(getattr(row, f"least_{name}"), getattr(row, name))
+
+    def over(self, other: Range) -> Range:
+        """How many times another this may be; anything, if neither is known."""
+        return Range(self.low / other.high, self.high / other.low if other.low else np.inf)
+
+    def above(self, times: float) -> bool | None:
+        """Whether it is above a number; None where that depends on what was not run."""
+        return True if self.low > times else False if self.high <= times else None
+
+
+def known(cases: Iterable[bool | None]) -> list[bool]:
+    """The cases that are settled."""
+    return [case for case in cases if case is not None]
 
 
 def spent(runs: Iterable[Sequence[Point]], axis: str) -> list[float]:
@@ -29,24 +52,5 @@ def cost_range(runs: Sequence[Sequence[Point]], axis: str, targets: Sequence[flo
         curves.needed(run, run[0].panel, run[0].method, axis, "objective", target)
         for run, target in zip(runs, targets, strict=True)
     ]
-    return float(np.mean(np.minimum(needed, spent(runs, axis)))), float(np.mean(needed))
-
-
-def range_of(row: Any, name: str) -> Range:
-    """The range of a cost from a row with the fields `least_NAME` and `NAME`."""
-    return getattr(row, f"least_{name}"), getattr(row, name)
-
-
-def ratio(ours: Range, theirs: Range) -> Range:
-    """How many times ours theirs may be; anything, if neither is known."""
-    return theirs[0] / ours[1], theirs[1] / ours[0] if ours[0] else np.inf
-
-
-def settled(low: float, high: float, times: float) -> bool | None:
-    """Whether a ratio is above a number; None where that depends on what was not run."""
-    return True if low > times else False if high <= times else None
-
-
-def known(cases: Iterable[bool | None]) -> list[bool]:
-    """The cases that are settled."""
-    return [case for case in cases if case is not None]
+    least = np.minimum(needed, spent(runs, axis))
+    return Range(float(np.mean(least)), float(np.mean(needed)))
