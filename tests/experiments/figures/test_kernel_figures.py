@@ -135,6 +135,12 @@ def test_fig5a_without_mpi(tmp_path):
         one, three = ([r.objective for r in mine if r.panel == f"N={N}"] for N in (1, 3))
         assert len(one) == len(three) == count
         assert one[1:] == pytest.approx(three[1:], rel=1e-9)
+    # On any number of nodes, the corrective step must reach what the classic one has in the end.
+    for timing in (t for t in timings if t.how == fig5a.CORRECTIVE_CLOCK):
+        target = max(t.objective for t in timings if (t.how, t.run) == (fig5a.CLOCK, timing.run))
+        key = (timing.how, timing.run, f"N={timing.nodes}")
+        mine = [r for r in rows if (r.method, r.run, r.panel) == key and r.objective <= target]
+        assert timing.reached == mine[0].seconds
 
 
 def test_fig5a_tells_when_the_corrective_step_is_as_good_as_the_classic_one_in_the_end():

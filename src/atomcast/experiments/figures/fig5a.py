@@ -41,6 +41,7 @@ from atomcast.experiments.runs.clocked_runs import (
 from atomcast.experiments.runs.curves import Point
 from atomcast.experiments.runs.jobs import Counter, Plan
 from atomcast.experiments.runs.mpi_runs import mpi_run
+from atomcast.experiments.runs.timings import Timing, means, median_round, with_speedups
 from atomcast.problem import Problem
 from atomcast.report.plots import COLORS, new_figure
 
@@ -52,27 +53,6 @@ CORRECTIVE_CLOCK = "simulator's clock, corrective step"
 ALONE = "MPI ranks, kernel columns alone"
 #: What is said of them where there are none.
 NO_RANKS = "MPI ranks are not measured"
-
-
-class Timing(NamedTuple):
-    """How long one run took: its rounds times the median of a round, in seconds.
-
-    `work` is the part that is a node's own computation, `step` what every node does alike, and
-    `network` the messages; of MPI ranks only the whole is known. Rounds of the corrective step
-    differ: theirs are added up. `reached` is the time until the objective that the classic step has
-    after all its rounds, with the first ones, and `objective` the one at the end.
-    """
-
-    how: str
-    nodes: int
-    run: int
-    seconds: float
-    speedup: float
-    work: float
-    step: float
-    network: float
-    reached: float = np.nan
-    objective: float = np.nan
 
 
 class Ranks(NamedTuple):
@@ -151,15 +131,15 @@ class Fig5a(Experiment):
         self._warm_up()
         for run in range(runs):
             examples, problem = speech_problem(self.n, run)
-            ends: list[float] = []
+            target = None
             for how, its in ((CLOCK, problem), (CORRECTIVE_CLOCK, corrective_problem(examples))):
                 for N in self.nodes:
-                    target = min(ends) if how == CORRECTIVE_CLOCK else None
                     points, timing = self.by_clock(its, examples, N, run, target)
-                    ends.append(timing.objective)
                     rows += points
                     timings.append(timing)
                     tell(f"run {run}: {how.replace(CLOCK, f'{N} simulated nodes')}")
+                # What the classic step has in the end is what the corrective step must reach.
+                target = min(row.objective for row in timings if (row.how, row.run) == (CLOCK, run))
             for N in data.numbers:
                 points, both = self._on_ranks(problem, examples, N, run)
                 rows += points
@@ -254,30 +234,6 @@ class Fig5a(Experiment):
         if not ranks:
             measured = measured._replace(measured=found.data.missing)
         return [_speedup(CLOCK, clock), *_computation(clock), measured]
-
-
-def median_round(seconds: Sequence[float]) -> float:
-    """How long a round takes: the first ones, which also set up, do not weigh in."""
-    return float(np.median(np.diff(seconds)[1:]))
-
-
-def with_speedups(timings: Sequence[Timing]) -> list[Timing]:
-    """Fill in how much faster each run was than one node, of the same kind and on the same data."""
-    alone = {(row.how, row.run): row.seconds for row in timings if row.nodes == 1}
-    return [
-        row._replace(speedup=alone.get((row.how, row.run), np.nan) / row.seconds) for row in timings
-    ]
-
-
-def means(timings: Sequence[Timing]) -> list[Timing]:
-    """The mean over the runs for each way of measuring and each N; `run` is their number."""
-    groups: dict[tuple[str, int], list[Timing]] = {}
-    for row in timings:
-        groups.setdefault((row.how, row.nodes), []).append(row)
-    return with_speedups([
-        Timing(how, N, len(group), *map(float, np.mean([row[3:] for row in group], axis=0)))
-        for (how, N), group in groups.items()
-    ])  # fmt: skip
 
 
 #: "Near-linear": the speedup is at least this share of N.

@@ -7,7 +7,7 @@ more than 3d/4 atoms, so that more than d/4 atoms of d/2 values each must change
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from math import lgamma, log
 from pathlib import Path
@@ -195,16 +195,18 @@ class LowerBound(Experiment):
         pair = [row for row in found.rows if row.distance == 1]
         # The runs at several distances come last, and are all of one size.
         path = [r for r in found.rows if r.form == "simplex" and r.d == found.rows[-1].d]
-        _lines(left, pair, lambda row: row.d / row.eps, lambda row: row.values)
-        _reference(left, pair, lambda row: row.d / row.eps, "bound", "lower bound (Theorem 3)", "-")
-        _reference(left, pair, lambda row: row.d / row.eps, "floor", "d/4 atoms cross", "--")
-        left.set(xscale="log", yscale="log", xlabel="d / eps", ylabel="values sent")
-        _lines(middle, pair, lambda row: row.d, lambda row: row.support)
-        _reference(middle, pair, lambda row: row.d, "needed", "3d/4", "-")
-        middle.set(xlabel="d", ylabel="atoms in the first solution within eps")
-        _lines(right, path, lambda row: row.distance, lambda row: row.values)
-        _reference(right, path, lambda row: row.distance, "bound", "lower bound x distance", "-")
-        right.set(xlabel="distance of the two nodes", ylabel="values sent")
+        for ax, some, x, y, references, xlabel, ylabel in (
+            (left, pair, lambda row: row.d / row.eps, "values",
+             {"bound": "lower bound (Theorem 3)", "floor": "d/4 atoms cross"},
+             "d / eps", "values sent"),
+            (middle, pair, lambda row: row.d, "support", {"needed": "3d/4"},
+             "d", "atoms in the first solution within eps"),
+            (right, path, lambda row: row.distance, "values", {"bound": "lower bound x distance"},
+             "distance of the two nodes", "values sent"),
+        ):  # fmt: skip
+            _draw(ax, some, x, y, references)
+            ax.set(xlabel=xlabel, ylabel=ylabel)
+        left.set(xscale="log", yscale="log")
         for ax in (left, middle, right):
             for axis in (ax.xaxis, ax.yaxis):  # else matplotlib labels what lies between as well
                 axis.set_minor_formatter(NullFormatter())
@@ -261,20 +263,16 @@ CURVATURE = {"simplex": 4.0, "l1": 8.0}
 STEADY = 1.1
 
 
-def _lines(ax: Axes, rows: Sequence[HardRun], x: Any, y: Any) -> None:
-    series = sorted({(row.step, row.form) for row in rows})
-    for k, (step, form) in enumerate(series):
-        points = sorted((x(row), y(row)) for row in rows if (row.step, row.form) == (step, form))
-        style: dict[str, Any] = {"marker": "os^v"[k % 4], "color": COLORS[k % len(COLORS)]}
-        style |= {"markersize": 4, "linewidth": 1.2}
-        ax.plot(*zip(*points, strict=True), label=f"{step}, {form}", **style)
-
-
-def _reference(
-    ax: Axes, rows: Sequence[HardRun], x: Any, name: str, label: str, style: str
-) -> None:
-    points = sorted({(x(row), getattr(row, name)) for row in rows})
-    ax.plot(*zip(*points, strict=True), style, color="0.35", linewidth=1.0, label=label)
+def _draw(ax: Axes, rows: Sequence[HardRun], x: Any, y: str, references: Mapping[str, str]) -> None:
+    """A line for each step and form, and grey ones for what they are compared with."""
+    for k, (step, form) in enumerate(sorted({(row.step, row.form) for row in rows})):
+        mine = [row for row in rows if (row.step, row.form) == (step, form)]
+        points, style = sorted((x(row), getattr(row, y)) for row in mine), "os^v"[k % 4] + "-"
+        look: dict[str, Any] = {"color": COLORS[k % len(COLORS)], "markersize": 4, "linewidth": 1.2}
+        ax.plot(*zip(*points, strict=True), style, label=f"{step}, {form}", **look)
+    for (name, label), dash in zip(references.items(), ("-", "--"), strict=False):
+        points = sorted({(x(row), getattr(row, name)) for row in rows})
+        ax.plot(*zip(*points, strict=True), dash, color="0.35", linewidth=1.0, label=label)
 
 
 def _optimal(rows: Sequence[HardRun]) -> Finding:
