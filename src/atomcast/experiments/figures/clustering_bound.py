@@ -112,7 +112,7 @@ class ClusteringBound(Experiment):
 
     def measure(
         self, data: dict[str, Any], runs: int, out: Path | None, plan: Plan
-    ) -> tuple[list[Sample], None]:
+    ) -> tuple[Any, Any]:
         """Count the pairs that break the bounds in random samples of each data set."""
         return [
             _judged(name, run, self.examples, self.pairs(its, run))

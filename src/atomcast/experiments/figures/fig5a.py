@@ -14,7 +14,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar, NamedTuple
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -27,17 +27,8 @@ from atomcast.experiments.page.findings import Finding, finding, not_measured, n
 from atomcast.experiments.page.output import Columns
 from atomcast.experiments.page.pictures import draw, finish
 from atomcast.experiments.page.reports import PrintedTable
-from atomcast.experiments.runs import curves
-from atomcast.experiments.runs.clocked_runs import (
-    BATCH,
-    CLASSIC,
-    CORRECTIVE,
-    PAPERS_NETWORK,
-    Network,
-    clocked_run,
-    corrective_problem,
-    speech_problem,
-)
+from atomcast.experiments.runs import clocked_runs, curves
+from atomcast.experiments.runs.clocked_runs import PAPERS_NETWORK, Network, speech_problem
 from atomcast.experiments.runs.curves import Point
 from atomcast.experiments.runs.jobs import Counter, Plan
 from atomcast.experiments.runs.mpi_runs import mpi_run
@@ -117,9 +108,7 @@ class Fig5a(Experiment):
         """Which ranks are missing."""
         return f"; {data.missing}" if data.missing else ""
 
-    def measure(
-        self, data: Ranks, runs: int, out: Path | None, plan: Plan
-    ) -> tuple[list[Point], list[Timing]]:
+    def measure(self, data: Ranks, runs: int, out: Path | None, plan: Plan) -> tuple[Any, Any]:
         """Time runs on every number of nodes.
 
         Run r has seed r, for the data. Examples come in random order, so that blocks of them are
@@ -132,7 +121,8 @@ class Fig5a(Experiment):
         for run in range(runs):
             examples, problem = speech_problem(self.n, run)
             target = None
-            for how, its in ((CLOCK, problem), (CORRECTIVE_CLOCK, corrective_problem(examples))):
+            better = clocked_runs.corrective_problem(examples)
+            for how, its in ((CLOCK, problem), (CORRECTIVE_CLOCK, better)):
                 for N in self.nodes:
                     points, timing = self.by_clock(its, examples, N, run, target)
                     rows += points
@@ -150,19 +140,22 @@ class Fig5a(Experiment):
     def _warm_up(self) -> None:
         """Compile what the nodes will use, which must not stand on the clock."""
         data, problem = speech_problem(min(self.n, 20_000), 0)
-        for its, solver in ((problem, CLASSIC), (corrective_problem(data), CORRECTIVE)):
+        better = clocked_runs.corrective_problem(data)
+        for its, solver in ((problem, clocked_runs.CLASSIC), (better, clocked_runs.CORRECTIVE)):
             shards = Shards.split(data.X, 2, by="contiguous")
-            clocked_run(its, shards, self.network.cluster(2), 3, solver=solver)
+            clocked_runs.clocked_run(its, shards, self.network.cluster(2), 3, solver=solver)
 
     def by_clock(
         self, problem: Problem, data: LabelledExamples, N: int, run: int, target: float | None
     ) -> tuple[list[Point], Timing]:
         """A run on simulated nodes: of the corrective step, if there is a target to be reached."""
-        how, solver, rounds = CLOCK, CLASSIC, self.rounds
+        how, solver, rounds = CLOCK, clocked_runs.CLASSIC, self.rounds
         if target is not None:
-            how, solver, rounds = CORRECTIVE_CLOCK, CORRECTIVE, self.corrective_rounds
+            how, solver, rounds = CORRECTIVE_CLOCK, clocked_runs.CORRECTIVE, self.corrective_rounds
         shards, cluster = Shards.split(data.X, N, by="contiguous"), self.network.cluster(N)
-        result, seconds, _ = clocked_run(problem, shards, cluster, rounds, solver=solver)
+        result, seconds, _ = clocked_runs.clocked_run(
+            problem, shards, cluster, rounds, solver=solver
+        )
         clock, objective, reached = cluster.clock, result.trace.objective, seconds[-1]
         whole = rounds * median_round(seconds) if target is None else clock.seconds
         scale = whole / clock.seconds
@@ -197,7 +190,7 @@ class Fig5a(Experiment):
             for how, label, dash in ((CLOCK, f"N = {N}", "-"), (CORRECTIVE_CLOCK, "", "--")):
                 line = curves.average(found.rows, f"N={N}", how, "seconds", "objective")
                 draw(left, line, label, k, dash)
-        title = f"{CLOCK} (dashed: corrective step, {BATCH} a round)"
+        title = f"{CLOCK} (dashed: corrective step, {clocked_runs.BATCH} a round)"
         finish(left, "clock", "objective", title, legend=True)
         for color, how, mark in (
             (COLORS[0], CLOCK, "o-"), (COLORS[2], CORRECTIVE_CLOCK, "^--"), (COLORS[1], MPI, "s-"),

@@ -114,9 +114,7 @@ class Topologies(Experiment):
         sizes = f"dense atoms of d = {self.d} values, N = {min(self.nodes)} to {max(self.nodes)}"
         return None, f"{sizes}, small worlds with M = 2N edges as graphs, {options.times}"
 
-    def measure(
-        self, data: None, runs: int, out: Path | None, plan: Plan
-    ) -> tuple[list[NetworkRun], list[atom_counts.AtomCount]]:
+    def measure(self, data: None, runs: int, out: Path | None, plan: Plan) -> tuple[Any, Any]:
         """Solve one problem on every network, and problems with more atoms on a star.
 
         Run r has seed r, for the data, the graph (a small world) and nothing else: atoms are dealt

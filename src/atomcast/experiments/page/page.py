@@ -15,6 +15,7 @@ from atomcast.experiments.page import reports
 from atomcast.experiments.page.findings import Finding
 from atomcast.experiments.page.reports import Kept, PrintedTable
 from atomcast.experiments.page.verdicts import CLEARLY, MUCH, Verdict
+from atomcast.experiments.runs.jobs import replace_text
 
 TITLE = "Distributed Frank-Wolfe: the paper and what was measured"
 PAPER = (
@@ -50,7 +51,7 @@ def write(out: Path, names: Iterable[str], failures: Mapping[str, str] | None = 
         f"<footer><p>Written with {_facts(reports.circumstances())}.</p></footer>",
         "</main></body></html>\n",
     ]
-    return reports.replace_text(out / "index.html", "\n".join(parts))
+    return replace_text(out / "index.html", "\n".join(parts))
 
 
 def _head() -> str:

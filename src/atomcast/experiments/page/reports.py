@@ -16,6 +16,7 @@ import numpy as np
 
 from atomcast.experiments.page.findings import Finding, print_findings
 from atomcast.experiments.page.verdicts import Verdict
+from atomcast.experiments.runs.jobs import replace_text
 from atomcast.report.tables import print_table
 
 #: Files of another version are not read.
@@ -97,18 +98,6 @@ def discard_outdated(name: str, out: Path, began: float) -> None:
     """Remove the report of an earlier run if one that has failed has replaced its numbers."""
     if any(path.stat().st_mtime >= began for path in out.glob(f"{name}*.csv")):
         (out / f"{name}.json").unlink(missing_ok=True)
-
-
-def replace_text(path: Path, text: str) -> Path:
-    """Write a file in one go: whoever reads it sees the old one or the new one."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
-    try:
-        unfinished.write_text(text, encoding="utf-8")
-        os.replace(unfinished, path)
-    finally:
-        unfinished.unlink(missing_ok=True)
-    return path
 
 
 def find(out: Path, names: list[str]) -> list[Kept]:

@@ -8,12 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from atomcast.baselines.subsets import (
-    local_frank_wolfe,
-    random_subsets,
-    solve_on_subsets,
-    solve_on_union,
-)
+from atomcast.baselines import subsets
 from atomcast.cluster.local import LocalCluster
 from atomcast.data.shards import Shards
 from atomcast.experiments.runs import curves, dfw
@@ -57,13 +52,15 @@ def run_all(
 
     local, per_node = make(sizes.local_step), sizes.per_node
     choices = {
-        LOCAL: local_frank_wolfe(local, shards, most, step=sizes.local_step, tol=sizes.tol),
-        RANDOM: random_subsets(local, shards, most, random_state=run),
+        LOCAL: subsets.local_frank_wolfe(local, shards, most, step=sizes.local_step, tol=sizes.tol),
+        RANDOM: subsets.random_subsets(local, shards, most, random_state=run),
     }
     places = list(sizes.budgets)
     for method, star in ((LOCAL, LOCAL_STAR), (RANDOM, RANDOM_STAR)):
         problem, chosen = make("corrective"), choices[method]
-        trace, _ = solve_on_subsets(problem, shards, chosen, per_node, cluster, tol=sizes.tol)
+        trace, _ = subsets.solve_on_subsets(
+            problem, shards, chosen, per_node, cluster, tol=sizes.tol
+        )
         keep(method, trace)
         keep(star, _to_coordinator(trace, sizes.nodes))
         places += trace["values"].tolist()
@@ -113,7 +110,7 @@ def batch_solved(
         if not len(ids):
             continue
         atoms = [ids[owner[ids] == i] for i in range(shards.nodes)]
-        best = solve_on_union(problem, shards, atoms, tol)
+        best = subsets.solve_on_union(problem, shards, atoms, tol)
         trace.append(
             Row(row.round, row.seconds, best.objective, best.gap, len(ids), row.values, row.bytes)
         )

@@ -92,7 +92,8 @@ def run_jobs(
             tell(f"{job.name}: finished before")
     for job, new in _finished([job for job in jobs if job.name not in done], plan.jobs):
         if job.name in paths:
-            _write(job, new, paths[job.name])
+            content = {"schema": SCHEMA, "given": _given(job), **new._asdict()}
+            replace_text(paths[job.name], json.dumps(content))
         done[job.name] = new
         tell(job.name)
     return [done[job.name] for job in jobs]
@@ -120,12 +121,16 @@ def _given(job: Job) -> str:
     return f"atomcast {atomcast.__version__}: {job.given}"
 
 
-def _write(job: Job, done: Done, path: Path) -> None:
-    """Write a job in one go: a file that is there is complete."""
-    unfinished = path.with_suffix(".unfinished")
-    content = {"schema": SCHEMA, "given": _given(job), "rows": done.rows, "facts": done.facts}
-    unfinished.write_text(json.dumps(content), encoding="utf-8")
-    os.replace(unfinished, path)
+def replace_text(path: Path, text: str) -> Path:
+    """Write a file in one go: whoever reads it sees the old one or the new one."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    unfinished = path.with_name(f".{path.name}.{os.getpid()}.part")
+    try:
+        unfinished.write_text(text, encoding="utf-8")
+        os.replace(unfinished, path)
+    finally:
+        unfinished.unlink(missing_ok=True)
+    return path
 
 
 def _read(job: Job, path: Path) -> Done | None:
