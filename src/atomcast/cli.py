@@ -38,7 +38,11 @@ app.command()(demo)
 app.add_typer(fit_app, name="fit")
 app.command()(predict)
 app.command()(inspect)
-app.add_typer(reproduce_app, name="reproduce")
+app.add_typer(
+    reproduce_app,
+    name="reproduce",
+    short_help="Reproduce a figure or a claim of the paper (reproduce --help lists them).",
+)
 
 
 def _print_version(wanted: bool) -> None:

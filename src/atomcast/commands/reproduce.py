@@ -16,7 +16,7 @@ from atomcast.experiments.figures import EXPERIMENTS
 from atomcast.experiments.figures.options import Options
 
 reproduce_app = typer.Typer(
-    help="Reproduce a figure or a claim of the paper (reproduce --help lists them).",
+    help="Reproduce a figure or a claim of the paper.",
     no_args_is_help=True,
     add_completion=False,
     pretty_exceptions_enable=False,

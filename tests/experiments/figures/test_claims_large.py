@@ -22,7 +22,7 @@ INF, NAN = math.inf, math.nan
 
 
 def found_5a(rows, missing=fig5a.NO_RANKS):
-    return fig5a.Fig5a().findings(Found(judged=rows, data=fig5a.Ranks(missing=missing)))
+    return fig5a.Fig5a().findings(Found(judged=rows, data=fig5a.StartedRanks(missing=missing)))
 
 
 def timings(speedups, how=fig5a.CLOCK, network=0.0):

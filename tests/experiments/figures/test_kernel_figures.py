@@ -117,7 +117,7 @@ def test_clocked_runs_of_other_steps_end_when_their_time_is_over():
 
 def test_fig5a_without_mpi(tmp_path):
     setting = Fig5a(n=300, nodes=(1, 3), ranks=(), rounds=12, corrective_rounds=3)
-    rows, timings, *_ = setting.run(fig5a.Ranks(), runs=2, out=tmp_path)
+    rows, timings, *_ = setting.run(fig5a.StartedRanks(), runs=2, out=tmp_path)
     check_pictures(tmp_path, "fig5a")
     assert len(read(tmp_path / "fig5a.csv")) == len(rows)
     hows = (fig5a.CLOCK, fig5a.CORRECTIVE_CLOCK)
@@ -145,7 +145,7 @@ def test_fig5a_without_mpi(tmp_path):
 
 def test_fig5a_tells_when_the_corrective_step_is_as_good_as_the_classic_one_in_the_end():
     setting = Fig5a(n=300, nodes=(2,), ranks=(), rounds=12, corrective_rounds=3)
-    rows, (classic, corrective), *_ = setting.run(fig5a.Ranks(), runs=1)
+    rows, (classic, corrective), *_ = setting.run(fig5a.StartedRanks(), runs=1)
     by_step = {
         how: [row for row in rows if row.method == how]
         for how in (fig5a.CLOCK, fig5a.CORRECTIVE_CLOCK)
@@ -156,7 +156,7 @@ def test_fig5a_tells_when_the_corrective_step_is_as_good_as_the_classic_one_in_t
     passed = [r for r in by_step[fig5a.CORRECTIVE_CLOCK] if r.objective <= classic.objective]
     assert corrective.reached == passed[0].seconds <= corrective.seconds
     data, _ = fig5a.speech_problem(300, 0)
-    problem = fig5a.corrective_problem(data)
+    problem = clocked_runs.corrective_problem(data)
     _, never = setting.by_clock(problem, data, 2, run=0, target=corrective.objective / 2)
     assert never.reached == np.inf
 

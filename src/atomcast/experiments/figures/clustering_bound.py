@@ -25,7 +25,7 @@ from atomcast.data.generators import make_speech_like
 from atomcast.experiments.figures.options import Options
 from atomcast.experiments.figures.shape import Experiment, Found
 from atomcast.experiments.page.findings import Finding, finding, number, theorem
-from atomcast.experiments.page.output import Columns
+from atomcast.experiments.page.output import TableForm
 from atomcast.experiments.page.verdicts import without_exception
 from atomcast.experiments.runs import real_data
 from atomcast.experiments.runs.jobs import Plan
@@ -92,7 +92,7 @@ class ClusteringBound(Experiment):
     name = "clustering-bound"
     title = "Section 6.3, footnote: the bound behind clustering"
     quick: ClassVar = {"examples": 300}
-    table = Columns(
+    table = TableForm(
         "Pairs of examples that break a bound on the difference of their gradients",
         {
             "data": "", "run": "", "examples": "", "pairs": "", "break_footnote": ".1%",

@@ -16,7 +16,7 @@ from atomcast.domains import L1Ball
 from atomcast.experiments.figures.options import Options
 from atomcast.experiments.figures.shape import Experiment, Facts, Found
 from atomcast.experiments.page.findings import Finding, count, finding, not_measured, spread
-from atomcast.experiments.page.output import Columns
+from atomcast.experiments.page.output import TableForm
 from atomcast.experiments.page.pictures import draw, finish, legend_above
 from atomcast.experiments.page.reports import PrintedTable
 from atomcast.experiments.page.verdicts import MUCH, Verdict, by_count
@@ -95,7 +95,7 @@ class Fig3(Experiment):
     quick: ClassVar = {"d": 1000, "n": 10_000, "most_rounds": 3000, "admm_rounds": 40}
     told: ClassVar = {"atom_density": "atom_densities"}
     judged_as = "verdict"
-    table = Columns(
+    table = TableForm(
         "Values sent for 95 % of the way to the optimum ({note})",
         dict.fromkeys(("rule", "atom_density", "solution_density"), "g")
         | dict.fromkeys(("support", "classic", "once", "corrective", "admm", "parameters"), ""),

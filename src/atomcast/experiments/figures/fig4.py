@@ -15,7 +15,7 @@ from atomcast.domains import L1Ball
 from atomcast.experiments.figures.options import Options
 from atomcast.experiments.figures.shape import Experiment, Facts, Found
 from atomcast.experiments.page.findings import NO_CASE, Finding, finding, number, spread
-from atomcast.experiments.page.output import Columns
+from atomcast.experiments.page.output import TableForm
 from atomcast.experiments.page.pictures import draw, finish, legend_above
 from atomcast.experiments.page.verdicts import MUCH, Verdict, by_count
 from atomcast.experiments.runs import admm_runs, curves, dfw, real_data
@@ -66,7 +66,7 @@ class Fig4(Experiment):
     quick: ClassVar = {"rounds": 1000, "admm_rounds": 50}
     timed = True
     judged_as = "cost"
-    table = Columns(
+    table = TableForm(
         "What it takes for an objective so much above the optimum ({note})",
         {"beta": "g", "above": ".0%", "method": "", "values": "", "round": "", "seconds": ".3f"},
         (0, 1, 2),

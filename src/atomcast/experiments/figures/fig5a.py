@@ -24,7 +24,7 @@ from atomcast.errors import ClusterError, StallError
 from atomcast.experiments.figures.options import Options
 from atomcast.experiments.figures.shape import Experiment, Found
 from atomcast.experiments.page.findings import Finding, finding, not_measured, number, spread
-from atomcast.experiments.page.output import Columns
+from atomcast.experiments.page.output import TableForm
 from atomcast.experiments.page.pictures import draw, finish
 from atomcast.experiments.page.reports import PrintedTable
 from atomcast.experiments.runs import clocked_runs, curves
@@ -46,7 +46,7 @@ ALONE = "MPI ranks, kernel columns alone"
 NO_RANKS = "MPI ranks are not measured"
 
 
-class Ranks(NamedTuple):
+class StartedRanks(NamedTuple):
     """The numbers of MPI ranks that can be measured, and which others cannot, and why."""
 
     numbers: Sequence[int] = ()
@@ -70,7 +70,7 @@ class Fig5a(Experiment):
     quick_runs = 1
     told: ClassVar = {"n": "n"}
     judged_as = "time"
-    table = Columns(
+    table = TableForm(
         "Seconds for {sizes.rounds} rounds ({note})",
         {
             "how": "", "nodes": "", "seconds": ".3f", "speedup": ".2f", "work": ".3f",
@@ -79,7 +79,7 @@ class Fig5a(Experiment):
         words={"step": "what all do alike (s)", "network": "messages (s)"},
     )  # fmt: skip
 
-    def prepare(self, options: Options) -> tuple[Ranks, str]:
+    def prepare(self, options: Options) -> tuple[StartedRanks, str]:
         """The ranks that can be measured, and what the clock shows."""
         return self.ranks_that_start(), (
             f"kernel SVM, stand-in for the speech data, n = {self.n:,} x 120, C = 100, "
@@ -87,7 +87,7 @@ class Fig5a(Experiment):
             f"node, one core each, plus messages by a model ({self.network})"
         )
 
-    def ranks_that_start(self) -> Ranks:
+    def ranks_that_start(self) -> StartedRanks:
         """No more ranks than cores, and as many as can be started."""
         cores = len(os.sched_getaffinity(0))
         ranks = sorted(N for N in self.ranks if cores >= N)
@@ -102,13 +102,15 @@ class Fig5a(Experiment):
                 warnings.warn(missing[-1], stacklevel=2)
         if not ranks and not missing:
             missing = [f"{NO_RANKS}: none could be started here"]
-        return Ranks(ranks, "; ".join(missing))
+        return StartedRanks(ranks, "; ".join(missing))
 
-    def remark(self, data: Ranks) -> str:
+    def remark(self, data: StartedRanks) -> str:
         """Which ranks are missing."""
         return f"; {data.missing}" if data.missing else ""
 
-    def measure(self, data: Ranks, runs: int, out: Path | None, plan: Plan) -> tuple[Any, Any]:
+    def measure(
+        self, data: StartedRanks, runs: int, out: Path | None, plan: Plan
+    ) -> tuple[Any, Any]:
         """Time runs on every number of nodes.
 
         Run r has seed r, for the data. Examples come in random order, so that blocks of them are

@@ -19,7 +19,7 @@ from atomcast.data.shards import Shards
 from atomcast.experiments.figures.options import Options
 from atomcast.experiments.figures.shape import Experiment, Facts, Found
 from atomcast.experiments.page.findings import Finding, finding, number
-from atomcast.experiments.page.output import Columns
+from atomcast.experiments.page.output import TableForm
 from atomcast.experiments.page.verdicts import MUCH, Verdict, graded
 from atomcast.experiments.runs import clocked_runs, curves
 from atomcast.experiments.runs.clocked_runs import PAPERS_NETWORK, Network, clocked_run
@@ -83,7 +83,7 @@ class Fig5b(Experiment):
     told: ClassVar = {"n": "n"}
     timed = True
     judged_as = "outcome"
-    table = Columns(
+    table = TableForm(
         "Unbalanced data ({note})",
         {
             "data": "", "method": "", "ms_a_round": ".2f", "preparing": ".2f", "objective": ".3e",

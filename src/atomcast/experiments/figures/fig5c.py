@@ -21,7 +21,7 @@ from atomcast.experiments.page.findings import (
     number,
     spread,
 )
-from atomcast.experiments.page.output import Columns
+from atomcast.experiments.page.output import TableForm
 from atomcast.experiments.page.pictures import panels_in_a_row
 from atomcast.experiments.runs import curves, real_data
 from atomcast.experiments.runs.curves import Average, Lines, Point
@@ -91,7 +91,7 @@ class Fig5c(Experiment):
     title = "Figure 5(c): kernel SVM where messages are lost"
     quick: ClassVar = {"rounds": 300, "corrective_rounds": 40, "examples": 4000}
     judged_as = "outcome"
-    table = Columns(
+    table = TableForm(
         "At the end ({note})",
         {
             "protocol": "", "loss": "g", "objective": ".3e", "ratio": ".3f", "certified": ".3e",

@@ -24,7 +24,7 @@ from atomcast.domains import L1Ball, Simplex
 from atomcast.experiments.figures.options import Options
 from atomcast.experiments.figures.shape import Experiment, Found
 from atomcast.experiments.page.findings import Finding, count, finding, spread, theorem
-from atomcast.experiments.page.output import Columns, plain
+from atomcast.experiments.page.output import TableForm, plain
 from atomcast.experiments.runs.jobs import Plan
 from atomcast.objectives import SquaredError
 from atomcast.problem import Problem, explicit_problem
@@ -159,7 +159,7 @@ class LowerBound(Experiment):
     name = "lower-bound"
     title = "Section 4.2: the lower bound on communication"
     quick: ClassVar = {"atoms": (16, 32, 64), "distances": (1, 2, 4)}
-    table = Columns(
+    table = TableForm(
         "Lower bound",
         plain("form step d distance rounds support needed values bound"),
         (0, 1),

@@ -49,7 +49,7 @@ class Experiment:
     told: ClassVar[Mapping[str, str]] = {}  # options that say a size, and the size
     timed: ClassVar[bool] = False  # seconds are measured: runs must not be side by side
     judged_as: ClassVar[str] = ""  # the CSV file of what is judged is NAME-this; "" for none
-    table: ClassVar[output.Columns]  # of what is judged, or else of the rows
+    table: ClassVar[output.TableForm]  # of what is judged, or else of the rows
     styles: ClassVar[pictures.Styles] = {}  # the methods of the picture
     size: ClassVar[tuple[float, float]]  # of the picture
     across: ClassVar[str] = "values"  # the field that goes from left to right,

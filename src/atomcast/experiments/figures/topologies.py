@@ -20,7 +20,7 @@ from atomcast.experiments.figures import atom_counts
 from atomcast.experiments.figures.options import Options
 from atomcast.experiments.figures.shape import Experiment, Found
 from atomcast.experiments.page.findings import Finding, theorem
-from atomcast.experiments.page.output import Columns, plain
+from atomcast.experiments.page.output import TableForm, plain
 from atomcast.experiments.page.pictures import finish
 from atomcast.experiments.page.reports import PrintedTable
 from atomcast.experiments.runs.jobs import Counter, Plan
@@ -98,12 +98,12 @@ class Topologies(Experiment):
     title = "Section 4.1: communication on networks"
     quick: ClassVar = {"nodes": (10, 20, 50, 100), "atoms": (500, 2000, 8000)}
     judged_as = "atoms"
-    table = Columns(
+    table = TableForm(
         "Communication until the relative gap is 0.05 (run 0)",
         plain("network step nodes edges rounds values formula hops"),
         (0, 1),
     )
-    atoms_table = Columns(
+    atoms_table = TableForm(
         "Communication on a star of 10 nodes until the gap is 0.05, by the number of atoms",
         dict.fromkeys(atom_counts.AtomCount._fields, ""),
         (),

@@ -72,7 +72,7 @@ def plain(names: str) -> dict[str, str]:
     return dict.fromkeys(names.split(), "")
 
 
-class Columns(NamedTuple):
+class TableForm(NamedTuple):
     """Which fields of rows a table shows, each in its form ("" for whole numbers and texts).
 
     The title may name the sizes of an experiment and its note; `words` stand above columns instead
