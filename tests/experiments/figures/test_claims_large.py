@@ -10,12 +10,13 @@ from atomcast.experiments.figures import fig5a, fig5b, fig5c
 from atomcast.experiments.figures.atom_counts import AtomCount
 from atomcast.experiments.figures.atom_counts import findings as findings_on_atoms
 from atomcast.experiments.figures.clustering_bound import ClusteringBound, Sample
-from atomcast.experiments.figures.lower_bound import HardRun, LowerBound
+from atomcast.experiments.figures.lower_bound import LowerBound
 from atomcast.experiments.figures.shape import Found
 from atomcast.experiments.figures.topologies import NetworkRun, Topologies
 from atomcast.experiments.page.reports import Report
 from atomcast.experiments.page.verdicts import Verdict
 from atomcast.experiments.runs.curves import Average, Point
+from atomcast.experiments.runs.hard_runs import HardRun
 
 HOLDS, PARTLY, FAILS, UNMEASURED = Verdict
 INF, NAN = math.inf, math.nan

@@ -18,7 +18,6 @@ from atomcast.experiments.figures.shape import Experiment, Facts, Found
 from atomcast.experiments.page.findings import Finding, count, finding, not_measured, spread
 from atomcast.experiments.page.output import TableForm
 from atomcast.experiments.page.pictures import draw, finish, legend_above
-from atomcast.experiments.page.reports import PrintedTable
 from atomcast.experiments.page.verdicts import MUCH, Verdict, by_count
 from atomcast.experiments.runs import admm_runs, curves, dfw
 from atomcast.experiments.runs.cost_ranges import LEFT_OUT, Range, cost_range, known
@@ -105,6 +104,7 @@ class Fig3(Experiment):
             "support": "nonzeros", "classic": "classic step", "once": "atoms sent once",
             "corrective": "corrective step", "admm": "ADMM", "parameters": "best ADMM",
         },
+        sorted_by="rule",
     )  # fmt: skip
 
     def __post_init__(self) -> None:
@@ -191,11 +191,6 @@ class Fig3(Experiment):
             finish(ax, "values", "mse", title + needs.parameters)
         legend_above(figure, axes[0], note, 4)
         return figure
-
-    def tables(self, found: Found, note: str) -> list[PrintedTable]:
-        """By the rule of thumb."""
-        ordered = sorted(found.judged, key=lambda needs: needs.rule)
-        return [self.table.made(ordered, note=note)]
 
     def findings(self, found: Found) -> list[Finding]:
         """Who sends less, on problems of different density."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import csv
 from collections.abc import Mapping, Sequence
+from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -83,12 +84,13 @@ class TableForm(NamedTuple):
     forms: Mapping[str, str]
     text_columns: Sequence[int] = (0,)
     words: Mapping[str, str] = {}
+    sorted_by: str = ""
 
     def made(self, rows: Sequence[NamedTuple], **said: Any) -> PrintedTable:
         """The table of some rows."""
         cells = [
             [shown(getattr(row, name), form or ",.0f") for name, form in self.forms.items()]
-            for row in rows
+            for row in (sorted(rows, key=attrgetter(self.sorted_by)) if self.sorted_by else rows)
         ]
         words = {**WORDS, **self.words}
         header = [words.get(name, name) for name in self.forms]

@@ -14,7 +14,7 @@ from typer.testing import CliRunner
 
 from atomcast.commands.reproduce import reproduce_app
 from atomcast.data.generators import make_lower_bound
-from atomcast.experiments.figures import lower_bound
+from atomcast.experiments.runs import hard_runs
 from networks import connected_graphs
 
 
@@ -25,17 +25,17 @@ def log_count(D, t):
 
 @pytest.mark.parametrize("d", [4, 16, 64, 256])
 def test_the_bound_follows_the_proof(d):
-    repetitions = log(factorial(d // 2) // factorial(d // 4)) / (lower_bound.BITS * log(2))
+    repetitions = log(factorial(d // 2) // factorial(d // 4)) / (hard_runs.BITS * log(2))
     expected = log_count(d // 2, d // 2) - log_count(d // 2, d // 4) - repetitions
-    assert lower_bound.bound_in_values(d) == pytest.approx(max(expected, 0.0))
-    assert lower_bound.bound_in_values(d, 7) == pytest.approx(7 * max(expected, 0.0))
+    assert hard_runs.bound_in_values(d) == pytest.approx(max(expected, 0.0))
+    assert hard_runs.bound_in_values(d, 7) == pytest.approx(7 * max(expected, 0.0))
 
 
 @pytest.mark.parametrize("step", ["classic", "corrective", "pairwise"])
 @pytest.mark.parametrize("form", ["simplex", "l1"])
 def test_no_run_gets_below_the_bound(step, form):
     for d in (16, 32):
-        row = lower_bound.run(1 / (6 * d), step, form)
+        row = hard_runs.run(1 / (6 * d), step, form)
         assert row.d == d
         assert row.support > row.needed == 0.75 * d
         # More than d/4 atoms of d/2 values have crossed the edge.
@@ -64,7 +64,7 @@ def test_three_quarters_of_the_atoms_are_not_enough():
 
 def test_the_l1_form_has_the_same_solution():
     instance = make_lower_bound(1 / 96)
-    _, optimum = lower_bound.hard_problem(instance, "l1")
+    _, optimum = hard_runs.hard_problem(instance, "l1")
     d = len(instance.owner)
     alpha = cp.Variable(d)
     y = instance.A.sum(axis=1)
@@ -77,15 +77,14 @@ def test_the_l1_form_has_the_same_solution():
 @settings(deadline=None, max_examples=30)
 @given(connected_graphs(smallest=2))
 def test_the_ends_of_the_diameter_are_farthest_apart(graph):
-    first, last, distance = lower_bound.ends_of_diameter(graph)
+    first, last, distance = hard_runs.ends_of_diameter(graph)
     assert nx.shortest_path_length(graph, first, last) == distance == nx.diameter(graph)
 
 
 def test_every_value_travels_the_whole_distance():
     """On a path the two blocks are at its ends: everything crosses every edge."""
     rows = [
-        lower_bound.run(1 / 96, "corrective", graph=nx.path_graph(length + 1))
-        for length in (1, 2, 5)
+        hard_runs.run(1 / 96, "corrective", graph=nx.path_graph(length + 1)) for length in (1, 2, 5)
     ]
     assert [row.distance for row in rows] == [1, 2, 5]
     assert [row.support for row in rows] == [rows[0].support] * 3
@@ -95,8 +94,8 @@ def test_every_value_travels_the_whole_distance():
 
 def test_labels_that_are_no_numbers_are_placed_too():
     graph = nx.relabel_nodes(nx.path_graph(4), dict(enumerate("wzxy")))
-    assert lower_bound.ends_of_diameter(graph) == (0, 2, 3)
-    assert lower_bound.run(1 / 96, "corrective", graph=graph).distance == 3
+    assert hard_runs.ends_of_diameter(graph) == (0, 2, 3)
+    assert hard_runs.run(1 / 96, "corrective", graph=graph).distance == 3
 
 
 def test_the_command_writes_rows_and_pictures(tmp_path):
