@@ -13,6 +13,7 @@ from scipy import sparse
 from typer.testing import CliRunner
 
 from atomcast.commands.reproduce import reproduce_app
+from atomcast.experiments.figures.fig2a import Fig2a
 from atomcast.experiments.figures.fig3 import Fig3
 from atomcast.experiments.runs.curves import Point
 from atomcast.experiments.runs.jobs import Done, Job, Plan, checksum, run_jobs
@@ -125,6 +126,19 @@ def test_fig3_does_not_depend_on_jobs_nor_on_interruptions(tmp_path):
     assert untimed(resumed[0]) == untimed(rows)
     assert resumed[1] == needs
     assert len(read(tmp_path / "three" / "fig3-verdict.csv")) == 2
+
+
+def test_what_a_run_depends_on_is_written_as_it_always_was():
+    """Else --resume would run anew what earlier versions have finished."""
+    assert TINY.given(None, (0.5, 0.05)) == (
+        "Setting(d=40, n=80, atom_densities=(0.5,), solution_densities=(0.05,), nodes=4, "
+        "penalty=0.1, rounds=20, most_rounds=10000, admm_rounds=10, tol=0.001)"
+    )
+    assert Fig2a().sizes == (
+        "Setting(nodes=100, rounds=5000, per_node=(1, 2, 3, 5, 7, 10, 15, 20, 30), tol=0.01, "
+        "local_step='classic', batch=10, budgets=(100000.0, 300000.0, 1000000.0, 3000000.0), "
+        "cost=100.0, examples=None)"
+    )
 
 
 def test_on_the_command_line(tmp_path, monkeypatch):
