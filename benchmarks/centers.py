@@ -23,7 +23,7 @@ from atomcast.atoms.kernel import KernelAtoms
 from atomcast.centers import GreedyCenters
 from atomcast.data import load_adult
 from atomcast.data.generators import make_speech_like
-from atomcast.experiments.kernel_runs import mean_distance_gamma, one_thread
+from atomcast.experiments.runs.kernel_runs import mean_distance_gamma, one_thread
 from atomcast.kernels.active_set import KernelActiveSet
 from atomcast.kernels.functions import KernelSpec
 from atomcast.kernels.labels import LabelCode
