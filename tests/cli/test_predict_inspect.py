@@ -102,7 +102,7 @@ def test_inspect_tells_folds_apart_and_calls_parties_by_name(run, files):
     said = json.loads(run("inspect", "m.safetensors", "--json").stdout)
     assert said["parties"] == ["a", "b"]
     rounds = {d["when"]: d["round"] for d in said["disclosures"]}
-    assert {when.split(",")[0] for when in rounds} >= {"search 1", "fold 1", "fold 5", "final fit"}
+    assert {when.split(",")[0] for when in rounds} >= {"search 2", "fold 1", "fold 5", "final fit"}
     assert {d["who"] for d in said["disclosures"]} == {"a", "b"}
     # The rounds of the fit are those of its last phase, and none may be beyond them.
     phase = f"final fit, radius {load_model('m.safetensors').beta_:.4g}"

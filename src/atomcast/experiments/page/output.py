@@ -8,6 +8,7 @@ from operator import attrgetter
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from atomcast._replacing import replacing
 from atomcast.experiments.page.reports import PrintedTable
 
 if TYPE_CHECKING:
