@@ -86,6 +86,15 @@ class DenseColumns:
         """Columns start to stop as a dense array, shape (d, stop - start)."""
         return self._rows[start:stop].T
 
+    def lengths(self, diagonal: Floats) -> Floats:
+        """The product a_j' diag(diagonal) a_j of each column with itself, shape (count,)."""
+        return np.einsum("kd,kd,d->k", self._rows[: self.count], self._rows[: self.count], diagonal)
+
+    def sweep(self, *args):
+        from atomcast._sweeps import sweep_dense
+
+        return sweep_dense(self._rows, *args)
+
     def cross(self, left: Positions, right: Positions, diagonal: Floats) -> Floats:
         """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
         return (self._rows[left] * diagonal) @ self._rows[right].T
@@ -141,6 +150,18 @@ class SparseColumns:
         """The inner products of every column with the columns of a block, shape (count, m)."""
         result: Floats = self._matrices()[1] @ block
         return result
+
+    def lengths(self, diagonal: Floats) -> Floats:
+        """The product a_j' diag(diagonal) a_j of each column with itself, shape (count,)."""
+        nnz = int(self._starts[self.count])
+        data, indices = self._data[:nnz], self._indices[:nnz]
+        sums = np.concatenate(([0.0], np.cumsum(data * data * diagonal[indices])))
+        return np.bincount(np.repeat(np.arange(self.count), np.diff(self._starts[:self.count+1])), data * data * diagonal[indices], minlength=self.count)
+
+    def sweep(self, *args):
+        from atomcast._sweeps import sweep_sparse
+
+        return sweep_sparse(self._data, self._indices.view(np.uint32) if self._indices.dtype==np.int32 else self._indices, self._starts.view(np.uint64), *args)
 
     def block(self, start: int, stop: int) -> Floats:
         """Columns start to stop as a dense array, shape (d, stop - start)."""

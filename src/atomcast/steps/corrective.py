@@ -93,7 +93,7 @@ class Corrective:
             gap = duality_gap(replica.domain, replica.active.inner(), agreement.best)
             # The smaller the gap, the more exact: else rounds go by in which only weights change.
             return max(0.3 * replica.target, min(0.2, 0.5 * gap / replica.unit) * gap)
-        return max(1e-3 * replica.target, 0.02 * replica.domain.scale * self._last_violation)
+        return max(float(__import__('os').environ.get('TOLF','1e-1')) * replica.target, 0.02 * replica.domain.scale * self._last_violation)
 
     def memory(self) -> dict[str, NDArray[Any]]:
         """The last violation, and what the inner solver carries from round to round."""

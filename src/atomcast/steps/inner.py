@@ -12,6 +12,7 @@ from numpy.typing import NDArray
 from atomcast.active_set import ActiveSet
 from atomcast.corral import Corral
 from atomcast.domains import Domain
+from atomcast.coordinate_descent import CoordinateDescent
 from atomcast.face_descent import FaceDescent
 from atomcast.gram import Gram
 from atomcast.group_solver import GroupSolver
@@ -29,7 +30,8 @@ NOTHING: Memory = MappingProxyType({})
 #: How the names begin under which inner solvers remember something.
 CARRIED = ("direction", "low_rank.", "corral.")
 #: Up to so many known weights, a dense inverse of their Gram matrix is the fastest way.
-MANY_WEIGHTS = 1_000
+import os
+MANY_WEIGHTS = int(os.environ.get('MANY', 1000))
 
 
 class Quadratic:
@@ -38,11 +40,12 @@ class Quadratic:
     def __init__(self, domain: Domain, memory: Memory = NOTHING) -> None:
         self.corral = Corral(domain, Gram())
         self.descent = FaceDescent(domain, memory.get("direction"))
+        self.cd = CoordinateDescent(domain)
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known atoms."""
         # Where atoms are so badly scaled that the first-order method gives up, slow is better.
-        if len(active) <= MANY_WEIGHTS or not self.descent.minimise(active, tolerance):
+        if len(active) <= MANY_WEIGHTS or not self.cd.minimise(active, tolerance):
             self.corral.minimise(active, tolerance)
 
     def memory(self) -> Memory:
