@@ -45,6 +45,20 @@ class Columns(Protocol):
         """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
         ...
 
+    def lengths(self, diagonal: Floats) -> Floats:
+        """The product a_j' diag(diagonal) a_j of each column with itself, shape (count,)."""
+        ...
+
+    @property
+    def compiled(self) -> Any:
+        """The arrays that compiled passes take."""
+        ...
+
+    @property
+    def stored(self) -> int:
+        """How many values are stored."""
+        ...
+
 
 def grown(buffer: NDArray[Any], used: int, needed: int) -> NDArray[Any]:
     """A buffer with room for `needed` entries: the same one, or a copy at least twice as large."""
@@ -90,10 +104,15 @@ class DenseColumns:
         """The product a_j' diag(diagonal) a_j of each column with itself, shape (count,)."""
         return np.einsum("kd,kd,d->k", self._rows[: self.count], self._rows[: self.count], diagonal)
 
-    def sweep(self, *args):
-        from atomcast._sweeps import sweep_dense
+    @property
+    def compiled(self) -> Floats:
+        """The columns as compiled passes take them: rows of an array."""
+        return self._rows
 
-        return sweep_dense(self._rows, *args)
+    @property
+    def stored(self) -> int:
+        """How many values are stored."""
+        return self.count * self.d
 
     def cross(self, left: Positions, right: Positions, diagonal: Floats) -> Floats:
         """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
@@ -153,15 +172,20 @@ class SparseColumns:
 
     def lengths(self, diagonal: Floats) -> Floats:
         """The product a_j' diag(diagonal) a_j of each column with itself, shape (count,)."""
-        nnz = int(self._starts[self.count])
-        data, indices = self._data[:nnz], self._indices[:nnz]
-        sums = np.concatenate(([0.0], np.cumsum(data * data * diagonal[indices])))
-        return np.bincount(np.repeat(np.arange(self.count), np.diff(self._starts[:self.count+1])), data * data * diagonal[indices], minlength=self.count)
+        columns, rows = self._matrices()
+        squares = sparse.csr_array((columns.data**2, rows.indices, rows.indptr), rows.shape)
+        result: Floats = squares @ diagonal
+        return result
 
-    def sweep(self, *args):
-        from atomcast._sweeps import sweep_sparse
+    @property
+    def compiled(self) -> tuple[Floats, NDArray[Any], NDArray[np.int64]]:
+        """The columns as compiled passes take them: values, places, starts."""
+        return self._data, self._indices, self._starts
 
-        return sweep_sparse(self._data, self._indices.view(np.uint32) if self._indices.dtype==np.int32 else self._indices, self._starts.view(np.uint64), *args)
+    @property
+    def stored(self) -> int:
+        """How many values are stored."""
+        return int(self._starts[self.count])
 
     def block(self, start: int, stop: int) -> Floats:
         """Columns start to stop as a dense array, shape (d, stop - start)."""

@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.active_set import ActiveSet
+from atomcast.active_set import ActiveSet, ExplicitActiveSet
+from atomcast.column_model import ColumnModel
 from atomcast.corral import Corral
+from atomcast.coordinate_descent import CoordinateDescent, many
 from atomcast.domains import Domain
-from atomcast.coordinate_descent import CoordinateDescent
-from atomcast.face_descent import FaceDescent
 from atomcast.gram import Gram
 from atomcast.group_solver import GroupSolver
 from atomcast.groups import GroupBall
@@ -28,30 +28,28 @@ Memory = Mapping[str, NDArray[Any]]
 
 NOTHING: Memory = MappingProxyType({})
 #: How the names begin under which inner solvers remember something.
-CARRIED = ("direction", "low_rank.", "corral.")
+CARRIED = ("low_rank.", "corral.")
 #: Up to so many known weights, a dense inverse of their Gram matrix is the fastest way.
-import os
-MANY_WEIGHTS = int(os.environ.get('MANY', 1000))
+MANY_WEIGHTS = 1000
 
 
 class Quadratic:
     """Minimises a quadratic over the hull of the known vertices, by the method for their number."""
 
-    def __init__(self, domain: Domain, memory: Memory = NOTHING) -> None:
+    def __init__(self, domain: Domain) -> None:
         self.corral = Corral(domain, Gram())
-        self.descent = FaceDescent(domain, memory.get("direction"))
-        self.cd = CoordinateDescent(domain)
+        self.descent = CoordinateDescent(domain)
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known atoms."""
-        # Where atoms are so badly scaled that the first-order method gives up, slow is better.
-        if len(active) <= MANY_WEIGHTS or not self.cd.minimise(active, tolerance):
-            self.corral.minimise(active, tolerance)
-
-    def memory(self) -> Memory:
-        """The direction that the power method has come to."""
-        direction = self.descent.direction
-        return {"direction": direction} if len(direction) else {}
+        if many(active):
+            assert isinstance(active, ExplicitActiveSet)
+            weights, found = self.descent.minimise(ColumnModel.of(active), tolerance)
+            active.set_weights(weights)
+            if found:
+                return
+        # Where atoms are so much alike that coordinate descent gives up, slow is better.
+        self.corral.minimise(active, tolerance)
 
 
 class KernelQuadratic:
@@ -87,7 +85,7 @@ def inner_solver(replica: Replica, memory: Memory) -> Inner:
             return GroupSolver(domain, Gram())
         if isinstance(replica.active, KernelActiveSet):
             return KernelQuadratic(domain, memory)
-        return Quadratic(domain, memory)
+        return Quadratic(domain)
 
     if replica.active.quadratic:
         return exact(memory)
