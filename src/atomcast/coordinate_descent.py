@@ -100,6 +100,8 @@ class CoordinateDescent:
                 support, solution, gradient, normal, 0.0 if inside else excess,
                 FACE_STEPS, SOLVED * TIGHTER**alternation, 0.2 * enough,
             )  # fmt: skip
+            if excess < 0.0 and penalty < 0.0 and self.domain.has_origin:
+                continue  # the border only stands in the way: stay inside
             weights = self._toward(model, weights, solution)
         return best, False
 
@@ -133,7 +135,8 @@ class _Bounds:
     """Between which penalties the right one lies, as far as sweeps have shown."""
 
     def __init__(self, from_zero: bool) -> None:
-        self.low, self.high = (0.0 if from_zero else -np.inf), np.inf
+        self.least = 0.0 if from_zero else -np.inf
+        self.low, self.high = self.least, np.inf
 
     def learn(self, penalty: float, excess: float) -> None:
         """Weights are too large in sum at a penalty that is too small."""
@@ -144,6 +147,7 @@ class _Bounds:
 
     def within(self, penalty: float) -> float:
         """A penalty between the bounds: this one, or the middle if it is not."""
+        penalty = max(penalty, self.least)
         if self.low <= penalty <= self.high:
             return penalty
         if not np.isfinite(self.high - self.low):
