@@ -9,10 +9,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.active_set import ExplicitActiveSet
-from atomcast.columns import Columns
 
 Floats = NDArray[np.float64]
-Positions = NDArray[np.int64]
 
 #: What centring leaves of a column that is constant: rounding, not a direction.
 CONSTANT = 1e-13
@@ -86,18 +84,7 @@ class ColumnModel:
             gradient -= self.rank_one * float(self.along @ change)
         return 0.5 * float(image @ (self.gradient + gradient)), gradient
 
-    def sweep(self, chosen: Positions, weights: Floats, gradient: Floats, *how: Any) -> bool:
-        """Coordinate descent, in place; see `_sweeps.sweep`."""
-        from atomcast._sweeps import sweep
-
-        return bool(sweep(self.columns.compiled, chosen, *self._bends(), weights, gradient, *how))
-
-    def solve_face(self, support: Positions, weights: Floats, gradient: Floats, *how: Any) -> float:
-        """The minimum over a face, in place, and its multiplier; see `_sweeps.solve_face`."""
-        from atomcast._sweeps import solve_face
-
-        known = self.columns.compiled
-        return float(solve_face(known, support, *self._bends(), weights, gradient, *how))
-
-    def _bends(self) -> tuple[Floats, Floats, Floats, Floats]:
+    @property
+    def bends(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """The curvature, as compiled passes take it."""
         return self.lengths, self.along, self.rank_one, self.diagonal

@@ -29,7 +29,7 @@ SWEEPS, FACE_STEPS, ALTERNATIONS = 30, 300, 60
 #: with a share that falls by a factor from one face to the next.
 SWEPT, SOLVED, TIGHTER = 0.05, 0.1, 0.8
 #: Up to so many known weights, compiled sweeps are not worth the import of a compiler,
-FEW = 200
+FEW = 100
 #: and beyond, they are if this many times the stored values is less than the cube of the weights.
 WORTH = 1000
 
@@ -63,51 +63,101 @@ class CoordinateDescent:
         """The best weights, and whether their gap within the known atoms is the tolerance."""
         if not self.domain.has_origin and not model.lengths.all():
             return model.start, False  # a flat direction of the simplex is no weight of zero
-        enough = tolerance / self.domain.scale
-        weights = self._feasible(np.where(model.lengths > 0.0, model.start, 0.0))
-        penalty, bounds = -np.inf, _Bounds(self.domain.has_origin)
-        least, best = np.inf, weights
+        enough, bounds = tolerance / self.domain.scale, _Bounds(self.domain.has_origin)
+        weights = self._feasible(self._started(model))
+        penalty, least, best = -np.inf, np.inf, weights
         for alternation in range(ALTERNATIONS):
             feasible = self._feasible(weights)
             value, gradient = model.at(feasible)
-            scores = model.columns.scores(gradient)
-            level = -float(feasible @ scores) / self.domain.scale
-            merit = self.domain.merit(scores)
             if value < least:
                 least, best = value, feasible
-            gap = duality_gap(self.domain, -level * self.domain.scale, float(np.max(merit)))
-            if gap <= tolerance:
+            scores = model.columns.scores(gradient)
+            inner, merit = float(feasible @ scores), self._merit(scores)
+            if duality_gap(self.domain, inner, float(np.max(merit))) <= tolerance:
                 return feasible, True
-            penalty = bounds.within(level if penalty == -np.inf else penalty)
             if feasible is not weights:
                 gradient = model.at(weights)[1]
+            level = -inner / self.domain.scale
+            penalty = bounds.within(penalty if alternation else level)
             weights = weights.copy()
-            chosen = np.flatnonzero((weights != 0.0) | (merit > min(penalty, level)))
-            settled = model.sweep(
-                chosen, weights, gradient, penalty, self._signed, SWEEPS, SWEPT, 0.02 * enough
-            )
-            excess = float(np.abs(weights).sum()) - self.domain.scale
+            chosen = (weights != 0.0) | (merit > min(penalty, level))
+            settled = self._sweep(model, weights, gradient, chosen, penalty, 0.02 * enough)
+            excess = self._norm(weights) - self.domain.scale
             if settled:
                 bounds.learn(penalty, excess)
-            support = np.flatnonzero(weights)
-            if not len(support):
-                penalty = 0.0
-                continue
             inside = self.domain.has_origin and penalty == 0.0 and excess < 0.0
-            normal = np.zeros(len(support)) if inside else np.sign(weights[support])
-            solution = weights.copy()
-            penalty = model.solve_face(
-                support, solution, gradient, normal, 0.0 if inside else excess,
-                FACE_STEPS, SOLVED * TIGHTER**alternation, 0.2 * enough,
-            )  # fmt: skip
+            solution, accuracy = weights.copy(), (SOLVED * TIGHTER**alternation, 0.2 * enough)
+            penalty = self._solve_face(
+                model, solution, gradient, penalty, None if inside else excess, accuracy
+            )
             if excess < 0.0 and penalty < 0.0 and self.domain.has_origin:
                 continue  # the border only stands in the way: stay inside
             weights = self._toward(model, weights, solution)
         return best, False
 
+    def _started(self, model: ColumnModel) -> Floats:
+        """The weights to begin with: a column without length needs none, but a simplex some."""
+        weights = np.where(model.lengths > 0.0, model.start, 0.0)
+        if not self.domain.has_origin and not weights.any():
+            weights[int(np.argmax(self._merit(model.columns.scores(model.gradient))))] = 1.0
+        return weights
+
+    def _norm(self, weights: Floats) -> float:
+        """What the domain bounds."""
+        return float(np.abs(weights).sum())
+
+    def _merit(self, scores: Floats) -> Floats:
+        """The merit behind each weight."""
+        return self.domain.merit(scores)
+
+    def _sweep(
+        self,
+        model: ColumnModel,
+        weights: Floats,
+        gradient: Floats,
+        chosen: NDArray[np.bool_],
+        penalty: float,
+        enough: float,
+    ) -> bool:
+        """Coordinate descent at a penalty, in place; whether it has come to rest."""
+        from atomcast._sweeps import sweep
+
+        return bool(
+            sweep(
+                model.columns.compiled, np.flatnonzero(chosen), *model.bends, weights, gradient,
+                penalty, self._signed, SWEEPS, SWEPT, enough,
+            )
+        )  # fmt: skip
+
+    def _solve_face(
+        self,
+        model: ColumnModel,
+        weights: Floats,
+        gradient: Floats,
+        penalty: float,
+        excess: float | None,
+        accuracy: tuple[float, float],
+    ) -> float:
+        """The minimum over the face of the weights, in place; returns the multiplier there.
+
+        The excess is by how much the norm is too large; None inside the domain.
+        """
+        from atomcast._sweeps import solve_face
+
+        support = np.flatnonzero(weights)
+        if not len(support):
+            return 0.0
+        normal = np.sign(weights[support]) if excess is not None else np.zeros(len(support))
+        return float(
+            solve_face(
+                model.columns.compiled, support, *model.bends, weights, gradient, normal,
+                excess or 0.0, FACE_STEPS, *accuracy,
+            )
+        )  # fmt: skip
+
     def _feasible(self, weights: Floats) -> Floats:
         """The weights, scaled into the domain if they are outside."""
-        norm = float(np.abs(weights).sum())
+        norm = self._norm(weights)
         if norm > self.domain.scale or (norm > 0.0 and not self.domain.has_origin):
             return weights * (self.domain.scale / norm)
         return weights
@@ -118,7 +168,7 @@ class CoordinateDescent:
         That is the end of the way without the weights that change their sign, the place where the
         first of them does, or where we are.
         """
-        flipped = np.flatnonzero(weights * solution < 0.0)
+        flipped = self._flipped(weights, solution)
         if not len(flipped):
             return solution
         change = solution - weights
@@ -129,6 +179,10 @@ class CoordinateDescent:
             moved[flipped[steps <= step]] = 0.0
             choices.append(moved)
         return min(choices, key=lambda choice: model.at(self._feasible(choice))[0])
+
+    def _flipped(self, weights: Floats, solution: Floats) -> Positions:
+        """Which weights change their sign."""
+        return np.flatnonzero(weights * solution < 0.0)
 
 
 class _Bounds:
