@@ -88,3 +88,13 @@ class ColumnModel:
     def bends(self) -> tuple[Floats, Floats, Floats, Floats]:
         """The curvature, as compiled passes take it."""
         return self.lengths, self.along, self.rank_one, self.diagonal
+
+
+class ProductModel(ColumnModel):
+    """The same where the columns are those of A'HA, and an image is a change of slopes."""
+
+    def at(self, weights: Floats) -> tuple[float, Floats]:
+        """The value at other weights, and the slopes."""
+        change = weights - self.start
+        slopes = self.gradient + self.columns.combine(change)
+        return 0.5 * float(change @ (self.gradient + slopes)), slopes

@@ -168,7 +168,7 @@ class CoordinateDescent:
         That is the end of the way without the weights that change their sign, the place where the
         first of them does, or where we are.
         """
-        flipped = self._flipped(weights, solution)
+        flipped = np.flatnonzero(weights * solution < 0.0)
         if not len(flipped):
             return solution
         change = solution - weights
@@ -179,10 +179,6 @@ class CoordinateDescent:
             moved[flipped[steps <= step]] = 0.0
             choices.append(moved)
         return min(choices, key=lambda choice: model.at(self._feasible(choice))[0])
-
-    def _flipped(self, weights: Floats, solution: Floats) -> Positions:
-        """Which weights change their sign."""
-        return np.flatnonzero(weights * solution < 0.0)
 
 
 class _Bounds:

@@ -82,7 +82,7 @@ def inner_solver(replica: Replica, memory: Memory) -> Inner:
 
     def exact(memory: Memory = NOTHING) -> Inner:
         if isinstance(domain, GroupBall):
-            return GroupSolver(domain, Gram())
+            return GroupSolver(domain)
         if isinstance(replica.active, KernelActiveSet):
             return KernelQuadratic(domain, memory)
         return Quadratic(domain)
