@@ -10,7 +10,7 @@ from numba import njit
 from atomcast._sweeps import _add, _move, _score
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _length(v: Any, bends: Any, push: float, start: float) -> float:  # pragma: no cover - compiled
     """The length r of the best w for <v, w> + w' diag(bends) w / 2 + push ||w||.
 
@@ -34,7 +34,7 @@ def _length(v: Any, bends: Any, push: float, start: float) -> float:  # pragma: 
     return r
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def sweep_groups(
     columns: Any,
     starts: Any,
@@ -102,7 +102,7 @@ def sweep_groups(
     return settled or worst <= 0.3 * first
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _precondition(
     slopes: Any, starts: Any, inverse: Any, unit: Any, round_: Any, out: Any
 ) -> None:  # pragma: no cover - compiled
@@ -118,7 +118,7 @@ def _precondition(
             out[m] += factor * inverse[m] * unit[m]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def solve_group_face(
     columns: Any,
     support: Any,
@@ -199,7 +199,7 @@ def solve_group_face(
     return level
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _curve(
     change: Any, starts: Any, unit: Any, round_: Any, out: Any
 ) -> None:  # pragma: no cover - compiled

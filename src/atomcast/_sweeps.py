@@ -76,7 +76,7 @@ def _of_kind(columns: Any, of_dense: Any, of_sparse: Any, of_products: Any) -> A
     return of_sparse if len(columns) == 3 else of_products
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def sweep(
     columns: Any,
     chosen: Any,
@@ -137,7 +137,7 @@ def sweep(
     return settled or worst <= 0.3 * first
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def _move(
     columns: Any, support: Any, change: Any, along: Any, rank_one: Any, diagonal: Any, bent: Any
 ) -> None:  # pragma: no cover - compiled
@@ -151,7 +151,7 @@ def _move(
         bent[i] -= tilt * rank_one[i]
 
 
-@njit(cache=True, nogil=True)
+@njit(cache=True, nogil=True, error_model="numpy")
 def solve_face(
     columns: Any,
     support: Any,

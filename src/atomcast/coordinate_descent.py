@@ -63,8 +63,8 @@ class CoordinateDescent:
         """The best weights, and whether their gap within the known atoms is the tolerance."""
         if not self.domain.has_origin and not model.lengths.all():
             return model.start, False  # a flat direction of the simplex is no weight of zero
-        enough, bounds = tolerance / self.domain.scale, _Bounds(self.domain.has_origin)
-        weights = self._feasible(self._started(model))
+        enough, weights = tolerance / self.domain.scale, self._feasible(self._started(model))
+        bounds = _Bounds(self.domain.has_origin, self._steepest(model))
         penalty, least, best = -np.inf, np.inf, weights
         for alternation in range(ALTERNATIONS):
             feasible = self._feasible(weights)
@@ -101,6 +101,11 @@ class CoordinateDescent:
         if not self.domain.has_origin and not weights.any():
             weights[int(np.argmax(self._merit(model.columns.scores(model.gradient))))] = 1.0
         return weights
+
+    def _steepest(self, model: ColumnModel) -> float:
+        """The penalty from which on all weights are zero."""
+        gradient = model.at(np.zeros(len(model.start)))[1]
+        return float(np.max(self._merit(model.columns.scores(gradient))))
 
     def _norm(self, weights: Floats) -> float:
         """What the domain bounds."""
@@ -184,9 +189,9 @@ class CoordinateDescent:
 class _Bounds:
     """Between which penalties the right one lies, as far as sweeps have shown."""
 
-    def __init__(self, from_zero: bool) -> None:
+    def __init__(self, from_zero: bool, high: float) -> None:
         self.least = 0.0 if from_zero else -np.inf
-        self.low, self.high = self.least, np.inf
+        self.low, self.high = self.least, high
 
     def learn(self, penalty: float, excess: float) -> None:
         """Weights are too large in sum at a penalty that is too small."""
@@ -198,8 +203,6 @@ class _Bounds:
     def within(self, penalty: float) -> float:
         """A penalty between the bounds: this one, or the middle if it is not."""
         penalty = max(penalty, self.least)
-        if self.low <= penalty <= self.high:
+        if penalty <= self.high and (penalty > self.low or penalty == self.least):
             return penalty
-        if not np.isfinite(self.high - self.low):
-            return max(self.low, min(penalty, self.high))
-        return 0.5 * (self.low + self.high)
+        return 0.5 * (self.low + self.high) if np.isfinite(self.low) else self.high
