@@ -83,13 +83,16 @@ class CoordinateDescent:
             chosen = (weights != 0.0) | (merit > min(penalty, level))
             settled = self._sweep(model, weights, gradient, chosen, penalty, 0.02 * enough)
             excess = self._norm(weights) - self.domain.scale
-            if settled:
-                bounds.learn(penalty, excess)
+            bounds.learn(penalty, excess, settled)
             inside = self.domain.has_origin and penalty == 0.0 and excess < 0.0
-            solution, accuracy = weights.copy(), (SOLVED * TIGHTER**alternation, 0.2 * enough)
-            penalty = self._solve_face(
-                model, solution, gradient, penalty, None if inside else excess, accuracy
-            )
+            accuracy = (SOLVED * TIGHTER**alternation, 0.2 * enough)
+            if inside:
+                solution = weights.copy()
+                self._solve_face(model, solution, gradient, penalty, None, accuracy)
+                inside, gradient = self._norm(solution) <= self.domain.scale, model.at(weights)[1]
+            if not inside:
+                solution = weights.copy()
+                penalty = self._solve_face(model, solution, gradient, penalty, excess, accuracy)
             if excess < 0.0 and penalty < 0.0 and self.domain.has_origin:
                 continue  # the border only stands in the way: stay inside
             weights = self._toward(model, weights, solution)
@@ -187,22 +190,27 @@ class CoordinateDescent:
 
 
 class _Bounds:
-    """Between which penalties the right one lies, as far as sweeps have shown."""
+    """Between which penalties the right one lies, as far as sweeps have shown.
 
-    def __init__(self, from_zero: bool, high: float) -> None:
-        self.least = 0.0 if from_zero else -np.inf
-        self.low, self.high = self.least, high
+    Sweeps are never quite at rest, so that what one has shown may turn out to be wrong.
+    """
 
-    def learn(self, penalty: float, excess: float) -> None:
+    def __init__(self, from_zero: bool, highest: float) -> None:
+        self.lowest, self.highest = (0.0 if from_zero else -np.inf), highest
+        self.low, self.high = self.lowest, highest
+
+    def learn(self, penalty: float, excess: float, settled: bool) -> None:
         """Weights are too large in sum at a penalty that is too small."""
         if excess > 0.0:
-            self.low = max(self.low, penalty)
+            self.low = max(self.low, penalty) if settled else self.low
+            self.high = self.high if penalty < self.high else self.highest
         else:
-            self.high = min(self.high, penalty)
+            self.high = min(self.high, penalty) if settled else self.high
+            self.low = self.low if penalty > self.low else self.lowest
 
     def within(self, penalty: float) -> float:
         """A penalty between the bounds: this one, or the middle if it is not."""
-        penalty = max(penalty, self.least)
-        if penalty <= self.high and (penalty > self.low or penalty == self.least):
+        penalty = max(penalty, self.lowest)
+        if penalty <= self.high and (penalty > self.low or penalty == self.lowest):
             return penalty
         return 0.5 * (self.low + self.high) if np.isfinite(self.low) else self.high
