@@ -28,9 +28,12 @@ SWEEPS, FACE_STEPS, ALTERNATIONS = 30, 300, 60
 #: Sweeps at one penalty end when what is left is this share of the first; steps on a face as well,
 #: with a share that falls by a factor from one face to the next.
 SWEPT, SOLVED, TIGHTER = 0.05, 0.1, 0.8
-#: Up to so many known weights, compiled sweeps are not worth the import of a compiler,
-FEW = 100
-#: and beyond, they are if this many times the stored values is less than the cube of the weights.
+#: So many penalties in a row are kept within bounds before the bounds are given up.
+PATIENCE = 4
+#: Up to so many known weights, compiled sweeps are not worth the import of a compiler; the second
+#: number is for a curvature that changes.
+FEW, FEW_CHANGING = 100, 25
+#: Beyond, they are if this many times the stored values is less than the cube of the weights.
 WORTH = 1000
 
 
@@ -41,9 +44,12 @@ def many(active: ActiveSet) -> bool:
     inverse up to date takes about k^3 / 5, and sweeps and steps on a face some hundred products
     with the columns. Where the curvature changes, the inverse would begin anew in each round.
     """
-    if not isinstance(active, ExplicitActiveSet) or active.columns is None or len(active) <= FEW:
+    if not isinstance(active, ExplicitActiveSet) or active.columns is None:
         return False
-    return not active.quadratic or len(active) ** 3 > WORTH * active.columns.stored
+    k = len(active)
+    if not active.quadratic:
+        return k > FEW_CHANGING
+    return k > FEW and k**3 > WORTH * active.columns.stored
 
 
 class CoordinateDescent:
@@ -83,7 +89,8 @@ class CoordinateDescent:
             chosen = (weights != 0.0) | (merit > min(penalty, level))
             settled = self._sweep(model, weights, gradient, chosen, penalty, 0.02 * enough)
             excess = self._norm(weights) - self.domain.scale
-            bounds.learn(penalty, excess, settled)
+            if settled:
+                bounds.learn(penalty, excess)
             inside = self.domain.has_origin and penalty == 0.0 and excess < 0.0
             accuracy = (SOLVED * TIGHTER**alternation, 0.2 * enough)
             if inside:
@@ -192,25 +199,28 @@ class CoordinateDescent:
 class _Bounds:
     """Between which penalties the right one lies, as far as sweeps have shown.
 
-    Sweeps are never quite at rest, so that what one has shown may turn out to be wrong.
+    Sweeps are never quite at rest, so that what one has shown may be wrong: if it stands in the way
+    again and again, it is forgotten.
     """
 
     def __init__(self, from_zero: bool, highest: float) -> None:
         self.lowest, self.highest = (0.0 if from_zero else -np.inf), highest
-        self.low, self.high = self.lowest, highest
+        self.low, self.high, self.refused = self.lowest, highest, 0
 
-    def learn(self, penalty: float, excess: float, settled: bool) -> None:
+    def learn(self, penalty: float, excess: float) -> None:
         """Weights are too large in sum at a penalty that is too small."""
         if excess > 0.0:
-            self.low = max(self.low, penalty) if settled else self.low
-            self.high = self.high if penalty < self.high else self.highest
+            self.low = max(self.low, penalty)
         else:
-            self.high = min(self.high, penalty) if settled else self.high
-            self.low = self.low if penalty > self.low else self.lowest
+            self.high = min(self.high, penalty)
 
     def within(self, penalty: float) -> float:
         """A penalty between the bounds: this one, or the middle if it is not."""
-        penalty = max(penalty, self.lowest)
+        penalty = min(max(penalty, self.lowest), self.highest)
+        if self.refused == PATIENCE:
+            self.low, self.high = self.lowest, self.highest
         if penalty <= self.high and (penalty > self.low or penalty == self.lowest):
+            self.refused = 0
             return penalty
+        self.refused += 1
         return 0.5 * (self.low + self.high) if np.isfinite(self.low) else self.high
