@@ -90,8 +90,34 @@ class ColumnModel:
         return self.lengths, self.along, self.rank_one, self.diagonal
 
 
+class Products:
+    """The matrix A'HA in the place of columns: an image is then a change of slopes."""
+
+    def __init__(self, matrix: Floats) -> None:
+        self.matrix = matrix
+
+    @property
+    def compiled(self) -> tuple[Floats]:
+        """The products as compiled passes take them."""
+        return (self.matrix,)
+
+    def combine(self, weights: Floats) -> Floats:
+        """The change of slopes that goes with a change of weights."""
+        return self.matrix @ weights
+
+    def scores(self, vector: Floats) -> Floats:
+        """The slopes, which are what an image is."""
+        return vector
+
+
 class ProductModel(ColumnModel):
-    """The same where the columns are those of A'HA, and an image is a change of slopes."""
+    """A quadratic that is known by the products of its columns."""
+
+    @staticmethod
+    def with_slopes(products: Products, start: Floats, slopes: Floats) -> ProductModel:
+        """The quadratic with these slopes at the start."""
+        k, lengths = len(start), np.diag(products.matrix).copy()
+        return ProductModel(products, start, slopes, np.ones(k), NOTHING, np.zeros(k), lengths)
 
     def at(self, weights: Floats) -> tuple[float, Floats]:
         """The value at other weights, and the slopes."""

@@ -15,9 +15,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.domains import Domain, duality_gap
 from atomcast.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.column_model import ColumnModel
+from atomcast.domains import Domain, duality_gap
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -47,6 +47,8 @@ def many(active: ActiveSet) -> bool:
     if not isinstance(active, ExplicitActiveSet) or active.columns is None:
         return False
     k = len(active)
+    if k != active.columns.count:  # a feature with a weight for each class
+        return False
     if not active.quadratic:
         return k > FEW_CHANGING
     return k > FEW and k**3 > WORTH * active.columns.stored

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from atomcast.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.atoms.atom import Atom
-from atomcast.column_model import ColumnModel
+from atomcast.column_model import ColumnModel, ProductModel, Products
 from atomcast.coordinate_descent import CoordinateDescent, many
 from atomcast.domains import Domain, duality_gap
 
@@ -97,6 +97,10 @@ class QuadraticModel(ActiveSet):
     def products(self, start: int, stop: int) -> Floats:
         """Columns start to stop of the Hessian."""
         return self._hessian[:, start:stop]
+
+    def by_products(self) -> ProductModel:
+        """The same function in the form that coordinate descent takes."""
+        return ProductModel.with_slopes(Products(self._hessian), self.weights, self.scores())
 
 
 class Newton:

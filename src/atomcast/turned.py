@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.active_set import ActiveSet, ExplicitActiveSet
-from atomcast.column_model import NOTHING, ColumnModel, ProductModel
+from atomcast.column_model import NOTHING, ColumnModel, ProductModel, Products
 from atomcast.columns import grown
 
 Floats = NDArray[np.float64]
@@ -76,7 +78,7 @@ class TurnedColumns:
         u = NOTHING if curvature.rank_one is None else curvature.rank_one
         if not len(self.turns.rotations):
             self._rows = np.empty((len(active), len(diagonal)))
-        for begin, end in zip(starts[:-1], starts[1:], strict=True):
+        for begin, end in pairwise(starts):
             if begin < len(self.turns.lengths):
                 continue
             block = active.columns.block(int(begin), int(end))
@@ -94,39 +96,27 @@ class TurnedProducts:
 
     def __init__(self) -> None:
         self.turns = Turns()
-        self._matrix = np.empty((0, 0))
-
-    @property
-    def compiled(self) -> tuple[Floats]:
-        """The products as compiled passes take them."""
-        return (self._matrix,)
-
-    def combine(self, weights: Floats) -> Floats:
-        """The change of slopes that goes with a change of weights."""
-        return self._matrix @ weights
-
-    def scores(self, vector: Floats) -> Floats:
-        """The slopes, which are what an image is here."""
-        return vector
+        self.products = Products(np.empty((0, 0)))
 
     def model(self, active: ActiveSet, starts: Positions) -> ColumnModel:
         """The objective of the active set, whose groups begin at `starts`."""
         old, new = len(self.turns.lengths), len(active)
         if new > old:
-            products = active.products(old, new)
-            for begin, end in zip(starts[:-1], starts[1:], strict=True):
-                if begin >= old:
-                    self.turns.add(products[begin:end, begin - old : end - old])
-            turned = self.turns.forth(products)
-            added = [q for q, begin in zip(self.turns.rotations, starts, strict=False) if begin >= old]
-            cuts = np.cumsum([len(q) for q in added])[:-1]
-            parts = np.split(turned, cuts, axis=1)
-            columns = np.hstack([part @ q for part, q in zip(parts, added, strict=True)])
-            matrix = np.empty((new, new))
-            matrix[:old, :old] = self._matrix
-            matrix[:, old:] = columns
-            matrix[old:, :old] = columns[:old].T
-            self._matrix = matrix
+            self._extend(active.products(old, new), starts[starts >= old] - old)
         start, slopes = self.turns.forth(active.weights), self.turns.forth(active.scores())
-        none, one = np.zeros(new), np.ones(new)
-        return ProductModel(self, start, slopes, one, NOTHING, none, self.turns.lengths)
+        return ProductModel.with_slopes(self.products, start, slopes)
+
+    def _extend(self, products: Floats, cuts: Positions) -> None:
+        """Add the products of new groups, which begin at `cuts`, with all; shape (new, m)."""
+        old, new = len(self.turns.lengths), len(products)
+        added = [
+            self.turns.add(products[old + begin : old + end, begin:end])
+            for begin, end in pairwise(cuts)
+        ]
+        parts = np.split(self.turns.forth(products), cuts[1:-1], axis=1)
+        turned = np.hstack([part @ turn for part, turn in zip(parts, added, strict=True)])
+        matrix = np.empty((new, new))
+        matrix[:old, :old] = self.products.matrix
+        matrix[:, old:] = turned
+        matrix[old:, :old] = turned[:old].T
+        self.products = Products(matrix)

@@ -11,14 +11,14 @@ from numpy.typing import NDArray
 
 from atomcast.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.column_model import ColumnModel
-from atomcast.corral import Corral
 from atomcast.coordinate_descent import CoordinateDescent, many
+from atomcast.corral import Corral
 from atomcast.domains import Domain
 from atomcast.gram import Gram
 from atomcast.group_solver import GroupSolver
 from atomcast.groups import GroupBall
 from atomcast.kernels.active_set import KernelActiveSet
-from atomcast.newton import Inner, Newton
+from atomcast.newton import Inner, Newton, QuadraticModel
 
 if TYPE_CHECKING:
     from atomcast.replica import Replica
@@ -31,6 +31,8 @@ NOTHING: Memory = MappingProxyType({})
 CARRIED = ("low_rank.", "corral.")
 #: Up to so many known weights, a dense inverse of their Gram matrix is the fastest way.
 MANY_WEIGHTS = 1000
+#: The same where the inverse would begin anew for each model of the objective.
+MANY_PRODUCTS = 300
 
 
 class Quadratic:
@@ -42,14 +44,22 @@ class Quadratic:
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known atoms."""
-        if many(active):
-            assert isinstance(active, ExplicitActiveSet)
-            weights, found = self.descent.minimise(ColumnModel.of(active), tolerance)
+        model = self._model(active)
+        if model is not None:
+            weights, found = self.descent.minimise(model, tolerance)
             active.set_weights(weights)
             if found:
                 return
         # Where atoms are so much alike that coordinate descent gives up, slow is better.
         self.corral.minimise(active, tolerance)
+
+    def _model(self, active: ActiveSet) -> ColumnModel | None:
+        """What coordinate descent should minimise; None if the exact method is faster."""
+        if isinstance(active, ExplicitActiveSet) and many(active):
+            return ColumnModel.of(active)
+        if isinstance(active, QuadraticModel) and len(active) > MANY_PRODUCTS:
+            return active.by_products()
+        return None
 
 
 class KernelQuadratic:
