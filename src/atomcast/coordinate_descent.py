@@ -32,9 +32,9 @@ SWEPT, SOLVED, TIGHTER = 0.05, 0.1, 0.8
 PATIENCE = 4
 #: Up to so many known weights, compiled sweeps are not worth the import of a compiler; the second
 #: number is for a curvature that changes.
-FEW, FEW_CHANGING = 100, 25
+FEW, FEW_CHANGING = 150, 25
 #: Beyond, they are if this many times the stored values is less than the cube of the weights.
-WORTH = 1000
+WORTH = 300
 
 
 def many(active: ActiveSet) -> bool:
