@@ -24,7 +24,7 @@ Positions = NDArray[np.int64]
 
 #: Sweeps at one penalty, conjugate gradient steps on one face, and how often the two alternate
 #: before the best weights so far have to do.
-SWEEPS, FACE_STEPS, ALTERNATIONS = 30, 300, 60
+SWEEPS, FACE_STEPS, ALTERNATIONS = 10, 300, 100
 #: Sweeps at one penalty end when what is left is this share of the first; steps on a face as well,
 #: with a share that falls by a factor from one face to the next.
 SWEPT, SOLVED, TIGHTER = 0.05, 0.1, 0.8
