@@ -73,7 +73,7 @@ class CoordinateDescent:
             return model.start, False  # a flat direction of the simplex is no weight of zero
         enough, weights = tolerance / self.domain.scale, self._feasible(self._started(model))
         bounds = _Bounds(self.domain.has_origin, self._steepest(model))
-        penalty, least, best = -np.inf, np.inf, weights
+        penalty, least, best = np.nan, np.inf, weights
         for alternation in range(ALTERNATIONS):
             feasible = self._feasible(weights)
             value, gradient = model.at(feasible)
@@ -86,7 +86,7 @@ class CoordinateDescent:
             if feasible is not weights:
                 gradient = model.at(weights)[1]
             level = -inner / self.domain.scale
-            penalty = bounds.within(penalty if alternation else level)
+            penalty = bounds.within(level if np.isnan(penalty) else penalty)
             weights = weights.copy()
             chosen = (weights != 0.0) | (merit > min(penalty, level))
             settled = self._sweep(model, weights, gradient, chosen, penalty, 0.02 * enough)
@@ -157,7 +157,8 @@ class CoordinateDescent:
     ) -> float:
         """The minimum over the face of the weights, in place; returns the multiplier there.
 
-        The excess is by how much the norm is too large; None inside the domain.
+        The excess is by how much the norm is too large; None inside the domain. A multiplier that
+        means nothing is NaN.
         """
         from atomcast._sweeps import solve_face
 

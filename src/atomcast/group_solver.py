@@ -24,6 +24,8 @@ Floats = NDArray[np.float64]
 
 #: Up to so many rows, sweeps go through columns, beyond through the products of columns.
 FEW_ROWS = 500
+#: By which share of the radius a Newton step may end outside the ball and still be one.
+NEAR = 0.02
 
 
 class Blocks:
@@ -91,7 +93,7 @@ class GroupDescent(CoordinateDescent):
         if not used.any():
             return 0.0
         sizes = np.diff(self.blocks.starts)[used]
-        return float(
+        level = float(
             solve_group_face(
                 model.columns.compiled, np.flatnonzero(used[self.blocks.block]),
                 np.concatenate(([0], np.cumsum(sizes))), self.blocks.c[used], *model.bends,
@@ -99,13 +101,23 @@ class GroupDescent(CoordinateDescent):
                 FACE_STEPS, *accuracy,
             )
         )  # fmt: skip
+        # Far outside the ball, the plane that touches it says nothing of its multiplier.
+        near = excess is None or self._norm(weights) <= (1.0 + NEAR) * self.domain.scale
+        return level if near else np.nan
 
     def _toward(self, model: ColumnModel, weights: Floats, solution: Floats) -> Floats:
         """What is best on the way of the Newton step; groups that go through zero stay there."""
         products = np.add.reduceat(weights * solution, self.blocks.starts[:-1])
         kept = np.where((products < 0.0)[self.blocks.block], 0.0, solution)
-        choices = [weights, kept, 0.5 * (weights + kept)]
-        return min(choices, key=lambda choice: model.at(self._feasible(choice))[0])
+        # The step ends on a plane that touches the ball: without scaling, it would lead outside.
+        best, least = kept, np.inf
+        for step in (1.0, 0.5, 0.2, 0.05, 0.0):
+            point = self._feasible(weights + step * (kept - weights))
+            value = model.at(point)[0]
+            if value >= least:
+                break
+            best, least = point, value
+        return best
 
 
 class GroupSolver:
