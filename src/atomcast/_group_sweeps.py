@@ -104,16 +104,16 @@ def sweep_groups(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _precondition(
-    slopes: Any, starts: Any, inverse: Any, unit: Any, round_: Any, out: Any
+    slopes: Any, starts: Any, inverse: Any, unit: Any, spared: Any, out: Any
 ) -> None:  # pragma: no cover - compiled
-    """Each group's own part of the Hessian, diag(1 / inverse) - round unit unit', inverted."""
+    """Each group's own part of the Hessian, diag(1 / inverse) - spared unit unit', inverted."""
     for g in range(len(starts) - 1):
         product, tip = 0.0, 1.0
         for m in range(starts[g], starts[g + 1]):
             out[m] = inverse[m] * slopes[m]
             product += unit[m] * out[m]
-            tip -= round_[g] * unit[m] * unit[m] * inverse[m]
-        factor = round_[g] * product / max(tip, 1e-10)
+            tip -= spared[g] * unit[m] * unit[m] * inverse[m]
+        factor = spared[g] * product / max(tip, 1e-10)
         for m in range(starts[g], starts[g + 1]):
             out[m] += factor * inverse[m] * unit[m]
 
@@ -131,6 +131,7 @@ def solve_group_face(
     weights: Any,
     gradient: Any,
     penalty: float,
+    careful: bool,
     on_border: bool,
     excess: float,
     steps: int,
@@ -147,30 +148,33 @@ def solve_group_face(
     support : positions of the weights in use
     starts : where the groups begin among these, shape (G + 1,)
     group_weights : of the groups in use, shape (G,)
+    careful : whether the model of each norm should bound it from above, not just touch it
     """
     count, groups = len(support), len(starts) - 1
     unit, normal, round_ = np.empty(count), np.zeros(count), np.empty(groups)
-    inverse = np.empty(count)
+    inverse, spared = np.empty(count), np.zeros(groups)
     for g in range(groups):
         r = 0.0
         for m in range(starts[g], starts[g + 1]):
             r += weights[support[m]] ** 2
         r = np.sqrt(r)
         round_[g] = max(penalty, 0.0) * group_weights[g] / r
+        if not careful:
+            spared[g] = round_[g]
         for m in range(starts[g], starts[g + 1]):
             unit[m] = weights[support[m]] / r
             if on_border:
                 normal[m] = group_weights[g] * unit[m]
             inverse[m] = 1.0 / max(lengths[support[m]] + round_[g], 1e-300)
     across, bent = np.empty(count), np.empty_like(gradient)
-    _precondition(normal, starts, inverse, unit, round_, across)
+    _precondition(normal, starts, inverse, unit, spared, across)
     width = max(np.sum(across * normal), 1e-300)
     change = -(excess / width) * across
     _move(columns, support, change, along, rank_one, diagonal, bent)
     residual, applied, direction = np.empty(count), np.empty(count), np.zeros(count)
     for m in range(count):
         residual[m] = -_score(columns, support[m], gradient) - _score(columns, support[m], bent)
-    _curve(change, starts, unit, round_, applied)
+    _curve(change, starts, unit, round_, spared, applied)
     residual -= applied
     away, size, level, first = np.empty(count), 0.0, 0.0, -1.0
     for _ in range(steps):
@@ -181,11 +185,11 @@ def solve_group_face(
             first = left
         if left <= max(share * first, enough):
             break
-        _precondition(off, starts, inverse, unit, round_, away)
+        _precondition(off, starts, inverse, unit, spared, away)
         before, size = size, np.sum(residual * away)
         direction = away + (size / before if before > 0.0 else 0.0) * direction
         _move(columns, support, direction, along, rank_one, diagonal, bent)
-        _curve(direction, starts, unit, round_, applied)
+        _curve(direction, starts, unit, round_, spared, applied)
         bend = 0.0
         for m in range(count):
             applied[m] += _score(columns, support[m], bent)
@@ -201,12 +205,12 @@ def solve_group_face(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _curve(
-    change: Any, starts: Any, unit: Any, round_: Any, out: Any
+    change: Any, starts: Any, unit: Any, round_: Any, spared: Any, out: Any
 ) -> None:  # pragma: no cover - compiled
-    """The product with the Hessian of the norms, round (I - unit unit') for each group."""
+    """The product with the Hessian of the norms, round I - spared unit unit' for each group."""
     for g in range(len(starts) - 1):
         product = 0.0
         for m in range(starts[g], starts[g + 1]):
             product += unit[m] * change[m]
         for m in range(starts[g], starts[g + 1]):
-            out[m] = round_[g] * (change[m] - product * unit[m])
+            out[m] = round_[g] * change[m] - spared[g] * product * unit[m]

@@ -63,6 +63,8 @@ class CoordinateDescent:
         A ball of the l1 norm or its nonnegative part, or nonnegative weights with a given sum.
     """
 
+    alternations = ALTERNATIONS
+
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
         self._signed = bool(domain.merit(np.ones(1))[0] > 0.0)
@@ -74,7 +76,7 @@ class CoordinateDescent:
         enough, weights = tolerance / self.domain.scale, self._feasible(self._started(model))
         bounds = _Bounds(self.domain.has_origin, self._steepest(model))
         penalty, least, best = np.nan, np.inf, weights
-        for alternation in range(ALTERNATIONS):
+        for alternation in range(self.alternations):
             feasible = self._feasible(weights)
             value, gradient = model.at(feasible)
             if value < least:

@@ -26,6 +26,8 @@ Floats = NDArray[np.float64]
 FEW_ROWS = 500
 #: By which share of the radius a Newton step may end outside the ball and still be one.
 NEAR = 0.02
+#: So many careful steps follow one that went further.
+CAREFUL = 1
 
 
 class Blocks:
@@ -49,9 +51,12 @@ class Blocks:
 class GroupDescent(CoordinateDescent):
     """Coordinate descent over groups whose columns are orthogonal within each."""
 
+    alternations = 300  # there is no other method to fall back on
+
     def __init__(self, domain: GroupBall, blocks: Blocks) -> None:
         self.domain = domain
         self.blocks = blocks
+        self._careful = 0  # steps to come that must not go too far, as one did
 
     def _norm(self, weights: Floats) -> float:
         return self.blocks.size(weights)
@@ -97,12 +102,13 @@ class GroupDescent(CoordinateDescent):
             solve_group_face(
                 model.columns.compiled, np.flatnonzero(used[self.blocks.block]),
                 np.concatenate(([0], np.cumsum(sizes))), self.blocks.c[used], *model.bends,
-                weights, gradient, penalty, excess is not None, excess or 0.0,
-                FACE_STEPS, *accuracy,
+                weights, gradient, penalty, self._careful > 0, excess is not None,
+                excess or 0.0, FACE_STEPS, *accuracy,
             )
         )  # fmt: skip
         # Far outside the ball, the plane that touches it says nothing of its multiplier.
         near = excess is None or self._norm(weights) <= (1.0 + NEAR) * self.domain.scale
+        self._careful = max(self._careful - 1, 0) if near else CAREFUL
         return level if near else np.nan
 
     def _toward(self, model: ColumnModel, weights: Floats, solution: Floats) -> Floats:
