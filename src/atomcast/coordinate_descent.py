@@ -210,21 +210,27 @@ class _Bounds:
 
     def __init__(self, from_zero: bool, highest: float) -> None:
         self.lowest, self.highest = (0.0 if from_zero else -np.inf), highest
-        self.low, self.high, self.refused = self.lowest, highest, 0
+        self.refused = 0
+        self._forget()
+
+    def _forget(self) -> None:
+        self.low, self.high = self.lowest, self.highest
+        self.inside = True  # whether no penalty at all may be right
 
     def learn(self, penalty: float, excess: float) -> None:
         """Weights are too large in sum at a penalty that is too small."""
         if excess > 0.0:
             self.low = max(self.low, penalty)
+            self.inside = False
         else:
             self.high = min(self.high, penalty)
 
     def within(self, penalty: float) -> float:
         """A penalty between the bounds: this one, or the middle if it is not."""
         penalty = min(max(penalty, self.lowest), self.highest)
-        if self.refused == PATIENCE:
-            self.low, self.high = self.lowest, self.highest
-        if penalty <= self.high and (penalty > self.low or penalty == self.lowest):
+        if self.refused >= PATIENCE:
+            self._forget()
+        if penalty <= self.high and (penalty > self.low or (self.inside and penalty == self.low)):
             self.refused = 0
             return penalty
         self.refused += 1
