@@ -114,7 +114,7 @@ def test_inspect_tells_folds_apart_and_calls_parties_by_name(run, files):
     assert said["communication"]["prediction"]["values"] == 2 * told == said["prediction_values"]
     text = run("inspect", "m.safetensors").stdout
     assert "predictions for held-out rows" in text
-    assert "search 1, round 0" in text
+    assert "search 2, problem 1, round 0" in text
     assert max(map(len, text.splitlines())) <= 80
     for line in ("different atoms sent", "of these, predictions", "values of the target"):
         assert line in fitted.stdout
