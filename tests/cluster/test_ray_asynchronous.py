@@ -192,7 +192,7 @@ def test_a_node_that_has_lost_its_shortlist_says_so_instead_of_failing():
     X, y, beta, _ = lasso_problem(0)
     problem = explicit_problem(SquaredError(y), L1Ball(beta))
     start = {"problem": problem, "step": STEPS["corrective"](), "tol": 1e-6, "selection": EXACT}
-    start |= {"weights": np.zeros(0), "sizes": None, "resumed": None}
+    start |= {"weights": np.zeros(0), "sizes": None, "staleness": 4, "resumed": None}
     node = AsynchronousRayNode(0, 1, 1)
     node.load(problem, Shards.split(X, 1).shard(0, 1), X.shape[1])
     assert node.work((0, 0), start, "check", False, []) is None
