@@ -105,22 +105,17 @@ class Blocks:
     def __init__(self, ids: Sequence[int], domain: GroupBall) -> None:
         first = np.concatenate(([True], np.diff(np.array(ids)) != 0))
         self.block = np.cumsum(first) - 1
-        self.starts = np.flatnonzero(first)
-        self.c = domain.weight_of(np.array(ids)[self.starts])
+        self.starts = np.append(np.flatnonzero(first), len(first))
+        self.c = domain.weight_of(np.array(ids)[self.starts[:-1]])
         self.beta = domain.scale
 
     def norms(self, w: Floats) -> Floats:
         """The Euclidean norm of each block."""
-        return np.sqrt(np.add.reduceat(w * w, self.starts))
+        return np.sqrt(np.add.reduceat(w * w, self.starts[:-1]))
 
     def size(self, w: Floats) -> float:
         """The norm of the ball."""
         return float(self.c @ self.norms(w))
-
-    def gap(self, w: Floats, gradient: Floats) -> float:
-        """The duality gap of feasible weights within the known groups."""
-        steepest = float(np.max(self.norms(gradient) / self.c))
-        return float(w @ gradient) + self.beta * steepest
 
     def project(self, w: Floats) -> Floats:
         """The nearest point of the ball."""

@@ -14,9 +14,9 @@ from atomcast.steps.inner.choice import (
     MANY_WEIGHTS,
     KernelQuadratic,
     Memory,
-    Quadratic,
     inner_solver,
 )
+from atomcast.steps.inner.coordinate_descent import many
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
@@ -85,20 +85,19 @@ class Corrective:
 
     def _tolerance(self, replica: Replica, agreement: Agreement) -> float:
         """How exact the weights must be: far from the optimum, no better than is of use."""
-        if not replica.active.quadratic:
-            gap = duality_gap(replica.domain, replica.active.inner(), agreement.best)
-            return max(0.1 * replica.target, 0.05 * gap if replica.feasible else 0.0)
-        if len(replica.active) <= MANY_WEIGHTS:
+        active, kernel = replica.active, isinstance(self.inner, KernelQuadratic)
+        few = len(active) <= MANY_WEIGHTS if kernel else not many(active)
+        if active.quadratic and few:
             return 1e-3 * replica.target
-        if isinstance(self.inner, KernelQuadratic):
-            gap = duality_gap(replica.domain, replica.active.inner(), agreement.best)
+        gap = duality_gap(replica.domain, active.inner(), agreement.best)
+        if kernel:
             # The smaller the gap, the more exact: else rounds go by in which only weights change.
             return max(0.3 * replica.target, min(0.2, 0.5 * gap / replica.unit) * gap)
-        return max(1e-3 * replica.target, 0.02 * replica.domain.scale * self._last_violation)
+        return max(0.1 * replica.target, 0.05 * gap if replica.feasible else 0.0)
 
     def memory(self) -> dict[str, NDArray[Any]]:
         """The last violation, and what the inner solver carries from round to round."""
-        if isinstance(self.inner, Quadratic | KernelQuadratic):
+        if isinstance(self.inner, KernelQuadratic):
             self._carried = self.inner.memory()
         return {"last_violation": np.array([self._last_violation]), **self._carried}
 
