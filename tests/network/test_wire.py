@@ -12,9 +12,16 @@ from hypothesis import strategies as st
 from xxhash import xxh3_64_intdigest
 
 from atomcast.messages.atom import MAX_EXTRAS, MAX_LENGTH, Atom, same
-from atomcast.network.wire.bits import Reader, from_bits, pack, to_bits, unpack, varint
+from atomcast.network.wire.bits import (
+    UNFOLD_LIMIT,
+    Reader,
+    from_bits,
+    pack,
+    to_bits,
+    unpack,
+    varint,
+)
 from atomcast.network.wire.codec import WireError, as_sent, decode, encode, encoded_size
-from atomcast.network.wire.values import UNFOLD_LIMIT
 
 # --- atoms of every kind --------------------------------------------------------------------
 

@@ -1,4 +1,4 @@
-"""Bytes below the wire format: a bounds-checked reader, varints, bit packing and Rice codes.
+"""Bytes below the wire format: a bounds-checked reader, varints, bit packing; and indices.
 
 Everything here is vectorised: no Python loop runs over the numbers of an atom.
 """
@@ -13,11 +13,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-__all__ = ["Buffer", "Field", "Reader", "WireError", "from_bits", "pack", "plan_gaps"]
-__all__ += ["read_gaps", "to_bits", "unpack", "varint"]
+__all__ = [
+    "UNFOLD_LIMIT",
+    "Buffer",
+    "Field",
+    "Reader",
+    "WireError",
+    "from_bits",
+    "pack",
+    "plan_indices",
+]
+__all__ += ["read_indices", "to_bits", "unpack", "varint"]
 
 Buffer = bytes | memoryview
 Integers = NDArray[np.integer[Any]]
+
+UNFOLD_LIMIT = 2**22
+"""How many numbers may come out of fewer bits than one each.
+
+A constant vector of any length fits in a few bytes, so the length of a message bounds what it
+unfolds to only if something else does. Longer vectors spend at least one bit per number, and
+a receiver can refuse a length that the message cannot back before it allocates anything.
+"""
 
 _GOLDEN = math.log((math.sqrt(5) - 1) / 2)
 
@@ -99,15 +116,62 @@ def unpack(data: memoryview) -> NDArray[np.uint8]:
     return np.unpackbits(np.frombuffer(data, np.uint8), bitorder="little")
 
 
-# Rice codes come within a few per cent of the entropy of a random support (Golomb 1966; Rice 1979).
+# --- indices --------------------------------------------------------------------------------
 
 
-def plan_gaps(gaps: Integers, total: int) -> Field:
-    """Rice-code n > 0 gaps of this sum: a width, the high part of each in unary, the low bits.
+def plan_indices(indices: Integers, d: int) -> tuple[Field, bool]:
+    """Choose how to write strictly increasing indices below d.
 
+    Returns
+    -------
+    field : Field
+    absent : bool
+        Whether the indices written are the others, because that is smaller.
+    """
+    field = _plan_gaps(indices, d)
+    if 2 * indices.size > d and d <= UNFOLD_LIMIT:
+        others = _plan_gaps(_others(indices, d), d)
+        if others.size < field.size:
+            return others, True
+    return field, False
+
+
+def read_indices(reader: Reader, n: int, d: int, absent: bool) -> NDArray[np.int64]:
+    """Read the n indices of an atom of length d from the rest of a message, shape (n,)."""
+    if absent and d > UNFOLD_LIMIT:
+        raise WireError(f"Damaged message: absent indices listed for d={d} > {UNFOLD_LIMIT}.")
+    indices = _read_gaps(reader, d - n if absent else n)
+    if indices.size and not 0 <= indices[-1] < d:
+        raise WireError(f"Damaged message: indices leave the range of an atom of d={d}.")
+    return _others(indices, d) if absent else indices
+
+
+def _others(indices: Integers, d: int) -> NDArray[np.int64]:
+    """The rows below d that are not among these."""
+    is_other = np.ones(d, dtype=bool)
+    is_other[indices] = False
+    return is_other.nonzero()[0].astype(np.int64, copy=False)
+
+
+def _plan_gaps(indices: Integers, d: int) -> Field:
+    """Rice-code how many rows are skipped before each: the high parts in unary, then the low bits.
+
+    That comes within a few per cent of the entropy of a random support (Golomb 1966; Rice 1979).
     The width suits geometric gaps (A. Kiely, IPN report 42-159, 2004); with 0 this is a bitmap.
     """
-    n, width, size = gaps.size, 0, total + gaps.size
+    if not indices.size:
+        return Field(0, 1, lambda: [b"\0"])
+    n, first, last = indices.size, int(indices[0]), int(indices[-1])
+    gaps = np.empty_like(indices)
+    np.subtract(indices[1:], indices[:-1], out=gaps[1:])
+    gaps -= 1
+    gaps[0] = first
+    if first < 0 or last >= d or gaps.min() < 0:
+        raise ValueError(
+            f"Cannot send an atom whose indices do not increase strictly from 0 to d - 1 = {d - 1}:"
+            " build atoms of data that may be wrong with Atom.checked(...), which says more."
+        )
+    width, size, total = 0, last + 1, last + 1 - n
     suitable = 1 + math.floor(math.log2(_GOLDEN / -math.log1p(n / total))) if total else 0
     if suitable > 0:
         rice = n * suitable + n + int((gaps >> suitable).sum())
@@ -123,14 +187,11 @@ def plan_gaps(gaps: Integers, total: int) -> Field:
     return Field(0, 1 + -(-size // 8), write)
 
 
-def read_gaps(reader: Reader, n: int) -> NDArray[np.int64]:
-    """Read the n indices that lie so far apart, to the end of a message; shape (n,).
-
-    They increase, or the last one is negative.
-    """
+def _read_gaps(reader: Reader, n: int) -> NDArray[np.int64]:
+    """Read n Rice-coded indices; they increase, or the last one is negative."""
     width = reader.take(1, "indices")[0]
     bits = unpack(reader.take(reader.remaining, "indices"))
-    ones = bits.view(bool).nonzero()[0][:n]
+    ones = bits[: max(0, bits.size - n * width)].view(bool).nonzero()[0][:n]
     end = int(ones[-1]) + 1 if ones.size else 0
     if ones.size != n or bits.size - n * width - end not in range(8):
         raise WireError(f"Damaged message: its end does not hold {n} indices.")

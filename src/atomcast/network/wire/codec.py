@@ -16,20 +16,15 @@ from xxhash import xxh3_64, xxh3_64_intdigest
 
 from atomcast.messages.atom import MAX_EXTRAS, MAX_LENGTH, NO_EXTRAS, Atom
 from atomcast.network.wire.bits import (
+    UNFOLD_LIMIT,
     Field,
     Reader,
     WireError,
-    plan_gaps,
-    read_gaps,
+    plan_indices,
+    read_indices,
     varint,
 )
-from atomcast.network.wire.values import (
-    UNFOLD_LIMIT,
-    bit_patterns,
-    plan_values,
-    read_values,
-    repeats,
-)
+from atomcast.network.wire.values import bit_patterns, plan_values, read_values, repeats
 
 __all__ = ["Cast", "WireError", "as_sent", "decode", "encode", "encoded_size"]
 
@@ -134,9 +129,13 @@ def decode(message: bytes | bytearray | memoryview, d: int) -> Atom:
         if reader.remaining:
             raise WireError(f"Damaged message: {reader.remaining} bytes left over at the end.")
         return Atom(atom_id, d, values, None, extras, name)
-    indices = _read_indices(reader, n, d, bool(flags & ABSENT))
+    indices = read_indices(reader, n, d, bool(flags & ABSENT))
     if flags & SPARSE:
-        return Atom(atom_id, d, values, _with_type(indices, flags), extras, name)
+        if not flags & INT64:
+            if indices.size and indices[-1] >= 2**31:
+                raise WireError(f"Damaged message: index {indices[-1]} does not fit in int32.")
+            indices = indices.astype(np.int32)
+        return Atom(atom_id, d, values, indices, extras, name)
     dense = np.full(d, background, dtype=dtype)
     dense[indices] = values
     return Atom(atom_id, d, dense, None, extras, name)
@@ -237,37 +236,9 @@ def _smallest_form(atom: Atom) -> _Form:
 
 
 def _listed(flags: int, values: NDArray[Any], indices: NDArray[Any], d: int) -> _Form:
-    flags |= LISTED
-    field = _plan_indices(indices, d)
-    if 2 * indices.size > d and d <= UNFOLD_LIMIT:
-        absent = _plan_indices(_others(indices, d), d)
-        if absent.size < field.size:
-            flags, field = flags | ABSENT, absent
+    field, absent = plan_indices(indices, d)
+    flags |= LISTED | (ABSENT if absent else 0)
     return _Form(flags, plan_values(values), varint(values.size), b"", field)
-
-
-def _others(indices: NDArray[Any], d: int) -> NDArray[np.int64]:
-    """The rows below d that are not among these."""
-    is_other = np.ones(d, dtype=bool)
-    is_other[indices] = False
-    return is_other.nonzero()[0].astype(np.int64, copy=False)
-
-
-def _plan_indices(indices: NDArray[Any], d: int) -> Field:
-    """Write strictly increasing indices below d as gaps: the number of rows skipped before each."""
-    if not indices.size:
-        return Field(0, 1, lambda: [b"\0"])
-    first, last = int(indices[0]), int(indices[-1])
-    gaps = np.empty_like(indices)
-    np.subtract(indices[1:], indices[:-1], out=gaps[1:])
-    gaps -= 1
-    gaps[0] = first
-    if first < 0 or last >= d or gaps.min() < 0:
-        raise ValueError(
-            f"Cannot send an atom whose indices do not increase strictly from 0 to d - 1 = {d - 1}:"
-            " build atoms of data that may be wrong with Atom.checked(...), which says more."
-        )
-    return plan_gaps(gaps, last + 1 - indices.size)
 
 
 def _coded(values: NDArray[Any]) -> bytes:
@@ -335,21 +306,3 @@ def _read_name(reader: Reader) -> str:
         return data.decode("utf-8", "surrogatepass")
     except UnicodeDecodeError as error:
         raise WireError(f"Damaged message: the name is not UTF-8 ({error}).") from error
-
-
-def _with_type(indices: NDArray[np.int64], flags: int) -> NDArray[Any]:
-    if flags & INT64:
-        return indices
-    if indices.size and indices[-1] >= 2**31:
-        raise WireError(f"Damaged message: index {indices[-1]} does not fit in int32.")
-    return indices.astype(np.int32)
-
-
-def _read_indices(reader: Reader, n: int, d: int, absent: bool) -> NDArray[np.int64]:
-    """Read the n indices of an atom of length d from the rest of a message, shape (n,)."""
-    if absent and d > UNFOLD_LIMIT:
-        raise WireError(f"Damaged message: absent indices listed for d={d} > {UNFOLD_LIMIT}.")
-    indices = read_gaps(reader, d - n if absent else n)
-    if indices.size and not 0 <= indices[-1] < d:
-        raise WireError(f"Damaged message: indices leave the range of an atom of d={d}.")
-    return _others(indices, d) if absent else indices

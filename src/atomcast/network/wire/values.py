@@ -14,6 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.network.wire.bits import (
+    UNFOLD_LIMIT,
     Buffer,
     Field,
     Reader,
@@ -24,18 +25,10 @@ from atomcast.network.wire.bits import (
     unpack,
 )
 
-__all__ = ["UNFOLD_LIMIT", "bit_patterns", "plan_values", "read_values", "repeats"]
+__all__ = ["bit_patterns", "plan_values", "read_values", "repeats"]
 
 Floats = NDArray[np.floating[Any]]
 Bits = NDArray[np.unsignedinteger[Any]]
-
-UNFOLD_LIMIT = 2**22
-"""How many numbers may come out of fewer bits than one each.
-
-A constant vector of any length fits in a few bytes, so the length of a message bounds what it
-unfolds to only if something else does. Longer vectors spend at least one bit per number, and
-a receiver can refuse a length that the message cannot back before it allocates anything.
-"""
 
 # Types of stored numbers, bits 0-3 of the value byte: an integer type holds value * 10**exponent.
 FLOAT64, FLOAT32, FLOAT16, BFLOAT16, INT8, INT16, INT32, UINT8 = range(8)
