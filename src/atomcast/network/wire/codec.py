@@ -58,10 +58,6 @@ def encode(atom: Atom, cast: Cast | None = None) -> bytes:
         Round the values first, to about 3 or 2 decimal digits. The owner must then go on with
         `as_sent(atom, cast)`, or its iterate will differ from everybody else's.
 
-    Returns
-    -------
-    bytes
-
     Raises
     ------
     ValueError
@@ -145,12 +141,7 @@ def as_sent(atom: Atom, cast: Cast | None) -> Atom:
     """Return the atom as its receivers will have it: rounded to `cast`, in its own type.
 
     Rounding goes to the nearest number, ties to even, and doing it twice changes nothing.
-    Extras (a label, a threshold) are never rounded.
-
-    Raises
-    ------
-    ValueError
-        If a value is too large for `cast`.
+    Extras (a label, a threshold) are never rounded. A value too large for `cast` is a ValueError.
     """
     if cast is None:
         return atom

@@ -47,14 +47,14 @@ def repeats(values: Floats) -> bool:
     return bool(np.count_nonzero(sample[1:] == sample[:-1]))  # several times faster than any()
 
 
-def plan_values(values: Floats, varied: bool = False) -> Field:
+def plan_values(values: Floats, varied: bool | None = None) -> Field:
     """Choose the smallest lossless form of an array of values.
 
     Parameters
     ----------
     values : ndarray of float32 or float64, shape (n,)
-    varied : bool
-        Whether the caller knows that no two in a sample are equal.
+    varied : bool, optional
+        That no two in a sample are equal, where the caller has looked.
     """
     bits = bit_patterns(values)
     if not bits.size:
@@ -64,7 +64,8 @@ def plan_values(values: Floats, varied: bool = False) -> Field:
         palette: Bits | None = bits[:1]
     else:
         number_type, exponent = _smallest_type(values)
-        palette = None if varied or not repeats(values) else _find_palette(bits)
+        varied = not repeats(values) if varied is None else varied
+        palette = None if varied else _find_palette(bits)
     n, code, item = bits.size, number_type | exponent << 4, _STORED_AS[number_type].itemsize
     plain = Field(code, n * item, lambda: [_store(values, number_type, exponent).data])
     if palette is None:
@@ -112,10 +113,18 @@ def _place_width(n: int, k: int) -> int:
 def _find_palette(bits: Bits) -> Bits | None:
     """The sorted distinct patterns, if they are few."""
     step = max(1, bits.size // 512)
-    distinct = np.unique(bits[::step])
+    distinct = _distinct(bits[::step])
     if step > 1 and distinct.size <= _MAX_PALETTE:  # the sample spares most arrays a long sort
-        distinct = np.unique(bits)
+        distinct = _distinct(bits)
     return distinct if distinct.size <= _MAX_PALETTE else None
+
+
+def _distinct(bits: Bits) -> Bits:
+    """As numpy.unique, several times faster for a few hundred."""
+    ordered = np.sort(bits)
+    keep = np.ones(ordered.size, dtype=bool)
+    np.not_equal(ordered[1:], ordered[:-1], out=keep[1:])
+    return ordered[keep]
 
 
 def _read_numbers(reader: Reader, code: int, n: int, dtype: np.dtype[Any]) -> Floats:
