@@ -89,7 +89,7 @@ def mpi_parts(d, nodes=2, rounds=3000):
         stamps.mark("block to broadcast")
         session._account.enter([owner], [atom], messages)
         stamps.mark("ledger of the atom")
-        wire.decode(messages[0])
+        wire.decode(messages[0], d)
         stamps.mark("decoding")
     return stamps.least() | {"a sender's round": _round(session, replica)}
 
@@ -118,7 +118,7 @@ def ray_parts(d, nodes=2, rounds=3000):
         stamps.mark("node: taking out and encoding")
         as_news(agreement, [owner])
         messages = in_order([owner], [[message]])
-        account.receive([owner], messages)
+        account.receive([owner], messages, [d])
         stamps.mark("program: decoding and ledger")
     return stamps.least()
 

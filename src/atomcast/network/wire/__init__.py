@@ -1,1 +1,1 @@
-"""How an atom travels: exact, and in few bytes."""
+"""What an atom looks like between two nodes: exact, small, and safe to read."""
