@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 from atomcast.messages.proposals import Agreement, Proposals, agree
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
-from atomcast.network.topology import announce, enter_target, proposal_parts
-from atomcast.network.wave import Counts, Part, numbers
+from atomcast.network.topology import announce, enter_target
+from atomcast.network.wave import Counts, Part, numbers, proposal_parts
 
 
 class Complete:

@@ -46,7 +46,7 @@ class Crowd:
     def __len__(self) -> int:
         return len(self.chosen.active)
 
-    def __contains__(self, id: int) -> bool:
+    def __contains__(self, id: object) -> bool:
         return id in self.chosen.active
 
     def receive(

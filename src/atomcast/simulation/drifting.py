@@ -91,8 +91,9 @@ class DriftingSession(LocalSession):
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Every node scores against its own iterate; the best of the proposals that arrive wins."""
-        self.ledger.round = replica.ledger_round
+        round = replica.ledger_round
         if request.complete:
+            self.ledger.round = round
             return self._close(request)
         parts = [
             fleet.propose(member, request if request.random else member.request())
@@ -100,7 +101,7 @@ class DriftingSession(LocalSession):
         ]
         proposals = Proposals.merged(parts)
         self.crowd.offers = bool(len(proposals.id))
-        self._network.agree(proposals, request.count, self.ledger)  # sent, arrived or not
+        self._accountant.agree(proposals, request.count, round)  # sent, arrived or not
         # The sample before the first step is what the nodes begin with: it is not lost.
         arrived = np.ones(self.nodes, dtype=bool) if request.random else self._arrivals(replica)
         complete = bool(arrived.all()) and not self._drifted
@@ -110,12 +111,8 @@ class DriftingSession(LocalSession):
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Broadcast the winners, also those that were broadcast before; some nodes miss them."""
-        self.ledger.round = replica.ledger_round
         crowd = self.crowd
-        winners = list(zip(agreement.owner.tolist(), agreement.id.tolist(), strict=True))
-        atoms = [self.atom(owner, id) for owner, id in winners]
-        if self.nodes > 1 and atoms:
-            self._send([(owner, atom) for (owner, _), atom in zip(winners, atoms, strict=True)])
+        atoms = self._sent(agreement.new_to(()), replica.ledger_round)
         beginning = bool(replica.problem.sample) and not len(crowd)
         arrived = np.ones(self.nodes, dtype=bool) if beginning else self._arrivals(replica)
         by_link = self._faults.per == "link" and self.nodes > 1
@@ -161,7 +158,7 @@ class DriftingSession(LocalSession):
         self._tell_iterate()
         fresh = [Fleet(f.atoms, f.ids, f.owner, self.nodes) for f in self._fleets]
         proposals = Proposals.merged([fleet.propose(crowd.chosen, request) for fleet in fresh])
-        return self._network.agree(proposals, request.count, self.ledger)
+        return self._accountant.agree(proposals, request.count, self.ledger.round)
 
     def _tell_iterate(self) -> None:
         """Count what it takes: objectives go up, the best node's atoms and weights to everybody."""

@@ -14,7 +14,6 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from atomcast.cluster.account import new_winners
 from atomcast.cluster.agreeing import state_digest
 from atomcast.cluster.drag import Drag, as_slow
 from atomcast.cluster.node import Fleet
@@ -194,7 +193,7 @@ class RayNode:
             complete,
             None if version is None else np.array(version, dtype=np.int64),
         )
-        new = [id for _, id in new_winners(self._replica, agreement)]
+        new = [id for _, id in agreement.new_to(self._replica.active)]
         self._replica.advance(agreement, self._read(self._replica, new, in_order(owners, parts)))
 
     def _read(self, replica: Replica, ids: Iterable[int], messages: Sequence[bytes]) -> list[Atom]:
