@@ -55,11 +55,12 @@ class AsynchronousSession(LocalSession):
         self._log: list[list[Sent]] = []
         self._told = np.zeros(self.nodes, dtype=np.int64)
 
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
+    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
         """Check that the run can do without rounds; what nodes know, they know from run to run."""
         check_asynchronous(replica)
         replica.staleness = self._coordinator.staleness
         self._coordinator.begin()
+        return replica
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Let time pass until the answers that have come lead to a step, or to a certificate."""

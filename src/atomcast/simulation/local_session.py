@@ -91,9 +91,10 @@ class LocalSession:
             fleets.append(self.fleet_type(atoms, shard.ids, owner, self.nodes, sizes))
         return fleets
 
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
+    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
         """All nodes share this process: there is nothing to tell them."""
         self._balance.resumed = bool(settings.get("resume"))
+        return replica
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Let every node score its own atoms and propose; the network finds the winners."""

@@ -67,9 +67,10 @@ class LogSession(LocalSession):
         self._open: Agreement | None = None  # what was agreed, but is not in the log
         self._silent = 0  # nodes of which nothing was heard in the last round
 
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
+    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
         """All nodes share this process: there is nothing to tell them."""
         refuse_balanced_with_faults(replica)
+        return replica
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Let the nodes at the head of the log propose; those heard in time agree."""

@@ -144,7 +144,7 @@ class LaunchedSession:
             raise_described((kind, message), "")
         return said
 
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
+    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
         """Tell the ranks what to start from."""
         refuse_balanced(replica)
         assert self._ranks is not None
@@ -158,6 +158,7 @@ class LaunchedSession:
             "settings": dict(settings),
         }
         self._ranks.send(pack(start))
+        return replica
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Learn what the ranks proposed, and agree as they did."""

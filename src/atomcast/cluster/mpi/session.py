@@ -141,7 +141,7 @@ class MPISession:
 
     # -- the verbs of a session -------------------------------------------------------------
 
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
+    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
         """Check that all ranks start the same run from the same state."""
         refuse_balanced(replica)
         told = {**settings, "problem": replica.problem, "weights": replica.active.weights}
@@ -157,6 +157,7 @@ class MPISession:
         self._table.width = replica.request().count
         self._wish = self._stop = 0
         self._due, self._leaving = "proposals", False
+        return replica
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Score this rank's atoms, exchange proposals, and agree."""

@@ -37,7 +37,7 @@ class AsynchronousRaySession(RaySession):
         self._gathering = Gathering()
         self._under_way: dict[Any, tuple[int, Task, bool, float]] = {}
 
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
+    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
         """Write down where the run starts; nodes hear of it when they are first asked."""
         check_asynchronous(replica)
         replica.staleness = self._coordinator.staleness
@@ -48,6 +48,7 @@ class AsynchronousRaySession(RaySession):
         self._parts: list[Sequence[Any]] = []
         self._told: list[int | None] = [None] * self.nodes
         self._digests: dict[int, int] = {}
+        return replica
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Wait until the answers that have come lead to a step, or to a certificate."""

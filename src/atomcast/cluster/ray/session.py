@@ -129,7 +129,7 @@ class RaySession:
 
     # -- the verbs of a session -------------------------------------------------------------
 
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
+    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
         """Write down, for the nodes and for those that must be rebuilt, where the run starts."""
         refuse_balanced(replica)
         self._start = {
@@ -144,6 +144,7 @@ class RaySession:
         }
         self._log.append((ray.put(self._start), []))
         self._news, self._first = (None,), 0
+        return replica
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Let every node take the last step and propose."""
