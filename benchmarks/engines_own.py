@@ -7,7 +7,7 @@ import time
 import numpy as np
 from engines_rounds import Scored, session_rounds, tiny_problem
 
-from atomcast.cluster.agreeing import check_digests, state_digest
+from atomcast.cluster.consistency import check_digests, state_digest
 from atomcast.network.accountant import star_accountant
 from atomcast.network.wire import codec as wire
 
@@ -97,7 +97,7 @@ def mpi_parts(d, nodes=2, rounds=3000):
 def ray_parts(d, nodes=2, rounds=3000):
     """A round of Ray: what a node does and what the program does, in turn."""
     from atomcast import LocalCluster
-    from atomcast.cluster.ray.node import as_news, from_rows, in_order, to_row
+    from atomcast.cluster.ray.actor import as_news, from_rows, in_order, to_row
 
     problem, shards, replica = tiny_problem(d, nodes)
     fleet = LocalCluster(nodes).open(problem, shards)._fleets[0]

@@ -21,7 +21,7 @@ from atomcast.loop.journal import Journal
 from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver
 from atomcast.network.accountant import Accountant
-from atomcast.network.joining import joined, named
+from atomcast.network.joined_ledgers import joined, named
 from atomcast.network.ledger import Ledger
 from atomcast.network.star import Star
 from atomcast.problems.problem import Problem

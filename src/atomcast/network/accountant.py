@@ -19,7 +19,7 @@ from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
 from atomcast.network.star import Star
 from atomcast.network.topology import Topology
-from atomcast.network.wave import Kind, Part
+from atomcast.network.wave import Kind, Payload
 from atomcast.network.wire import codec as wire
 
 Message = bytes | bytearray | memoryview
@@ -99,10 +99,10 @@ class Accountant(Generic[Network]):
 
         All must hold the same kinds.
         """
-        parts: dict[Kind, Part] = {}
+        parts: dict[Kind, Payload] = {}
         for kind in messages[0][1]:
             table = np.array([amounts[kind] for _, amounts in messages], dtype=np.int64)
-            parts[kind] = Part(table[:, 0], table[:, 1])
+            parts[kind] = Payload(table[:, 0], table[:, 1])
         used = np.array([link for link, _ in messages], dtype=np.int64)
         self.ledger.deliver(links.ends, used, parts, now)
 

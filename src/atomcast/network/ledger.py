@@ -11,7 +11,7 @@ import numpy as np
 from atomcast.network.disclosure import BEFORE, COORDINATOR, Disclosed, Disclosure
 from atomcast.network.picture import plot_network
 from atomcast.network.views import Views
-from atomcast.network.wave import KINDS, Count, Counts, Kind, Part, Wave
+from atomcast.network.wave import KINDS, Count, Counts, Kind, Payload, Wave
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +26,7 @@ class Traffic(Protocol):
     bytes: int
     messages: int
 
-    def waves(self) -> Iterable[tuple[tuple[Counts, Counts], Counts, Mapping[Kind, Part]]]:
+    def waves(self) -> Iterable[tuple[tuple[Counts, Counts], Counts, Mapping[Kind, Payload]]]:
         """The ends of all links, the links used and what they carry, of each wave in turn."""
         ...
 
@@ -92,13 +92,13 @@ class Ledger(Views):
         self, kind: Kind, source: Counts, target: Counts, values: Counts, bytes: Counts
     ) -> None:
         """Enter messages of one kind that were delivered at the same time."""
-        self.deliver((source, target), np.arange(len(source)), {kind: Part(values, bytes)})
+        self.deliver((source, target), np.arange(len(source)), {kind: Payload(values, bytes)})
 
     def deliver(
         self,
         ends: tuple[Counts, Counts],
         links: Counts,
-        parts: Mapping[Kind, Part],
+        parts: Mapping[Kind, Payload],
         now: float = 0.0,
     ) -> None:
         """Enter a wave of messages that were delivered; called by the network for every hop.
@@ -109,7 +109,7 @@ class Ledger(Views):
             Source and target of every link; kept, not copied.
         links : array of shape (m,)
             The links that carried a message; kept, not copied.
-        parts : mapping from kind to Part
+        parts : mapping from kind to Payload
             What they carried; the first kind is the one that the messages count under.
         now : float
             The simulated time at which the last of them arrived.

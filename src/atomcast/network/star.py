@@ -23,13 +23,13 @@ from atomcast.network.flooding import Flooding
 from atomcast.network.ledger import COORDINATOR, Ledger, Traffic
 from atomcast.network.links import Links
 from atomcast.network.rooted import RootedTree
-from atomcast.network.wave import Count, Counts, Kind, Part, Wave, numbers, proposal_parts
+from atomcast.network.wave import Count, Counts, Kind, Payload, Wave, numbers, proposal_parts
 
 #: The ends of all links, those that carry a message, and what they carry.
-StarWave = tuple[tuple[Counts, Counts], Counts, dict[Kind, Part]]
+StarWave = tuple[tuple[Counts, Counts], Counts, dict[Kind, Payload]]
 
 #: Bytes beside the numbers of a message to one node: the version, and what it is to do.
-ORDER = Part(np.array([0]), np.array([16]))
+ORDER = Payload(np.array([0]), np.array([16]))
 
 
 def star_links(nodes: int, latency: float = 0.0, bandwidth: float = np.inf) -> Links:
@@ -65,9 +65,9 @@ class Star(RootedTree):
         nowhere = np.zeros(0, dtype=np.int64)
         self.up = self._up[0] if nodes > 1 else nowhere
         self.down = self._down[0] if nodes > 1 else nowhere
-        self._extra: dict[Kind, Part] = {}
+        self._extra: dict[Kind, Payload] = {}
         if extra:
-            self._extra["control"] = Part(np.array([0]), np.array([extra]))
+            self._extra["control"] = Payload(np.array([0]), np.array([extra]))
         self._known: dict[tuple[object, ...], Talk] = {}
 
     def agree(self, proposals: Proposals, count: int, ledger: Ledger) -> Agreement:
@@ -117,7 +117,7 @@ class Star(RootedTree):
         """When the coordinator would hear these proposals if they were sent now."""
         return float(self.links.arrival(self.up[[node]], self._offer(offered))[0])
 
-    def _offer(self, offered: int) -> dict[Kind, Part]:
+    def _offer(self, offered: int) -> dict[Kind, Payload]:
         return proposal_parts(np.array([offered]), False) | self._extra
 
     def tell(
@@ -127,9 +127,9 @@ class Star(RootedTree):
 
         `atoms` are the values and bytes of those atoms that it does not hold.
         """
-        parts: dict[Kind, Part] = {}
+        parts: dict[Kind, Payload] = {}
         if atoms[1]:
-            parts["atom"] = Part(np.array(atoms[:1]), np.array(atoms[1:]))
+            parts["atom"] = Payload(np.array(atoms[:1]), np.array(atoms[1:]))
         if winners:
             parts |= proposal_parts(np.array([winners]), False)
         self.links.carry(self.down[[node]], parts | {"control": ORDER}, ledger)
@@ -149,7 +149,7 @@ class Star(RootedTree):
         for row, amounts in zip(sent, (values, size), strict=True):
             np.add.at(row, which, amounts)
         if self.nodes > 1:
-            self.links.carry(self.up[each], {"atom": Part(*sent)}, ledger)
+            self.links.carry(self.up[each], {"atom": Payload(*sent)}, ledger)
 
 
 class PlainStar(Flooding):
@@ -165,7 +165,7 @@ class Talk:
 
     __slots__ = ("_waves", "bytes", "messages", "values")
 
-    def __init__(self, star: Star, up: dict[Kind, Part], down: dict[Kind, Part]) -> None:
+    def __init__(self, star: Star, up: dict[Kind, Payload], down: dict[Kind, Payload]) -> None:
         ends = star.links.ends
         self._waves = [(ends, star.up, up), (ends, star.down, down)]
         total = Count()
@@ -209,7 +209,7 @@ class Broadcast:
         waves: list[StarWave] = []
         for carried, links in zip((sent, missing), self._ways, strict=True):
             used = np.flatnonzero(carried[1])
-            waves.append((self._ends, links[used], {"atom": Part(*carried[:, used])}))
+            waves.append((self._ends, links[used], {"atom": Payload(*carried[:, used])}))
         return waves
 
 

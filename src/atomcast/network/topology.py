@@ -18,7 +18,7 @@ from atomcast.network.disclosure import BEFORE
 from atomcast.network.flood import flood
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
-from atomcast.network.wave import Counts, Part, numbers
+from atomcast.network.wave import Counts, Payload, numbers
 
 
 class Topology(Protocol):
@@ -64,7 +64,7 @@ def spread_atoms(
     if not len(owner) or not len(links.source):
         return
     for used, (carried, bytes_carried) in flood(links, owner, np.stack((amount, length))):
-        links.carry(used, {"atom": Part(carried, bytes_carried)}, ledger)
+        links.carry(used, {"atom": Payload(carried, bytes_carried)}, ledger)
 
 
 def enter_target(

@@ -37,7 +37,7 @@ class Count:
         )
 
 
-class Part:
+class Payload:
     """What the messages of a wave carry of one kind.
 
     Parameters
@@ -71,9 +71,9 @@ class Part:
         return self._total[1:]
 
 
-def numbers(count: Counts | int) -> Part:
+def numbers(count: Counts | int) -> Payload:
     """A part of so many plain numbers, eight bytes each."""
-    return Part(np.atleast_1d(np.asarray(count, dtype=np.int64)))
+    return Payload(np.atleast_1d(np.asarray(count, dtype=np.int64)))
 
 
 def _compact(amount: Counts) -> Counts:
@@ -87,7 +87,7 @@ def _compact(amount: Counts) -> Counts:
     return amount
 
 
-def proposal_parts(offered: Counts, partial: bool) -> dict[Kind, Part]:
+def proposal_parts(offered: Counts, partial: bool) -> dict[Kind, Payload]:
     """What a message with so many proposals carries: scores, their indices, and a partial sum.
 
     A node with nothing to propose still says how good its best atom is: the gap needs that.
@@ -98,13 +98,13 @@ def proposal_parts(offered: Counts, partial: bool) -> dict[Kind, Part]:
 
 
 @lru_cache(maxsize=4096)
-def _known_parts(offered: tuple[int, ...], partial: bool) -> dict[Kind, Part]:
+def _known_parts(offered: tuple[int, ...], partial: bool) -> dict[Kind, Payload]:
     """The same for a small network, once: rounds are mostly alike."""
     return _parts(np.array(offered, dtype=np.int64), partial)
 
 
-def _parts(offered: Counts, partial: bool) -> dict[Kind, Part]:
-    parts: dict[Kind, Part] = {"proposal": numbers(np.maximum(offered, 1))}
+def _parts(offered: Counts, partial: bool) -> dict[Kind, Payload]:
+    parts: dict[Kind, Payload] = {"proposal": numbers(np.maximum(offered, 1))}
     if np.any(offered):
         parts["index"] = numbers(offered)
     if partial:
@@ -125,14 +125,14 @@ class Wave:
         Source and target of every link of the network.
     links : array of shape (m,)
         The links that carry a message.
-    parts : mapping from kind to Part
+    parts : mapping from kind to Payload
         What the messages carry.
     """
 
     round: int
     ends: tuple[Counts, Counts]
     links: Counts
-    parts: Mapping[Kind, Part]
+    parts: Mapping[Kind, Payload]
 
     @property
     def source(self) -> Counts:

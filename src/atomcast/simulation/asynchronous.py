@@ -17,7 +17,7 @@ import numpy as np
 
 from atomcast.cluster.coordinator import Answer, Coordinator, Gathering, Task
 from atomcast.cluster.pace import check_asynchronous
-from atomcast.cluster.scout import Scout
+from atomcast.cluster.shortlist_node import ShortlistNode
 from atomcast.data.shards import Shards
 from atomcast.loop.replica import Replica
 from atomcast.messages.atom import Atom
@@ -48,7 +48,7 @@ class AsynchronousSession(LocalSession):
         star = self._accountant.network
         assert isinstance(star, Star)  # the cluster has checked that
         self._star = star
-        self._scouts = [Scout(i, fleet) for i, fleet in enumerate(self._fleets)]
+        self._scorers = [ShortlistNode(i, fleet) for i, fleet in enumerate(self._fleets)]
         self._coordinator = Coordinator(self.nodes, cluster.staleness)
         self._gathering = Gathering()
         self._under_way: list[tuple[float, int, float, Answer]] = []
@@ -94,9 +94,9 @@ class AsynchronousSession(LocalSession):
         start = self._now
         if replica.ledger_round:  # at the very beginning everybody knows what to do
             self._tell(node, [sent for entry in news for sent in entry])
-        scout = self._scouts[node]
-        answer = scout.answer(task, replica, request)
-        seconds = self._pace.seconds(scout.fleet.scored)[[node]]
+        scorer = self._scorers[node]
+        answer = scorer.answer(task, replica, request)
+        seconds = self._pace.seconds(scorer.fleet.scored)[[node]]
         self._star.links.work(np.array([node]), seconds)
         arrival = self._star.arrival(node, len(answer.proposals.id))
         heapq.heappush(self._under_way, (arrival, node, start, answer))

@@ -25,7 +25,7 @@ from atomcast.messages.status import Status
 from atomcast.network.faults import Faults
 from atomcast.problems.problem import Problem
 from atomcast.simulation.local_session import LocalSession
-from atomcast.simulation.log_messages import Entry
+from atomcast.simulation.log_messages import LogEntry
 from atomcast.simulation.log_traffic import LogTraffic
 from atomcast.simulation.places import make_vertices, rooted
 from atomcast.simulation.simulator import Simulator
@@ -128,7 +128,7 @@ class LogSession(LocalSession):
         final: bool = False,
     ) -> None:
         version, round = self._root.version, self.ledger.round
-        entry = Entry(version, round, agreement, tuple(atoms), tuple(owners), final)
+        entry = LogEntry(version, round, agreement, tuple(atoms), tuple(owners), final)
         self.simulator.send(self._root.append(entry))
         self.simulator.arm()
         self._open = None

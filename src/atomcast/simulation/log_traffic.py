@@ -19,12 +19,12 @@ from atomcast.network.links import Links
 from atomcast.network.wave import NUMBER, Counts, Kind, proposal_parts
 from atomcast.network.wire import codec as wire
 from atomcast.simulation.log_messages import (
-    Answer,
     Ask,
     Deliver,
-    Entry,
     Fetch,
+    LogEntry,
     Message,
+    MissedEntries,
     News,
     Offer,
 )
@@ -110,7 +110,7 @@ class LogTraffic:
             )
         return self._news_like[key]
 
-    def _entry(self, entry: Entry, wanted: Callable[[int, int], bool], again: bool) -> Amounts:
+    def _entry(self, entry: LogEntry, wanted: Callable[[int, int], bool], again: bool) -> Amounts:
         """An entry with some of its atoms; the atoms first, if there are any."""
         values = size = 0
         for atom, owner in zip(entry.atoms, entry.owners, strict=True):
@@ -143,7 +143,7 @@ class LogTraffic:
     def _ask(self, ask: Ask) -> Amounts:
         return {"repair": VERSION}
 
-    def _answer(self, answer: Answer) -> Amounts:
+    def _answer(self, answer: MissedEntries) -> Amounts:
         values, size = VERSION
         for entry in answer.entries:
             whole = self._entry(entry, lambda id, owner: owner != answer.target, again=True)
@@ -179,7 +179,7 @@ _AMOUNTS: dict[type, Callable[..., Amounts]] = {
     News: LogTraffic._news,
     Offer: LogTraffic._offer,
     Ask: LogTraffic._ask,
-    Answer: LogTraffic._answer,
+    MissedEntries: LogTraffic._answer,
     Fetch: LogTraffic._fetch,
     Deliver: LogTraffic._deliver,
 }

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from atomcast._checks import check_count
-from atomcast.cluster.agreeing import check_digests, state_digest
+from atomcast.cluster.consistency import check_digests, state_digest
 from atomcast.cluster.machine import log_nodes
 from atomcast.cluster.mpi.errors import RankError
 from atomcast.cluster.mpi.processes import GO_ON, STOP, TELL_FINGERPRINT, Ranks

@@ -18,7 +18,7 @@ from numpy.typing import NDArray
 
 from atomcast._threads import thread_count
 from atomcast.atoms.base import Atoms
-from atomcast.cluster.agreeing import check_digests, check_same_facts, facts, state_digest
+from atomcast.cluster.consistency import check_digests, check_same_facts, facts, state_digest
 from atomcast.cluster.machine import log_nodes
 from atomcast.cluster.mpi.buffers import Broadcaster, gather_bytes, gather_json
 from atomcast.cluster.mpi.errors import (

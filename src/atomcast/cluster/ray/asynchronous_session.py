@@ -13,11 +13,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import ray
 
-from atomcast.cluster.agreeing import check_digests, state_digest
+from atomcast.cluster.consistency import check_digests, state_digest
 from atomcast.cluster.coordinator import Answer, Coordinator, Gathering, Task
 from atomcast.cluster.pace import check_asynchronous
-from atomcast.cluster.ray.node import from_rows
-from atomcast.cluster.ray.session import RaySession
+from atomcast.cluster.ray.actor import from_rows
+from atomcast.cluster.ray.ray_session import RaySession
 from atomcast.data.shards import Shards
 from atomcast.loop.replica import Replica
 from atomcast.messages.atom import Atom
@@ -25,7 +25,7 @@ from atomcast.messages.proposals import Agreement, Proposals, Request
 from atomcast.problems.problem import Problem
 
 if TYPE_CHECKING:
-    from atomcast.cluster.ray.cluster import RayCluster
+    from atomcast.cluster.ray.ray_cluster import RayCluster
 
 
 class AsynchronousRaySession(RaySession):

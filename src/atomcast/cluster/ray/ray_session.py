@@ -20,10 +20,10 @@ from numpy.typing import NDArray
 from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
 from threadpoolctl import threadpool_limits
 
-from atomcast.cluster.agreeing import check_digests, state_digest
+from atomcast.cluster.consistency import check_digests, state_digest
 from atomcast.cluster.machine import log_nodes
+from atomcast.cluster.ray.actor import as_news, from_rows, in_order
 from atomcast.cluster.ray.deadline import NodeError, late, stalled
-from atomcast.cluster.ray.node import as_news, from_rows, in_order
 from atomcast.cluster.validation import check_reports, refuse_balanced
 from atomcast.data.alignment import check_unique
 from atomcast.data.shards import Shards
@@ -39,7 +39,7 @@ from atomcast.problems.problem import Problem
 from atomcast.storage.fingerprint import data_fingerprint
 
 if TYPE_CHECKING:
-    from atomcast.cluster.ray.cluster import RayCluster
+    from atomcast.cluster.ray.ray_cluster import RayCluster
 
 logger = logging.getLogger(__name__)
 
