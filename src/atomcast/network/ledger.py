@@ -88,6 +88,39 @@ class Ledger(Views):
         """
         return plot_network(self, weight=weight, ax=ax)
 
+    @property
+    def total(self) -> Count:
+        """All traffic, that of the target included."""
+        return Count(self._values, self._bytes, self._messages) + self._before
+
+    @property
+    def values(self) -> int:
+        """Real values sent in all rounds, summed over every edge crossed (the paper's measure).
+
+        That every node knows the target is where the paper starts: see `by_kind()["target"]`.
+        """
+        return self._values
+
+    @property
+    def bytes(self) -> int:
+        """Bytes sent in all rounds, summed over every edge crossed."""
+        return self._bytes
+
+    @property
+    def messages(self) -> int:
+        """Messages sent in all rounds, each hop counting as one."""
+        return self._messages
+
+    @property
+    def atoms_sent(self) -> int:
+        """How many times an atom was broadcast by its owner."""
+        return len(self.disclosures)
+
+    @property
+    def seconds(self) -> float:
+        """Simulated time: 0.0 unless latencies, bandwidths or computing times are given."""
+        return self._seconds
+
     def record(
         self, kind: Kind, source: Counts, target: Counts, values: Counts, bytes: Counts
     ) -> None:

@@ -24,7 +24,7 @@ from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request, agree
 from atomcast.network.faults import Faults
 from atomcast.network.star import Star
-from atomcast.network.wave import NUMBER
+from atomcast.network.wave import numbers
 from atomcast.problems.problem import Problem
 from atomcast.simulation.drifting_replica import DriftingReplica
 from atomcast.simulation.local_session import LocalSession
@@ -60,6 +60,9 @@ class DriftingSession(LocalSession):
         isolated = copy.copy(cluster)
         isolated.isolated = True  # every node scores against an iterate of its own
         super().__init__(isolated, problem, shards)
+        star = self._accountant.network
+        assert isinstance(star, Star)  # the cluster has checked that
+        self._star = star
         self._faults = faults
         self._random = random.Random(faults.seed)
         self._replica: DriftingReplica | None = None
@@ -152,10 +155,9 @@ class DriftingSession(LocalSession):
         """Count what it takes: objectives go up, the best node's atoms and weights to everybody."""
         if self.nodes == 1:
             return
-        drifting, every = self.replica, np.arange(self.nodes)
-        center = np.full(self.nodes, -1)
-        one = np.ones(self.nodes, dtype=np.int64)
-        self.ledger.record("control", every, center, one, NUMBER * one)
+        drifting, star, ledger = self.replica, self._star, self.ledger
+        ends = star.links.ends
+        ledger.deliver(ends, star.up, {"control": numbers(1)})
         active = drifting.chosen.active
         used = np.flatnonzero(active.weights)  # an atom may have more than one weight
         ids = np.unique(np.array(active.ids, dtype=np.int64)[used])
@@ -164,12 +166,10 @@ class DriftingSession(LocalSession):
         values = np.full(self.nodes, len(used) + len(ids), dtype=np.int64)
         for i, member in enumerate(drifting.members):
             values[i] += sum(atom.count for atom in atoms if atom.id not in member.active)
-        best = every[drifting.best : drifting.best + 1]
-        self.ledger.record("repair", best, center[best], values[best], NUMBER * values[best])
-        others = np.delete(every, drifting.best)
-        self.ledger.record(
-            "repair", center[others], others, values[others], NUMBER * values[others]
-        )
+        best = drifting.best
+        ledger.deliver(ends, star.up[[best]], {"repair": numbers(values[best])})
+        others = np.delete(np.arange(self.nodes), best)
+        ledger.deliver(ends, star.down[others], {"repair": numbers(values[others])})
 
 
 def _agreement(
