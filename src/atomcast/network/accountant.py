@@ -1,13 +1,13 @@
-"""The accountant: what the nodes of a session say to each other goes into its ledger by him.
+"""The accountant: it enters in a ledger what the nodes of a session say to each other.
 
-Simulated or real, every session says here what its nodes propose, agree on and broadcast; the
+Simulated or real, every session tells it what its nodes propose, agree on and broadcast; the
 topology knows over which edges that goes. MPI and Ray route messages as they like: what is counted
 for them is the star of `LocalCluster`, so that figures can be compared between clusters.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Generic, TypeVar
 
 import numpy as np
@@ -28,8 +28,7 @@ Message = bytes | bytearray | memoryview
 EXTRA = 24
 
 #: Values and bytes by kind.
-Amounts = Mapping[Kind, tuple[int, int]]
-
+Amounts = dict[Kind, tuple[int, int]]
 
 Network = TypeVar("Network", bound=Topology)
 

@@ -14,7 +14,7 @@ import numpy as np
 
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Proposals, Request
-from atomcast.network.accountant import Accountant
+from atomcast.network.accountant import Accountant, Amounts
 from atomcast.network.links import Links
 from atomcast.network.wave import NUMBER, Counts, Kind, proposal_parts
 from atomcast.network.wire import codec as wire
@@ -28,9 +28,6 @@ from atomcast.simulation.log_messages import (
     News,
     Offer,
 )
-
-#: Values and bytes by kind.
-Amounts = dict[Kind, tuple[int, int]]
 
 VERSION: tuple[int, int] = (1, NUMBER)
 
