@@ -30,7 +30,7 @@ _HOMES = {
     "lasso_path": "atomcast.estimators.lasso_path",
     "LocalCluster": "atomcast.simulation.local",
     "MPICluster": "atomcast.cluster.mpi.cluster",
-    "RayCluster": "atomcast.cluster.ray.cluster",
+    "RayCluster": "atomcast.cluster.ray.ray_cluster",
     "Shards": "atomcast.data.shards",
     "Solver": "atomcast.loop.solver",
     "SparseLogisticRegression": "atomcast.estimators.logistic",
@@ -72,7 +72,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from atomcast.cluster.mpi.cluster import MPICluster
-    from atomcast.cluster.ray.cluster import RayCluster
+    from atomcast.cluster.ray.ray_cluster import RayCluster
     from atomcast.data.shards import Shards
     from atomcast.errors import StallError
     from atomcast.estimators.boosting import L1AdaBoost

@@ -147,7 +147,8 @@ def checkpoints_that_do_not_fit(cluster_of, nodes):
     solved(X, y, cluster_of(nodes), nodes, max_rounds=2, callbacks=[Checkpoint(path)])
     given = {"X": X, "y": y, "nodes": nodes, "resume": path}
     # After this, rank 0 has written it for sure.
-    assert_resumed(solved(**given, cluster=cluster_of(nodes)), solved(X, y, nodes, nodes), 2)
+    whole = solved(X, y, simulated(nodes), nodes)
+    assert_resumed(solved(**given, cluster=cluster_of(nodes)), whole, 2)
     other = X.copy()
     other[3, 40] = np.nextafter(other[3, 40], np.inf)
     broken = own("broken")

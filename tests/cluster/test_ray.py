@@ -91,7 +91,7 @@ def killed_one(processes):
 
 @pytest.mark.parametrize("step", ["line-search", "corrective"])
 def test_a_killed_actor_comes_back_and_the_answer_is_the_same(step, cluster_of, caplog):
-    caplog.set_level(logging.INFO, "atomcast.cluster.ray.session")
+    caplog.set_level(logging.INFO, "atomcast.cluster.ray.ray_session")
     X, y = regression(seed=1, d=40, n=60)
     killed = []
 
@@ -153,7 +153,7 @@ def test_actors_that_are_killed_again_and_again_at_any_moment(cluster_of):
 
 def test_an_actor_that_dies_before_it_sends_its_atom(cluster_of, monkeypatch):
     """The winner's owner is gone after the proposals, when its atom is asked for."""
-    from atomcast.cluster.ray.session import RaySession
+    from atomcast.cluster.ray.ray_session import RaySession
 
     X, y = regression(seed=2, d=40, n=60)
     cast, lost = RaySession.cast, []

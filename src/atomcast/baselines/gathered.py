@@ -90,8 +90,9 @@ class GatheredSession:
         self.ledger = Ledger(1)
         self._fleet = fleet
 
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
+    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
         """Nothing to agree on with oneself."""
+        return replica
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Score the atoms; the node agrees with itself."""

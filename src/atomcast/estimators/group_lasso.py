@@ -11,10 +11,10 @@ from atomcast._checks import check_positive
 from atomcast.data.grouped import GroupedShards
 from atomcast.data.shards import Shards
 from atomcast.domains.group_ball import GroupBall, Groups, as_groups, check_whole_groups
-from atomcast.estimators.deciding import check_two_classes
 from atomcast.estimators.inputs import features_and_classes, features_and_target
 from atomcast.estimators.lasso import SparseLinearModel, warn_unless_converged
 from atomcast.estimators.logistic import SparseLogisticModel, example_weights
+from atomcast.estimators.score_classifier import check_two_classes
 from atomcast.loop.solver import Solver
 from atomcast.objectives import Logistic, SquaredError
 from atomcast.problems.features import group_problem

@@ -19,9 +19,9 @@ from atomcast.data._split import SplitShards
 from atomcast.data.shards import Shards
 from atomcast.estimators.calibration import fitted_sigmoids, probabilities, with_ledgers
 from atomcast.estimators.class_weights import class_weights
-from atomcast.estimators.deciding import DecidingClassifier
 from atomcast.estimators.inputs import check_same_index, keep_names, validated
 from atomcast.estimators.lasso import warn_unless_converged
+from atomcast.estimators.score_classifier import ScoreClassifier
 from atomcast.known.kernels.functions import Gamma, KernelSpec
 from atomcast.known.kernels.kernel_matrix import kernel_block
 from atomcast.known.kernels.labels import LabelCode, one_against_rest
@@ -55,7 +55,7 @@ def _refuse_checkpoints(solver: Solver) -> None:
         )
 
 
-class KernelSVC(DecidingClassifier):
+class KernelSVC(ScoreClassifier):
     """Kernel support vector machine for examples that are spread over a network.
 
     Solves the dual of the L2-loss SVM, min alpha' K~ alpha over the simplex, by distributed

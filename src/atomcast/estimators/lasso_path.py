@@ -17,7 +17,7 @@ from atomcast.loop.interrupting import all_or_nothing
 from atomcast.loop.journal import Journal
 from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver, as_solver
-from atomcast.network.joining import joined, named
+from atomcast.network.joined_ledgers import joined, named
 from atomcast.network.ledger import Ledger
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem

@@ -11,9 +11,9 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
 from atomcast.domains.base import Domain, L1Ball
-from atomcast.estimators.deciding import DecidingClassifier
 from atomcast.estimators.inputs import features_and_classes, linear_prediction
 from atomcast.estimators.lasso import warn_unless_converged
+from atomcast.estimators.score_classifier import ScoreClassifier
 from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver
 from atomcast.objectives import Logistic, Multinomial
@@ -23,7 +23,7 @@ from atomcast.problems.problem import Problem
 Floats = NDArray[np.float64]
 
 
-class SparseLogisticModel(DecidingClassifier):
+class SparseLogisticModel(ScoreClassifier):
     """What fitted l1-constrained logistic classifiers have in common."""
 
     coef_: Floats

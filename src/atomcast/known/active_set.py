@@ -51,7 +51,7 @@ class ActiveSet(ABC):
         """How many atoms are known; an atom may have more than one weight."""
         return len(self.position)
 
-    def __contains__(self, id: int) -> bool:
+    def __contains__(self, id: object) -> bool:
         return id in self.position
 
     @property

@@ -54,8 +54,11 @@ class Session(Protocol):
         """The account of what the nodes have said."""
         ...
 
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
-        """Make the nodes ready for a run from this state, and check that all mean the same run."""
+    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
+        """Make the nodes ready for a run from this state, and check that all mean the same run.
+
+        Returns the replica that the loop is to use: this one, or one that stands for the nodes'.
+        """
         ...
 
     def propose(self, replica: Replica, request: Request) -> Agreement:

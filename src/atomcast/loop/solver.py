@@ -154,7 +154,8 @@ class Solver:
                     session = cluster.open(problem, shards).__enter__()
                 session.ledger.begin(name, replica.first_round)
                 path = self.resume if first else None
-                session.begin(replica, {**self.settings, "resume": path is not None})
+                settings = {**self.settings, "resume": path is not None}
+                replica = session.begin(replica, settings)
                 best = Best(self.tol)
                 if path is not None:
                     resume(path, replica, best, session)
@@ -202,7 +203,7 @@ class Solver:
                 state = State(
                     round=replica.round,
                     seconds=time.perf_counter() - start,
-                    objective=replica.active.value() if replica.feasible else math.nan,
+                    objective=replica.objective if replica.feasible else math.nan,
                     gap=gap,
                     relative_gap=gap / replica.unit,
                     tol=self.tol,
@@ -265,7 +266,7 @@ class Solver:
         if state.round >= self.max_rounds:
             return "max_rounds"
         # Nothing left to gain but rounding?
-        return "stopped" if best.idle >= state.replica.step.patience else None
+        return "stopped" if best.idle >= state.replica.patience else None
 
     @staticmethod
     def _wish(state: State, watchers: Sequence[Callback]) -> Status | None:
@@ -303,7 +304,7 @@ class Best:
         objective did not fall; for with most steps the gap may rise for a long time while the
         objective falls.
         """
-        value, relative_gap = replica.active.value(), gap / replica.unit
+        value, relative_gap = replica.objective, gap / replica.unit
         first, resumed = self.round < 0, self.round == replica.round
         progress = first or grew or gap < self.gap or value < self.lowest
         if not resumed:  # else this round was counted before the interruption

@@ -8,8 +8,8 @@ from numpy.typing import ArrayLike
 from atomcast.messages.proposals import Agreement, Proposals, agree
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
-from atomcast.network.topology import announce, enter_target, proposal_parts
-from atomcast.network.wave import Counts, Part, numbers
+from atomcast.network.topology import announce, enter_target
+from atomcast.network.wave import Counts, Payload, numbers, proposal_parts
 
 
 class Complete:
@@ -44,7 +44,7 @@ class Complete:
             np.add.at(sums, which, np.atleast_1d(np.asarray(amount)))
             return np.repeat(sums, self.nodes - 1)
 
-        self.links.carry(used, {"atom": Part(of_sender(values), of_sender(size))}, ledger)
+        self.links.carry(used, {"atom": Payload(of_sender(values), of_sender(size))}, ledger)
 
     def tell_target(self, values: int, ledger: Ledger) -> None:
         """From node 0 to all others."""

@@ -8,7 +8,6 @@ What a message costs is what it holds; no cost is computed by a formula.
 from __future__ import annotations
 
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -19,12 +18,7 @@ from atomcast.network.disclosure import BEFORE
 from atomcast.network.flood import flood
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
-from atomcast.network.wave import NUMBER, Counts, Kind, Part, numbers
-
-#: Networks with at most so many nodes have few enough patterns of messages to remember them.
-SMALL = 32
-
-__all__ = ["NUMBER", "Topology", "announce", "enter_target", "proposal_parts", "spread_atoms"]
+from atomcast.network.wave import Counts, Payload, numbers
 
 
 class Topology(Protocol):
@@ -62,31 +56,6 @@ class Topology(Protocol):
         ...
 
 
-def proposal_parts(offered: Counts, partial: bool) -> dict[Kind, Part]:
-    """What a message with so many proposals carries: scores, their indices, and a partial sum.
-
-    A node with nothing to propose still says how good its best atom is: the gap needs that.
-    """
-    if len(offered) > SMALL:
-        return _parts(offered, partial)
-    return dict(_known_parts(tuple(offered.tolist()), partial))
-
-
-@lru_cache(maxsize=4096)
-def _known_parts(offered: tuple[int, ...], partial: bool) -> dict[Kind, Part]:
-    """The same for a small network, once: rounds are mostly alike."""
-    return _parts(np.array(offered, dtype=np.int64), partial)
-
-
-def _parts(offered: Counts, partial: bool) -> dict[Kind, Part]:
-    parts: dict[Kind, Part] = {"proposal": numbers(np.maximum(offered, 1))}
-    if np.any(offered):
-        parts["index"] = numbers(offered)
-    if partial:
-        parts["partial sum"] = numbers(1)
-    return parts
-
-
 def spread_atoms(
     links: Links, source: ArrayLike, values: ArrayLike, size: ArrayLike, ledger: Ledger
 ) -> None:
@@ -95,7 +64,7 @@ def spread_atoms(
     if not len(owner) or not len(links.source):
         return
     for used, (carried, bytes_carried) in flood(links, owner, np.stack((amount, length))):
-        links.carry(used, {"atom": Part(carried, bytes_carried)}, ledger)
+        links.carry(used, {"atom": Payload(carried, bytes_carried)}, ledger)
 
 
 def enter_target(

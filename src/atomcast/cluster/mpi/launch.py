@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from atomcast._checks import check_count
-from atomcast.cluster.account import Account, new_winners
-from atomcast.cluster.agreeing import check_digests, state_digest
+from atomcast.cluster.consistency import check_digests, state_digest
 from atomcast.cluster.machine import log_nodes
 from atomcast.cluster.mpi.errors import RankError
 from atomcast.cluster.mpi.processes import GO_ON, STOP, TELL_FINGERPRINT, Ranks
@@ -32,6 +31,7 @@ from atomcast.loop.session import DEADLINE, check_deadline, error_in_flight
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Request
 from atomcast.messages.status import Status
+from atomcast.network.accountant import star_accountant
 from atomcast.network.ledger import Ledger
 from atomcast.problems.problem import Problem
 
@@ -98,7 +98,7 @@ class LaunchedSession:
                 f"{cluster.nodes} ranks; use MPICluster.launch(nodes={shards.nodes})"
             )
         self.nodes = cluster.nodes
-        self._account = Account(self.nodes, shards.party_names, problem.d)
+        self._account = star_accountant(self.nodes, shards.party_names, problem.d)
         self._outer = sys.exc_info()[1]
         self._folder = Path(tempfile.mkdtemp(prefix="atomcast-", dir=cluster.folder))
         clean_if_terminated(self._clean)
@@ -144,7 +144,7 @@ class LaunchedSession:
             raise_described((kind, message), "")
         return said
 
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
+    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
         """Tell the ranks what to start from."""
         refuse_balanced(replica)
         assert self._ranks is not None
@@ -158,6 +158,7 @@ class LaunchedSession:
             "settings": dict(settings),
         }
         self._ranks.send(pack(start))
+        return replica
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Learn what the ranks proposed, and agree as they did."""
@@ -166,11 +167,11 @@ class LaunchedSession:
         said = self._told()
         check_digests([said["digest"]] * self.nodes + [state_digest(replica)], replica.round)
         replica.radius.update(said.get("radius", {}))
-        return self._account.agree(replica, said["proposals"], request.count)
+        return self._account.agree(said["proposals"], request.count, replica.ledger_round)
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Receive the new winners."""
-        new = new_winners(replica, agreement)
+        new = agreement.new_to(replica.active)
         if not new:
             return []
         messages = [content.data for content in self._told()["atoms"]]

@@ -18,8 +18,7 @@ from numpy.typing import NDArray
 
 from atomcast._threads import thread_count
 from atomcast.atoms.base import Atoms
-from atomcast.cluster.account import Account, new_winners
-from atomcast.cluster.agreeing import check_digests, check_same_facts, facts, state_digest
+from atomcast.cluster.consistency import check_digests, check_same_facts, facts, state_digest
 from atomcast.cluster.machine import log_nodes
 from atomcast.cluster.mpi.buffers import Broadcaster, gather_bytes, gather_json
 from atomcast.cluster.mpi.errors import (
@@ -57,6 +56,7 @@ from atomcast.loop.session import error_in_flight
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request
 from atomcast.messages.status import Status
+from atomcast.network.accountant import star_accountant
 from atomcast.network.ledger import Ledger
 from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
@@ -87,7 +87,7 @@ class MPISession:
             with by_all(comm):
                 atoms = self._made(problem, shard)
         self._pulse.at = (NO_ROUND, LOADING)
-        self._account = Account(self.nodes, shards.party_names, problem.d)
+        self._account = star_accountant(self.nodes, shards.party_names, problem.d)
         owner = np.full(len(shard.ids), self.rank, dtype=np.int64)
         self._fleet = Fleet(atoms, shard.ids, owner, self.nodes, sizes)
         self._fingerprint: str | None = None
@@ -141,7 +141,7 @@ class MPISession:
 
     # -- the verbs of a session -------------------------------------------------------------
 
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
+    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
         """Check that all ranks start the same run from the same state."""
         refuse_balanced(replica)
         told = {**settings, "problem": replica.problem, "weights": replica.active.weights}
@@ -157,6 +157,7 @@ class MPISession:
         self._table.width = replica.request().count
         self._wish = self._stop = 0
         self._due, self._leaving = "proposals", False
+        return replica
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Score this rank's atoms, exchange proposals, and agree."""
@@ -171,7 +172,7 @@ class MPISession:
         self._pulse.at = (replica.round, PROPOSALS)
         self._proposals = self._exchange(replica, own)
         self._pulse.at = (replica.round, STEPPING)
-        agreement = self._account.agree(replica, self._proposals, request.count)
+        agreement = self._account.agree(self._proposals, request.count, replica.ledger_round)
         if request.complete:  # no step follows
             replica.radius.update(self._radii(replica))
             return agreement
@@ -193,7 +194,7 @@ class MPISession:
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Let the owners broadcast the winners that are not known yet."""
-        new = new_winners(replica, agreement)
+        new = agreement.new_to(replica.active)
         if self.nodes == 1:
             return [self._fleet.atom(id) for _, id in new]
         self._due = "nothing"
@@ -216,7 +217,7 @@ class MPISession:
             wire.decode(message, replica.active.length_of(id, self.d)) if atom is None else atom
             for (_, id), atom, message in zip(new, atoms, self._messages, strict=True)
         ]
-        self._account.enter(owners, received, self._messages)
+        self._account.cast(owners, received, [len(message) for message in messages])
         return received
 
     def leave(self) -> None:

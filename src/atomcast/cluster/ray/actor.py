@@ -14,10 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
-from atomcast.cluster.account import new_winners
-from atomcast.cluster.agreeing import state_digest
-from atomcast.cluster.drag import Drag, as_slow
+from atomcast.cluster.consistency import state_digest
 from atomcast.cluster.node import Fleet
+from atomcast.cluster.slowdown import Slowdown, as_slow
 from atomcast.cluster.validation import ShardReport, inspect
 from atomcast.data.shards import Shard, Shards
 from atomcast.loop.replica import Replica
@@ -55,13 +54,15 @@ class RayNode:
         Its number, and how many there are.
     threads : int
         How many threads it uses for linear algebra.
-    drag : Drag, optional
+    slowdown : Slowdown, optional
         What makes it slower than it is.
     """
 
-    def __init__(self, node: int, nodes: int, threads: int, drag: Drag | None = None) -> None:
+    def __init__(
+        self, node: int, nodes: int, threads: int, slowdown: Slowdown | None = None
+    ) -> None:
         threadpool_limits(limits=threads)
-        self._drag = drag
+        self._slowdown = slowdown
         self._node, self._nodes = node, nodes
         self._fleet: Fleet | None = None
         self._shard: Callable[[], Shard] | None = None
@@ -97,7 +98,7 @@ class RayNode:
         if shard is not None:
             owner = np.full(len(shard.ids), node, dtype=np.int64)
             atoms = problem.make_atoms(shard)
-            self._fleet = as_slow(Fleet, self._drag)(atoms, shard.ids, owner, self._nodes)
+            self._fleet = as_slow(Fleet, self._slowdown)(atoms, shard.ids, owner, self._nodes)
         return report
 
     def turn(
@@ -194,7 +195,7 @@ class RayNode:
             complete,
             None if version is None else np.array(version, dtype=np.int64),
         )
-        new = [id for _, id in new_winners(self._replica, agreement)]
+        new = [id for _, id in agreement.new_to(self._replica.active)]
         self._replica.advance(agreement, self._read(self._replica, new, in_order(owners, parts)))
 
     def _read(self, replica: Replica, ids: Iterable[int], messages: Sequence[bytes]) -> list[Atom]:

@@ -12,7 +12,7 @@ from sklearn.utils.multiclass import type_of_target
 from atomcast.estimators.solving import SolvedEstimator
 
 
-class DecidingClassifier(ClassifierMixin, SolvedEstimator):  # type: ignore[misc]
+class ScoreClassifier(ClassifierMixin, SolvedEstimator):  # type: ignore[misc]
     """A classifier with a `decision_function`, which takes sparse data."""
 
     classes_: NDArray[Any]

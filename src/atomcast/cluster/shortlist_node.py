@@ -14,7 +14,7 @@ from atomcast.messages.proposals import Request
 SHARE, FEWEST = 0.1, 16
 
 
-class Scout:
+class ShortlistNode:
     """One node with its atoms and the shortlist of its last scan.
 
     Parameters

@@ -13,52 +13,23 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import ray
 
-from atomcast.cluster.account import CONTROL, Account, new_winners
-from atomcast.cluster.agreeing import check_digests, state_digest
+from atomcast.cluster.consistency import check_digests, state_digest
 from atomcast.cluster.coordinator import Answer, Coordinator, Gathering, Task
 from atomcast.cluster.pace import check_asynchronous
-from atomcast.cluster.ray.node import from_rows
-from atomcast.cluster.ray.session import RaySession
+from atomcast.cluster.ray.actor import from_rows
+from atomcast.cluster.ray.ray_session import RaySession
 from atomcast.data.shards import Shards
 from atomcast.loop.replica import Replica
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request
-from atomcast.network.topology import proposal_parts
-from atomcast.network.wave import Counts, Kind, Part, numbers
 from atomcast.problems.problem import Problem
 
 if TYPE_CHECKING:
-    from atomcast.cluster.ray.cluster import RayCluster
-
-
-class AsynchronousAccount(Account):
-    """The account of a star whose nodes are heard one by one."""
-
-    def hear(self, node: int, offered: int) -> None:
-        """Enter the proposals of one node."""
-        parts = proposal_parts(np.array([offered]), False)
-        self._deliver(self._star.up[[node]], {**parts, "control": CONTROL})
-
-    def tell(self, node: int, winners: int) -> None:
-        """Enter what one node is told of the winners since it was last told."""
-        parts = proposal_parts(np.array([winners]), False) if winners else {}
-        self._deliver(self._star.down[[node]], {**parts, "control": CONTROL})
-
-    def ask_for(self, owners: Sequence[int]) -> None:
-        """Enter that owners are told which of their atoms have won."""
-        if self.nodes > 1 and owners:
-            each, counts = np.unique(owners, return_counts=True)
-            self._deliver(self._star.down[each], {"index": numbers(counts)})
-
-    def _deliver(self, links: Counts, parts: dict[Kind, Part]) -> None:
-        self.ledger.deliver(self._links.ends, links, parts)
+    from atomcast.cluster.ray.ray_cluster import RayCluster
 
 
 class AsynchronousRaySession(RaySession):
     """Actors with their shards loaded; made by `RayCluster(asynchronous=True).open`."""
-
-    account_type = AsynchronousAccount
-    _account: AsynchronousAccount
 
     def __init__(self, cluster: RayCluster, problem: Problem, shards: Shards) -> None:
         super().__init__(cluster, problem, shards)
@@ -66,7 +37,7 @@ class AsynchronousRaySession(RaySession):
         self._gathering = Gathering()
         self._under_way: dict[Any, tuple[int, Task, bool, float]] = {}
 
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
+    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
         """Write down where the run starts; nodes hear of it when they are first asked."""
         check_asynchronous(replica)
         replica.staleness = self._coordinator.staleness
@@ -77,6 +48,7 @@ class AsynchronousRaySession(RaySession):
         self._parts: list[Sequence[Any]] = []
         self._told: list[int | None] = [None] * self.nodes
         self._digests: dict[int, int] = {}
+        return replica
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Wait until the answers that have come lead to a step, or to a certificate."""
@@ -90,7 +62,8 @@ class AsynchronousRaySession(RaySession):
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Let the owners, who are idle, hand out the winners; the others get them when asked."""
-        self._account.ask_for([owner for owner, _ in new_winners(replica, agreement)])
+        star = self._accountant.network
+        star.ask_for([owner for owner, _ in agreement.new_to(replica.active)], self.ledger)
         before = len(self._log[-1][1])
         atoms = super().cast(replica, agreement)
         if len(self._log[-1][1]) > before:  # else a resumed run starts with these atoms
@@ -105,7 +78,8 @@ class AsynchronousRaySession(RaySession):
         entries = [news for news, _ in rounds[since:]]
         parts = [ref for refs in self._parts[since:] for ref in refs]
         if replica.ledger_round:
-            self._account.tell(node, sum(len(news[-1]) for news in entries))
+            winners = sum(len(news[-1]) for news in entries)
+            self._accountant.network.tell(node, winners, self.ledger)
         first = start if told is None else None
         actor = self._actors[node]
         ref = actor.work.remote((run, self._first + since), first, task, complete, entries, *parts)
@@ -140,5 +114,5 @@ class AsynchronousRaySession(RaySession):
         best = np.full(self.nodes, -np.inf)
         best[node] = own.best[0]
         proposals = Proposals(np.full(len(own.id), node), own.id, own.score, own.merit, best)
-        self._account.hear(node, len(own.id))
+        self._accountant.network.hear(node, len(own.id), self.ledger)
         return Answer(node, version, task, proposals, checkable)

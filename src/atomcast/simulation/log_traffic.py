@@ -1,4 +1,4 @@
-"""The account of an unreliable network: what is sent is sent, whether it arrives or not.
+"""What messages of the log hold: what is sent is sent, whether it arrives or not.
 
 What a network without faults would say stands under the usual kinds, with a version number for
 every message under "control". Everything that is said because something was lost, or might have
@@ -8,55 +8,56 @@ been, stands under "repair".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from typing import Any
 
 import numpy as np
 
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Proposals, Request
-from atomcast.network.ledger import Ledger
+from atomcast.network.accountant import Accountant, Amounts
 from atomcast.network.links import Links
-from atomcast.network.topology import proposal_parts
-from atomcast.network.wave import NUMBER, Counts, Kind, Part
+from atomcast.network.wave import NUMBER, Counts, Kind, proposal_parts
 from atomcast.network.wire import codec as wire
 from atomcast.simulation.log_messages import (
-    Answer,
     Ask,
     Deliver,
-    Entry,
     Fetch,
+    LogEntry,
     Message,
+    MissedEntries,
     News,
     Offer,
 )
 
-#: Values and bytes by kind.
-Amounts = dict[Kind, tuple[int, int]]
-
 VERSION: tuple[int, int] = (1, NUMBER)
 
 
-class Account:
-    """Enters messages in a ledger, those of a round that are alike in one go.
+class LogTraffic:
+    """Tells an accountant of messages, those of a round that are alike in one go.
 
     Parameters
     ----------
-    ledger : Ledger
+    accountant : Accountant
     links : Links
         All links that messages may use.
     depth : array of shape (V,)
         How far each vertex is from the root: messages of one depth are one hop.
-    nodes : int
+    below : list of int
+        The nodes below each vertex, as bits: who has heard them all need not list them.
     """
 
-    def __init__(self, ledger: Ledger, links: Links, depth: Counts, nodes: int) -> None:
-        self.ledger = ledger
+    def __init__(
+        self, accountant: Accountant[Any], links: Links, depth: Counts, below: list[int]
+    ) -> None:
+        nodes = accountant.nodes
+        self._accountant = accountant
         self._links = links
         pairs = zip(links.source.tolist(), links.target.tolist(), strict=True)
         self._link = {pair: k for k, pair in enumerate(pairs)}
         self._bandwidth = links.bandwidth.tolist()
         self._depth = depth.tolist()
         self._words = -(-nodes // 64)  # numbers that it takes to say which nodes were heard
-        self._whole: list[int] = []
+        self._whole = below
         self._waves: dict[tuple[int, tuple[Kind, ...]], list[tuple[int, Amounts]]] = {}
         self._sizes: dict[int, tuple[int, int]] = {}
         self._offered: list[int] = [0] * nodes
@@ -65,10 +66,6 @@ class Account:
         self._cached: dict[tuple[int, bool], Amounts] = {}
         self._news_like: dict[tuple[int, tuple[int, ...], bool], Amounts] = {}
         self._offers_like: dict[tuple[int, bool, bool], Amounts] = {}
-
-    def subtrees(self, everyone: list[int]) -> None:
-        """Tell which nodes are below each vertex: who has heard them all need not list them."""
-        self._whole = everyone
 
     def begin(self, proposals: Proposals, request: Request) -> None:
         """Say what each node proposes in this round."""
@@ -94,14 +91,9 @@ class Account:
         return sum(size for _, size in amounts.values()) / limit if limit < np.inf else 0.0
 
     def flush(self, now: float) -> None:
-        """Write what was entered to the ledger."""
-        for (_, kinds), messages in self._waves.items():
-            links = np.array([link for link, _ in messages], dtype=np.int64)
-            parts: dict[Kind, Part] = {}
-            for kind in kinds:
-                table = np.array([amounts[kind] for _, amounts in messages], dtype=np.int64)
-                parts[kind] = Part(table[:, 0], table[:, 1])
-            self.ledger.deliver(self._links.ends, links, parts, now)
+        """Tell the accountant what was entered."""
+        for messages in self._waves.values():
+            self._accountant.enter(self._links, messages, now)
         self._waves.clear()
 
     # -- what messages hold -----------------------------------------------------------------
@@ -115,7 +107,7 @@ class Account:
             )
         return self._news_like[key]
 
-    def _entry(self, entry: Entry, wanted: Callable[[int, int], bool], again: bool) -> Amounts:
+    def _entry(self, entry: LogEntry, wanted: Callable[[int, int], bool], again: bool) -> Amounts:
         """An entry with some of its atoms; the atoms first, if there are any."""
         values = size = 0
         for atom, owner in zip(entry.atoms, entry.owners, strict=True):
@@ -148,7 +140,7 @@ class Account:
     def _ask(self, ask: Ask) -> Amounts:
         return {"repair": VERSION}
 
-    def _answer(self, answer: Answer) -> Amounts:
+    def _answer(self, answer: MissedEntries) -> Amounts:
         values, size = VERSION
         for entry in answer.entries:
             whole = self._entry(entry, lambda id, owner: owner != answer.target, again=True)
@@ -181,10 +173,10 @@ def _as_repair(amounts: Amounts) -> Amounts:
 
 
 _AMOUNTS: dict[type, Callable[..., Amounts]] = {
-    News: Account._news,
-    Offer: Account._offer,
-    Ask: Account._ask,
-    Answer: Account._answer,
-    Fetch: Account._fetch,
-    Deliver: Account._deliver,
+    News: LogTraffic._news,
+    Offer: LogTraffic._offer,
+    Ask: LogTraffic._ask,
+    MissedEntries: LogTraffic._answer,
+    Fetch: LogTraffic._fetch,
+    Deliver: LogTraffic._deliver,
 }

@@ -19,7 +19,7 @@ from atomcast.network.faults import Faults
 from atomcast.problems.problem import Problem
 
 if TYPE_CHECKING:
-    from atomcast.cluster.ray.session import RaySession
+    from atomcast.cluster.ray.ray_session import RaySession
 
 logger = logging.getLogger(__name__)
 
@@ -156,9 +156,9 @@ class RayCluster:
         """Actors that no session uses: those of the last one if they are all there, or new ones."""
         import ray
 
-        from atomcast.cluster.drag import drag_of
-        from atomcast.cluster.ray.asynchronous_node import AsynchronousRayNode
-        from atomcast.cluster.ray.node import RayNode
+        from atomcast.cluster.ray.actor import RayNode
+        from atomcast.cluster.ray.asynchronous_actor import AsynchronousRayNode
+        from atomcast.cluster.slowdown import slowdown_of
 
         kind = AsynchronousRayNode if self.asynchronous else RayNode
         job = ray.get_runtime_context().get_job_id()
@@ -172,7 +172,7 @@ class RayCluster:
         return actors or [
             ray.remote(kind)
             .options(**self.options(i))
-            .remote(i, self.nodes, self.threads, drag_of(i, self.compute, self.faults))
+            .remote(i, self.nodes, self.threads, slowdown_of(i, self.compute, self.faults))
             for i in range(self.nodes)
         ]
 
@@ -199,10 +199,10 @@ class RayCluster:
         """Start the actors, which load their shards and check them."""
         self.connect()
         if self.asynchronous and self.nodes > 1:
-            from atomcast.cluster.ray.asynchronous import AsynchronousRaySession
+            from atomcast.cluster.ray.asynchronous_session import AsynchronousRaySession
 
             return AsynchronousRaySession(self, problem, shards)
-        from atomcast.cluster.ray.session import RaySession
+        from atomcast.cluster.ray.ray_session import RaySession
 
         return RaySession(self, problem, shards)
 

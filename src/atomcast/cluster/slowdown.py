@@ -15,7 +15,7 @@ from atomcast.network.faults import Faults
 
 
 @dataclass(frozen=True)
-class Drag:
+class Slowdown:
     """How slow a node is made.
 
     Parameters
@@ -34,28 +34,28 @@ class Drag:
         time.sleep(max(self.factor * max(spent, self.compute * atoms) - spent, 0.0))
 
 
-class DraggedFleet(Fleet):
+class SlowFleet(Fleet):
     """A fleet that sleeps after it has scored its atoms."""
 
-    def __init__(self, drag: Drag, *parts: Any) -> None:
+    def __init__(self, slowdown: Slowdown, *parts: Any) -> None:
         super().__init__(*parts)
-        self._drag = drag
+        self._slowdown = slowdown
 
     def _propose_from(self, part: Fleet, replica: Replica, request: Request) -> Proposals:
         start = time.perf_counter()
         proposals = super()._propose_from(part, replica, request)
         scored = int(self.scored.sum())
         if scored:
-            self._drag.sleep(time.perf_counter() - start, scored)
+            self._slowdown.sleep(time.perf_counter() - start, scored)
         return proposals
 
 
-def as_slow(kind: Callable[..., Fleet], drag: Drag | None) -> Callable[..., Fleet]:
+def as_slow(kind: Callable[..., Fleet], slowdown: Slowdown | None) -> Callable[..., Fleet]:
     """What makes fleets of this kind, or slow ones."""
-    return kind if drag is None else partial(DraggedFleet, drag)
+    return kind if slowdown is None else partial(SlowFleet, slowdown)
 
 
-def drag_of(node: int, compute: float | None, faults: Faults | None) -> Drag | None:
+def slowdown_of(node: int, compute: float | None, faults: Faults | None) -> Slowdown | None:
     """How slow a node of a cluster is made, if it is."""
     factor = 1.0 if faults is None else float(faults.slow.get(node, 1.0))
-    return None if compute is None and factor == 1.0 else Drag(compute or 0.0, factor)
+    return None if compute is None and factor == 1.0 else Slowdown(compute or 0.0, factor)

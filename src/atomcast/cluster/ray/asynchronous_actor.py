@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import Any
 
-from atomcast.cluster.agreeing import state_digest
+from atomcast.cluster.consistency import state_digest
 from atomcast.cluster.coordinator import Task
-from atomcast.cluster.ray.node import News, RayNode, to_row
-from atomcast.cluster.scout import Scout
+from atomcast.cluster.ray.actor import News, RayNode, to_row
+from atomcast.cluster.shortlist_node import ShortlistNode
 from atomcast.cluster.validation import ShardReport
 from atomcast.data.shards import Shard, Shards
 from atomcast.messages.proposals import Request
@@ -18,12 +18,12 @@ from atomcast.problems.problem import Problem
 class AsynchronousRayNode(RayNode):
     """One node that catches up with the log when it is asked, and works on what is newest then."""
 
-    _scout: Scout | None = None
+    _scorer: ShortlistNode | None = None
 
     def load(self, problem: Problem, source: Shard | Shards, total: int | None) -> ShardReport:
         """Load the shard and check it; says how that went."""
         report = super().load(problem, source, total)
-        self._scout = None if self._fleet is None else Scout(self._node, self._fleet)
+        self._scorer = None if self._fleet is None else ShortlistNode(self._node, self._fleet)
         return report
 
     def work(
@@ -59,7 +59,7 @@ class AsynchronousRayNode(RayNode):
             The proposals with a digest of the state, the version that they are about, and whether
             there is a shortlist.
         """
-        if self._scout is None or (task == "check" and not self._scout.checkable):
+        if self._scorer is None or (task == "check" and not self._scorer.checkable):
             return None
         if start is not None:
             if at[0] and self._replica is None:
@@ -76,6 +76,6 @@ class AsynchronousRayNode(RayNode):
             left = left[owners:]
         self._at = at[0], replica.round
         request = Request(count=1, complete=True) if complete else replica.request()
-        answer = self._scout.answer(task, replica, request)
+        answer = self._scorer.answer(task, replica, request)
         row = to_row(answer.proposals, self._node, state_digest(replica))
         return row, replica.round, answer.checkable

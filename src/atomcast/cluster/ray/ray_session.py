@@ -20,11 +20,10 @@ from numpy.typing import NDArray
 from ray.exceptions import GetTimeoutError, RayActorError, RayError, RayTaskError
 from threadpoolctl import threadpool_limits
 
-from atomcast.cluster.account import Account, new_winners
-from atomcast.cluster.agreeing import check_digests, state_digest
+from atomcast.cluster.consistency import check_digests, state_digest
 from atomcast.cluster.machine import log_nodes
+from atomcast.cluster.ray.actor import as_news, from_rows, in_order
 from atomcast.cluster.ray.deadline import NodeError, late, stalled
-from atomcast.cluster.ray.node import as_news, from_rows, in_order
 from atomcast.cluster.validation import check_reports, refuse_balanced
 from atomcast.data.alignment import check_unique
 from atomcast.data.shards import Shards
@@ -34,12 +33,13 @@ from atomcast.loop.session import error_in_flight
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Request
 from atomcast.messages.status import Status
+from atomcast.network.accountant import star_accountant
 from atomcast.network.ledger import Ledger
 from atomcast.problems.problem import Problem
 from atomcast.storage.fingerprint import data_fingerprint
 
 if TYPE_CHECKING:
-    from atomcast.cluster.ray.cluster import RayCluster
+    from atomcast.cluster.ray.ray_cluster import RayCluster
 
 logger = logging.getLogger(__name__)
 
@@ -51,7 +51,6 @@ class RaySession:
     """Actors with their shards loaded; made by `RayCluster.open`."""
 
     speaks = True
-    account_type = Account
 
     def __init__(self, cluster: RayCluster, problem: Problem, shards: Shards) -> None:
         if shards.nodes != cluster.nodes:
@@ -62,7 +61,7 @@ class RaySession:
         self.nodes = cluster.nodes
         self._outer = sys.exc_info()[1]
         self._cluster = cluster
-        self._account = self.account_type(self.nodes, shards.party_names, problem.d)
+        self._accountant = star_accountant(self.nodes, shards.party_names, problem.d)
         self._limits = threadpool_limits(limits=cluster.threads)
         self._actors: list[Any] = []
         self._log: list[tuple[Any, list[Any]]] = []
@@ -83,7 +82,7 @@ class RaySession:
     @property
     def ledger(self) -> Ledger:
         """The account of the logical star."""
-        return self._account.ledger
+        return self._accountant.ledger
 
     # -- starting ---------------------------------------------------------------------------
 
@@ -130,7 +129,7 @@ class RaySession:
 
     # -- the verbs of a session -------------------------------------------------------------
 
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
+    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
         """Write down, for the nodes and for those that must be rebuilt, where the run starts."""
         refuse_balanced(replica)
         self._start = {
@@ -145,6 +144,7 @@ class RaySession:
         }
         self._log.append((ray.put(self._start), []))
         self._news, self._first = (None,), 0
+        return replica
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Let every node take the last step and propose."""
@@ -160,7 +160,7 @@ class RaySession:
         rows = self._answers([(i, turn) for i in range(self.nodes)])
         proposals, digests = from_rows(rows)
         check_digests([*digests, state_digest(replica)], round)
-        return self._account.agree(replica, proposals, request.count)
+        return self._accountant.agree(proposals, request.count, replica.ledger_round)
 
     def _closing(self, replica: Replica, run: int) -> Agreement:
         """Let every node propose from all its atoms, which closes a run that left some out."""
@@ -173,11 +173,11 @@ class RaySession:
         check_digests([*digests, state_digest(replica)], replica.round)
         for _, radius in told:
             replica.radius.update(radius)
-        return self._account.agree(replica, proposals, 1)
+        return self._accountant.agree(proposals, 1, replica.ledger_round)
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Let the owners hand out the new winners; the nodes get them with the next turn."""
-        new = new_winners(replica, agreement)
+        new = agreement.new_to(replica.active)
         owners = [owner for owner, _ in new]
         calls = [
             (owner, _atoms_call([id for other, id in new if other == owner]))
@@ -194,7 +194,7 @@ class RaySession:
             self._news = (news, *refs)
             self._log[-1][1].append((news, messages))
         lengths = [replica.active.length_of(id, self.d) for _, id in new]
-        return self._account.receive(owners, messages, lengths)
+        return self._accountant.receive(owners, messages, lengths)
 
     def leave(self) -> None:
         """The nodes do what they are told."""
