@@ -22,7 +22,7 @@ from atomcast.estimators.base_classifiers import (
 )
 from atomcast.estimators.deciding import DecidingClassifier, check_two_classes
 from atomcast.estimators.inputs import features_and_classes, linear_prediction
-from atomcast.estimators.lasso import warn_unless_converged
+from atomcast.estimators.solving import warn_unless_converged
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver

@@ -21,7 +21,7 @@ from atomcast.estimators.calibration import fitted_sigmoids, probabilities, with
 from atomcast.estimators.class_weights import class_weights
 from atomcast.estimators.deciding import DecidingClassifier
 from atomcast.estimators.inputs import check_same_index, keep_names, validated
-from atomcast.estimators.lasso import warn_unless_converged
+from atomcast.estimators.solving import warn_unless_converged
 from atomcast.known.kernels.functions import Gamma, KernelSpec
 from atomcast.known.kernels.kernel_matrix import kernel_block
 from atomcast.known.kernels.labels import LabelCode, one_against_rest

@@ -212,7 +212,8 @@ class ExplicitActiveSet(ActiveSet):
 
     def negligible(self) -> float:
         """What the objective says, if it can cross zero; else a tiny share of its value at zero."""
-        return float(getattr(self.objective, "negligible", super().negligible()))
+        stated = self.objective.negligible
+        return super().negligible() if stated is None else stated
 
     @property
     def gradient(self) -> Floats:
@@ -257,7 +258,7 @@ class ExplicitActiveSet(ActiveSet):
 
     def _rounding(self, length: Size, gradient: Floats) -> Size:
         """How far the products of a gradient with atoms of these lengths may be off."""
-        vague = getattr(self.objective, "vagueness", 0.0)
+        vague = self.objective.vagueness
         allowed = rounding(length, gradient)
         return allowed + vague * length if vague else allowed
 
