@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from atomcast.domains.base import duality_gap
 from atomcast.messages.proposals import Agreement, Request
+from atomcast.steps.base import Step
 from atomcast.steps.inner.choice import (
     CARRIED,
     MANY_WEIGHTS,
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
     from atomcast.steps.inner.newton import Inner
 
 
-class Corrective:
+class Corrective(Step):
     """Re-optimise over the whole active set, which costs no communication.
 
     Several atoms may join in a round, but only violators: atoms that would lower the objective by
@@ -37,7 +38,6 @@ class Corrective:
     """
 
     name: ClassVar[str] = "corrective"
-    needs_polytope: ClassVar[bool] = False
     any_order: ClassVar[bool] = True
     one_atom: ClassVar[bool] = False
     patience: ClassVar[float] = 2
@@ -63,10 +63,6 @@ class Corrective:
         likely = replica.problem.batches.kept * self._last_violation
         level = _multiplier(replica) + max(needed, likely)
         return Request(count=count, threshold=level, known_too=False)
-
-    def wanted(self, replica: Replica, agreement: Agreement) -> Agreement:
-        """All winners."""
-        return agreement
 
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """Minimise over the hull of all known atoms."""
