@@ -28,6 +28,7 @@ from atomcast.known.kernels.labels import LabelCode, one_against_rest
 from atomcast.known.kernels.point_set import SupportVectors
 from atomcast.loop.interrupting import all_or_nothing
 from atomcast.loop.result import Result
+from atomcast.loop.session import Cluster
 from atomcast.loop.solver import Solver
 from atomcast.problems.examples import USUAL_N, kernel_problem
 from atomcast.simulation.local import LocalCluster, as_cluster
@@ -220,7 +221,7 @@ class KernelSVC(DecidingClassifier):
         y = column_or_1d(y)
         check_classification_targets(y)
         # With Shards.mine, the labels are those of this process's examples, which it can count.
-        if X.kind != "mine" and hasattr(self.cluster, "place"):
+        if X.kind != "mine" and isinstance(self.cluster, Cluster):
             X = self.cluster.place(X)
         count = X.count(axis=0)
         if len(y) != count:

@@ -22,7 +22,6 @@ from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver
 from atomcast.network.joining import joined, named
 from atomcast.network.ledger import Ledger
-from atomcast.network.star import Star
 from atomcast.problems.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -216,7 +215,7 @@ class HeldOut:
 
     def __init__(self, shards: Shards, rows: Rows, cluster: Any) -> None:
         self._ledger = Ledger(shards.nodes, shards.party_names)
-        self._network = cluster.network() if hasattr(cluster, "network") else Star(shards.nodes)
+        self._network = cluster.network()
         self._network.prepare(Ledger(shards.nodes))  # the run has paid for its tree
         self._network.links.clock[:] = 0.0
         self._told = 0

@@ -21,8 +21,7 @@ from numpy.typing import NDArray
 
 from atomcast._checks import check_choice, check_count, check_positive
 from atomcast.data.shards import Shards
-from atomcast.domains.base import duality_gap
-from atomcast.loop.callbacks import Callback, Progress, State, Tracer, check_callbacks
+from atomcast.loop.callbacks import Callback, Finishing, Progress, State, Tracer, check_callbacks
 from atomcast.loop.interrupting import Interrupts
 from atomcast.loop.replica import Replica
 from atomcast.loop.result import Result
@@ -226,7 +225,7 @@ class Solver:
                 atoms = session.cast(replica, wanted)
                 replica.advance(wanted, atoms)
             for watch in watchers:
-                if hasattr(watch, "finish"):
+                if isinstance(watch, Finishing):
                     watch.finish(state)
             if replica.selection.restricted or not agreement.complete:
                 best, status = self._certified(replica, best, session, status)
@@ -243,7 +242,7 @@ class Solver:
         if not agreement.complete:
             return math.inf
         # The sums S_i of Algorithm 3 add up to the same, but nobody need be believed.
-        return duality_gap(replica.domain, replica.active.inner(), agreement.best)
+        return replica.domain.gap(replica.active.inner(), agreement.best)
 
     def _certified(
         self, replica: Replica, best: Best, session: Session, status: Status

@@ -41,9 +41,9 @@ def kind_of(topology: Any) -> str:
     if isinstance(topology, Topology) or callable(topology):
         return "own"
     raise ValueError(
-        "topology must be one of 'star', 'tree', 'complete', or Tree(arity=...), a networkx graph, "
-        "the path of an existing file with a graph, an atomcast.network.topology.Topology or a "
-        f"function that makes one for a number of nodes, got {topology!r}"
+        "topology must be one of 'star', 'tree', 'complete', or Tree(arity=...), an "
+        "atomcast.network.topology.Topology or a function that makes one for a number of nodes, a "
+        f"networkx graph, or the path of an existing file with a graph, got {topology!r}"
     )
 
 

@@ -13,6 +13,7 @@ from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from atomcast._checks import check_choice, check_count
+from atomcast.atoms.base import SpacedAtoms
 from atomcast.selection.balanced import BalancedCenters, BalancedSubset
 from atomcast.selection.choosers import (
     Amount,
@@ -181,7 +182,7 @@ def as_selection(selection: Any) -> Selection:
 
 def check_distances(atoms: Any) -> None:
     """Refuse atoms that are not at a distance from each other."""
-    if not hasattr(atoms, "space"):
+    if not isinstance(atoms, SpacedAtoms):
         raise ValueError(
             f'selection="m-centers" needs distances between atoms, which {type(atoms).__name__}'
             ' does not have; use selection="random-subset" or "exact"'

@@ -9,6 +9,7 @@ import numpy as np
 from atomcast._checks import check_choice, check_count, check_positive
 from atomcast.cluster.pace import check_slow_only, check_star
 from atomcast.data.shards import Shards
+from atomcast.loop.session import Cluster
 from atomcast.network.build import check_broadcast, is_graph, kind_of, make_topology, size_of
 from atomcast.network.faults import Faults
 from atomcast.network.graphs import check_seconds
@@ -20,7 +21,7 @@ from atomcast.simulation.local_session import LocalSession
 from atomcast.simulation.opening import check_faults, open_with_faults
 
 
-class LocalCluster:
+class LocalCluster(Cluster):
     """N nodes in this process, each touching its own shard and what was broadcast.
 
     Parameters
@@ -155,7 +156,7 @@ def as_cluster(cluster: Any) -> Any:
         return LocalCluster(1)
     if isinstance(cluster, int | np.integer) and not isinstance(cluster, bool):
         return LocalCluster(int(cluster))
-    if not hasattr(cluster, "open"):
+    if not isinstance(cluster, Cluster):
         raise ValueError(
             "cluster must be None, a number of nodes or a cluster such as "
             f"LocalCluster(nodes=10), got {cluster!r}"

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.domains.base import duality_gap
 from atomcast.messages.proposals import Agreement, Request
 from atomcast.steps.base import Step
 from atomcast.steps.inner.choice import (
@@ -82,12 +81,12 @@ class Corrective(Step):
     def _tolerance(self, replica: Replica, agreement: Agreement) -> float:
         """How exact the weights must be: far from the optimum, no better than is of use."""
         if not replica.active.quadratic:
-            gap = duality_gap(replica.domain, replica.active.inner(), agreement.best)
+            gap = replica.domain.gap(replica.active.inner(), agreement.best)
             return max(0.1 * replica.target, 0.05 * gap if replica.feasible else 0.0)
         if len(replica.active) <= MANY_WEIGHTS:
             return 1e-3 * replica.target
         if isinstance(self.inner, KernelQuadratic):
-            gap = duality_gap(replica.domain, replica.active.inner(), agreement.best)
+            gap = replica.domain.gap(replica.active.inner(), agreement.best)
             # The smaller the gap, the more exact: else rounds go by in which only weights change.
             return max(0.3 * replica.target, min(0.2, 0.5 * gap / replica.unit) * gap)
         return max(1e-3 * replica.target, 0.02 * replica.domain.scale * self._last_violation)
