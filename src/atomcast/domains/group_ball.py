@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from atomcast._checks import check_in_scale, check_positive
 from atomcast.data.shards import Shards
+from atomcast.domains.base import Domain
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -47,7 +48,7 @@ class Groups:
 
 
 @dataclass(frozen=True)
-class GroupBall:
+class GroupBall(Domain):
     """Weights with sum_g weight_g ||w_g||_2 <= beta.
 
     An atom is a group, and its score is what the group promises: the norm of its scores divided

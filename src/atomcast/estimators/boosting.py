@@ -21,8 +21,8 @@ from atomcast.estimators.base_classifiers import (
     stump_votes,
 )
 from atomcast.estimators.inputs import features_and_classes, linear_prediction
-from atomcast.estimators.lasso import warn_unless_converged
 from atomcast.estimators.score_classifier import ScoreClassifier, check_two_classes
+from atomcast.estimators.solving import warn_unless_converged
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver

@@ -11,8 +11,8 @@ from sklearn.base import BaseEstimator
 
 from atomcast.domains.base import L1Ball
 from atomcast.estimators.inputs import features_and_target
-from atomcast.estimators.lasso import warn_unless_converged
 from atomcast.estimators.radii import Walk, checked_betas, radius_names
+from atomcast.estimators.solving import warn_unless_converged
 from atomcast.loop.interrupting import all_or_nothing
 from atomcast.loop.journal import Journal
 from atomcast.loop.result import Result

@@ -23,7 +23,6 @@ from atomcast.loop.solver import Solver
 from atomcast.network.accountant import Accountant
 from atomcast.network.joined_ledgers import joined, named
 from atomcast.network.ledger import Ledger
-from atomcast.network.star import Star
 from atomcast.problems.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -216,8 +215,7 @@ class HeldOut:
     """
 
     def __init__(self, shards: Shards, rows: Rows, cluster: Any) -> None:
-        network = cluster.network() if hasattr(cluster, "network") else Star(shards.nodes)
-        self._accountant = Accountant(network, shards.party_names)
+        self._accountant = Accountant(cluster.network(), shards.party_names)
         self._accountant.start_afresh()  # the run has paid for its tree
         self._told = 0
         own: Any = range(shards.nodes)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, TextIO
+from typing import TYPE_CHECKING, Any, Protocol, TextIO, runtime_checkable
 
 from atomcast._checks import check_positive
 from atomcast.loop.trace import Row, Trace
@@ -56,9 +56,17 @@ class State:
         )
 
 
-#: Called once a round. None or True: go on. False: stop. A status: stop for that reason. If it has
-#: a method `finish`, that is called with the last state when the run ends without an error.
+#: Called once a round. None or True: go on. False: stop. A status: stop for that reason.
 Callback = Callable[[State], "Status | bool | None"]
+
+
+@runtime_checkable
+class Finishing(Protocol):
+    """What a callback may have beside: it hears of the end, too."""
+
+    def finish(self, state: State) -> None:
+        """Called with the last state when the run ends without an error."""
+        ...
 
 
 def check_callbacks(callbacks: Any) -> None:

@@ -14,11 +14,11 @@ from atomcast.messages.proposals import Agreement, Proposals, agree
 from atomcast.network.flood import flood
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
-from atomcast.network.topology import announce, enter_target, spread_atoms
+from atomcast.network.topology import Topology, announce, enter_target, spread_atoms
 from atomcast.network.wave import Counts, Kind, Payload, numbers
 
 
-class Flooding:
+class Flooding(Topology):
     """Nodes that tell everybody everything by flooding.
 
     Parameters

@@ -16,7 +16,7 @@ from numpy.typing import ArrayLike, NDArray
 from atomcast.messages.proposals import Agreement, Proposals, checked_best, leaders
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
-from atomcast.network.topology import announce, enter_target, spread_atoms
+from atomcast.network.topology import Topology, announce, enter_target, spread_atoms
 from atomcast.network.wave import Counts, numbers, proposal_parts
 
 Floats = NDArray[np.float64]
@@ -58,7 +58,7 @@ class Offers:
         )
 
 
-class RootedTree:
+class RootedTree(Topology):
     """Nodes on a rooted tree; vertices beyond the nodes, such as a coordinator, hold no atoms.
 
     Parameters

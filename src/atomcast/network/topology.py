@@ -7,8 +7,8 @@ What a message costs is what it holds; no cost is computed by a formula.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -21,20 +21,25 @@ from atomcast.network.links import Links
 from atomcast.network.wave import Counts, Payload, numbers
 
 
-class Topology(Protocol):
-    """How N nodes are connected, and what it costs them to talk."""
+class Topology(ABC):
+    """How N nodes are connected, and what it costs them to talk.
+
+    A topology must be able to `agree`, to `broadcast`, to `tell_target` and to `add_up`, and enters
+    every hop in the ledger; `prepare` is optional.
+    """
 
     nodes: int
     links: Links
 
     def prepare(self, ledger: Ledger) -> None:
         """Do what the nodes must do once before they can talk, such as agree on a tree."""
-        ...
+        announce(self.links, ledger)
 
+    @abstractmethod
     def agree(self, proposals: Proposals, count: int, ledger: Ledger) -> Agreement:
         """Let every node learn the best `count` proposals and the sum of the partial sums."""
-        ...
 
+    @abstractmethod
     def broadcast(
         self, source: ArrayLike, values: ArrayLike, size: ArrayLike, ledger: Ledger
     ) -> None:
@@ -45,15 +50,14 @@ class Topology(Protocol):
         source, values, size : int, or arrays of shape (k,)
             The owner of each atom, its real numbers, and its bytes.
         """
-        ...
 
+    @abstractmethod
     def tell_target(self, values: int, ledger: Ledger) -> None:
         """Carry a target of so many numbers from the root, which holds it, to all nodes."""
-        ...
 
+    @abstractmethod
     def add_up(self, values: int, ledger: Ledger) -> None:
         """Let every node learn the sums of so many predictions over all nodes."""
-        ...
 
 
 def spread_atoms(

@@ -20,6 +20,7 @@ from atomcast.cluster.validation import checked_shard as _checked
 from atomcast.data._split import SplitShards
 from atomcast.data.shards import Shards
 from atomcast.loop.replica import Replica
+from atomcast.loop.session import Session
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request
 from atomcast.messages.status import Status
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class LocalSession:
+class LocalSession(Session):
     """The nodes of a `LocalCluster` with their shards loaded."""
 
     speaks = True

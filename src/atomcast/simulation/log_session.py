@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from atomcast.cluster.validation import refuse_balanced_with_faults
 from atomcast.data.shards import Shards
-from atomcast.domains.base import duality_gap
 from atomcast.loop.replica import Replica
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request, agree
@@ -178,7 +177,7 @@ class LogSession(LocalSession):
             return True
         if not replica.feasible:
             return False
-        gap = duality_gap(replica.domain, replica.active.inner(), agreement.best)
+        gap = replica.domain.gap(replica.active.inner(), agreement.best)
         return replica.certified(gap) <= replica.target
 
     def _wait(self, done: Callable[[], bool]) -> bool:

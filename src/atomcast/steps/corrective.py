@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.domains.base import duality_gap
 from atomcast.messages.proposals import Agreement, Request
+from atomcast.steps.base import Step
 from atomcast.steps.inner.choice import (
     CARRIED,
     MANY_WEIGHTS,
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from atomcast.steps.inner.newton import Inner
 
 
-class Corrective:
+class Corrective(Step):
     """Re-optimise over the whole active set, which costs no communication.
 
     Several atoms may join in a round, but only violators: atoms that would lower the objective by
@@ -37,7 +37,6 @@ class Corrective:
     """
 
     name: ClassVar[str] = "corrective"
-    needs_polytope: ClassVar[bool] = False
     any_order: ClassVar[bool] = True
     one_atom: ClassVar[bool] = False
     patience: ClassVar[float] = 2
@@ -64,10 +63,6 @@ class Corrective:
         level = _multiplier(replica) + max(needed, likely)
         return Request(count=count, threshold=level, known_too=False)
 
-    def wanted(self, replica: Replica, agreement: Agreement) -> Agreement:
-        """All winners."""
-        return agreement
-
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """Minimise over the hull of all known atoms."""
         self._last_violation = 0.0
@@ -89,7 +84,7 @@ class Corrective:
         few = len(active) <= MANY_WEIGHTS if kernel else not many(active)
         if active.quadratic and few:
             return 1e-3 * replica.target
-        gap = duality_gap(replica.domain, active.inner(), agreement.best)
+        gap = replica.domain.gap(active.inner(), agreement.best)
         if kernel:
             # The smaller the gap, the more exact: else rounds go by in which only weights change.
             return max(0.3 * replica.target, min(0.2, 0.5 * gap / replica.unit) * gap)

@@ -27,7 +27,7 @@ from atomcast.cluster.plain import pack
 from atomcast.cluster.validation import ShardReport, raise_described, refuse_balanced
 from atomcast.data.shards import Shards
 from atomcast.loop.replica import Replica
-from atomcast.loop.session import DEADLINE, check_deadline, error_in_flight
+from atomcast.loop.session import DEADLINE, Cluster, Session, check_deadline, error_in_flight
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Request
 from atomcast.messages.status import Status
@@ -38,7 +38,7 @@ from atomcast.problems.problem import Problem
 logger = logging.getLogger(__name__)
 
 
-class LaunchedCluster:
+class LaunchedCluster(Cluster):
     """MPI ranks that a plain program starts on this machine; made by `MPICluster.launch`.
 
     The data goes to the ranks by files that they map into memory. The program itself decides when
@@ -86,7 +86,7 @@ class LaunchedCluster:
         return f"MPICluster.launch(nodes={self.nodes})"
 
 
-class LaunchedSession:
+class LaunchedSession(Session):
     """The program's side of ranks that it has started."""
 
     speaks = True
@@ -120,7 +120,7 @@ class LaunchedSession:
 
     def _hand_over(self, problem: Problem, shards: Shards, deadline: float | None) -> None:
         """Write down the problem, and the data unless it is in files already."""
-        files = shards.arguments() if hasattr(shards, "arguments") else None
+        files = shards.arguments()
         if files is None:
             shards.validate(problem.axis)
             (self._folder / "shards").mkdir()
@@ -129,7 +129,7 @@ class LaunchedSession:
         (self._folder / "problem").write_bytes(pack(order))
 
     @property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> Ledger:  # type: ignore[override]  # nobody sets it
         """The account of the logical star."""
         return self._account.ledger
 

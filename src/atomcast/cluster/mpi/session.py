@@ -52,7 +52,7 @@ from atomcast.cluster.validation import (
 )
 from atomcast.data.shards import Shard, Shards
 from atomcast.loop.replica import Replica
-from atomcast.loop.session import error_in_flight
+from atomcast.loop.session import Session, error_in_flight
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request
 from atomcast.messages.status import Status
@@ -67,7 +67,7 @@ logger = logging.getLogger(__name__)
 STATUSES: tuple[Status, ...] = get_args(Status)
 
 
-class MPISession:
+class MPISession(Session):
     """A rank with its shard loaded; made by `MPICluster.open`."""
 
     def __init__(
@@ -101,7 +101,7 @@ class MPISession:
         self._messages: Sequence[Any] = ()
 
     @property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> Ledger:  # type: ignore[override]  # nobody sets it
         """The account of the logical star, the same on every rank."""
         return self._account.ledger
 

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any, Self
 from atomcast._checks import check_count, check_positive
 from atomcast.cluster.pace import check_slow_only
 from atomcast.data.shards import Shards
-from atomcast.loop.session import DEADLINE, check_deadline
+from atomcast.loop.session import DEADLINE, Cluster, check_deadline
 from atomcast.network.faults import Faults
 from atomcast.problems.problem import Problem
 
@@ -27,7 +27,7 @@ logger = logging.getLogger(__name__)
 ANSWER = 5.0
 
 
-class RayCluster:
+class RayCluster(Cluster):
     """Nodes that are Ray actors, restarted and rebuilt if they are lost.
 
     If Ray runs in this program already, it is used. Otherwise it is started when a fit begins, on

@@ -29,7 +29,7 @@ from atomcast.data.alignment import check_unique
 from atomcast.data.shards import Shards
 from atomcast.errors import StallError
 from atomcast.loop.replica import Replica
-from atomcast.loop.session import error_in_flight
+from atomcast.loop.session import Session, error_in_flight
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Request
 from atomcast.messages.status import Status
@@ -47,7 +47,7 @@ logger = logging.getLogger(__name__)
 PAUSE = 0.1
 
 
-class RaySession:
+class RaySession(Session):
     """Actors with their shards loaded; made by `RayCluster.open`."""
 
     speaks = True
@@ -80,7 +80,7 @@ class RaySession:
             raise
 
     @property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> Ledger:  # type: ignore[override]  # nobody sets it
         """The account of the logical star."""
         return self._accountant.ledger
 

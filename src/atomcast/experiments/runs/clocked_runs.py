@@ -56,7 +56,7 @@ def speech_problem(n: int, run: int, **more: Any) -> tuple[LabelledExamples, Pro
 
 def corrective_problem(data: LabelledExamples) -> Problem:
     """The same problem for the corrective step, which starts from as many examples as a batch."""
-    problem = svm_problem(data.y, mean_distance_gamma(data.X), CORRECTIVE.step, CORRECTIVE.tol)
+    problem = svm_problem(data.y, mean_distance_gamma(data.X), "corrective", CORRECTIVE.tol)
     return replace(problem, sample=BATCH)
 
 

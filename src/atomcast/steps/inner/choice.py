@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -10,10 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.domains.base import Domain
-from atomcast.domains.group_ball import GroupBall
 from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.known.gram import Gram
-from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.steps.inner.column_model import ColumnModel
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent, many
 from atomcast.steps.inner.corral import Corral
@@ -82,6 +80,14 @@ class KernelQuadratic:
         return self.newton.memory() or self.corral.memory()
 
 
+#: The solvers of quadratics, by what active sets say suits them.
+KINDS: dict[str, Callable[[Any, Memory], Inner]] = {
+    "vertices": lambda domain, _: Quadratic(domain),
+    "points": KernelQuadratic,
+    "groups": lambda domain, _: GroupSolver(domain),
+}
+
+
 def inner_solver(replica: Replica, memory: Memory) -> Inner:
     """Exact for quadratic objectives; a sequence of quadratic models for the others.
 
@@ -90,11 +96,7 @@ def inner_solver(replica: Replica, memory: Memory) -> Inner:
     domain = replica.domain
 
     def exact(memory: Memory = NOTHING) -> Inner:
-        if isinstance(domain, GroupBall):
-            return GroupSolver(domain)
-        if isinstance(replica.active, KernelActiveSet):
-            return KernelQuadratic(domain, memory)
-        return Quadratic(domain)
+        return KINDS[replica.active.inner_kind](domain, memory)
 
     if replica.active.quadratic:
         return exact(memory)

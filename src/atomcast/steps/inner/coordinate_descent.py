@@ -15,7 +15,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.domains.base import Domain, duality_gap
+from atomcast.domains.base import Domain
 from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.steps.inner.column_model import ColumnModel
 
@@ -83,7 +83,7 @@ class CoordinateDescent:
                 least, best = value, feasible
             scores = model.columns.scores(gradient)
             inner, merit = float(feasible @ scores), self._merit(scores)
-            if duality_gap(self.domain, inner, float(np.max(merit))) <= tolerance:
+            if self.domain.gap(inner, float(np.max(merit))) <= tolerance:
                 return feasible, True
             if feasible is not weights:
                 gradient = model.at(weights)[1]

@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.domains.base import Domain, duality_gap
+from atomcast.domains.base import Domain
 from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.steps.inner.column_model import ColumnModel, ProductModel, Products
@@ -136,9 +136,7 @@ class Newton:
             scores = active.scores()
             merit = self.domain.known_merit(active.ids, scores)
             level = -float(active.weights @ scores) / self.domain.scale
-            gap = duality_gap(
-                self.domain, -self.domain.scale * level, float(np.max(merit, initial=-np.inf))
-            )
+            gap = self.domain.gap(-self.domain.scale * level, float(np.max(merit, initial=-np.inf)))
             above = active.value() - active.lower_bound
             if gap <= tolerance or above <= self.enough or stalled == 3:
                 return
