@@ -5,7 +5,6 @@ from functools import partial
 
 import numpy as np
 import pytest
-from atomcast.experiments.kernel_runs import svm_problem
 from scipy import sparse
 
 from atomcast import LocalCluster, Shards
@@ -13,6 +12,7 @@ from atomcast.atoms.explicit import DenseAtoms
 from atomcast.atoms.stumps import family_size, stump_atoms
 from atomcast.domains import Domain, GroupBall, L1Ball, Simplex
 from atomcast.domains.group_ball import Groups
+from atomcast.experiments.runs.kernel_runs import svm_problem
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.objectives import Logistic, LogMeanExp, Multinomial, SquaredError
 from atomcast.problems.features import explicit_problem, group_problem, multiclass_problem

@@ -12,13 +12,13 @@ from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
 from atomcast.domains.base import Domain
-from atomcast.estimators.deciding import check_two_classes
 from atomcast.estimators.inputs import (
     features_and_classes,
     features_and_target,
     linear_prediction,
 )
 from atomcast.estimators.linear import LinearModel
+from atomcast.estimators.score_classifier import check_two_classes
 from atomcast.loop.solver import Solver
 from atomcast.objectives import Loss, Objective
 from atomcast.objectives.losses import as_loss
