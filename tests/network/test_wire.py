@@ -371,6 +371,12 @@ def test_a_few_bytes_cannot_take_more_memory_than_d_allows() -> None:
     assert peak < 2**14
 
 
+def test_a_signalling_nan_in_a_message_is_no_warning() -> None:
+    message = sealed(b"\xa2\x00\x01" + varint(7) + varint(1) + b"\x01\x00\x80\x7f")
+    with np.errstate(all="raise"):
+        assert np.isnan(decode(message, 1).values).all()
+
+
 def test_a_thousand_extras_are_enough() -> None:
     atom = Atom(7, 2, np.ones(2), None, np.ones(MAX_EXTRAS))
     assert same(decode(encode(atom), 2), atom)

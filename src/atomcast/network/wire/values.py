@@ -136,7 +136,10 @@ def _read_numbers(reader: Reader, code: int, n: int, dtype: np.dtype[Any]) -> Fl
         raise WireError("Damaged message: float64 values for an atom of float32.")
     stored = np.frombuffer(reader.take(n * stored_as.itemsize, "values"), stored_as)
     # A copy, because bytes within a message are not aligned and belong to the receive buffer.
-    return _restore(stored, number_type, exponent, dtype)
+    if stored_as == dtype:
+        return stored.astype(dtype)
+    with np.errstate(invalid="ignore"):  # a signalling NaN stays what it is: the sender's affair
+        return _restore(stored, number_type, exponent, dtype)
 
 
 def _store(values: Floats, number_type: int, exponent: int) -> NDArray[Any]:
