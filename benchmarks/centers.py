@@ -22,7 +22,7 @@ from atomcast.atoms.explicit import DenseAtoms, SparseAtoms
 from atomcast.atoms.kernel import KernelAtoms
 from atomcast.data import load_adult
 from atomcast.data.generators import make_speech_like
-from atomcast.experiments.kernel_runs import mean_distance_gamma, one_thread
+from atomcast.experiments.runs.kernel_runs import mean_distance_gamma, one_thread
 from atomcast.known.kernels.functions import KernelSpec
 from atomcast.known.kernels.labels import LabelCode
 from atomcast.known.kernels.point_set import KernelActiveSet

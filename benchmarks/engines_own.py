@@ -7,8 +7,8 @@ import time
 import numpy as np
 from engines_rounds import Scored, session_rounds, tiny_problem
 
-from atomcast.cluster.account import Account, new_winners
-from atomcast.cluster.agreeing import check_digests, state_digest
+from atomcast.cluster.consistency import check_digests, state_digest
+from atomcast.network.accountant import star_accountant
 from atomcast.network.wire import codec as wire
 
 
@@ -78,18 +78,18 @@ def mpi_parts(d, nodes=2, rounds=3000):
         stamps.mark("hash of the state")
         proposals = session._table.gathered(own, digest, 0)
         stamps.mark("row of proposals")
-        agreement = session._account.agree(replica, proposals, 1)
+        agreement = session._account.agree(proposals, 1, replica.ledger_round)
         stamps.mark("agreement and ledger")
-        owner, id = new_winners(replica, agreement)[0]
+        owner, id = agreement.new_to(replica.active)[0]
         atom = fleet.atom(id)
         stamps.mark("taking the atom out")
         message = wire.encode(atom)
         stamps.mark("encoding")
         messages = session._broadcaster.messages([owner], [message])
         stamps.mark("block to broadcast")
-        session._account.enter([owner], [atom], messages)
+        session._account.cast([owner], [atom], [len(message) for message in messages])
         stamps.mark("ledger of the atom")
-        wire.decode(messages[0])
+        wire.decode(messages[0], d)
         stamps.mark("decoding")
     return stamps.least() | {"a sender's round": _round(session, replica)}
 
@@ -97,11 +97,12 @@ def mpi_parts(d, nodes=2, rounds=3000):
 def ray_parts(d, nodes=2, rounds=3000):
     """A round of Ray: what a node does and what the program does, in turn."""
     from atomcast import LocalCluster
-    from atomcast.cluster.ray.node import as_news, from_rows, in_order, to_row
+    from atomcast.cluster.ray.actor import as_news, from_rows, in_order, to_row
 
     problem, shards, replica = tiny_problem(d, nodes)
     fleet = LocalCluster(nodes).open(problem, shards)._fleets[0]
-    own, account, stamps = fleet.propose(replica, replica.request()), Account(nodes), Stamps()
+    own, account = fleet.propose(replica, replica.request()), star_accountant(nodes)
+    stamps = Stamps()
     for _ in range(rounds):
         stamps.start()
         digest = state_digest(replica)
@@ -111,14 +112,14 @@ def ray_parts(d, nodes=2, rounds=3000):
         proposals, digests = from_rows([row] * nodes)
         check_digests([*digests, digest], 0)
         stamps.mark("program: rows of all")
-        agreement = account.agree(replica, proposals, 1)
+        agreement = account.agree(proposals, 1, replica.ledger_round)
         stamps.mark("program: agreement and ledger")
-        owner, id = new_winners(replica, agreement)[0]
+        owner, id = agreement.new_to(replica.active)[0]
         message = wire.encode(fleet.atom(id))
         stamps.mark("node: taking out and encoding")
         as_news(agreement, [owner])
         messages = in_order([owner], [[message]])
-        account.receive([owner], messages)
+        account.receive([owner], messages, [d])
         stamps.mark("program: decoding and ledger")
     return stamps.least()
 

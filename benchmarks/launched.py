@@ -27,9 +27,9 @@ import numpy as np
 import psutil
 
 from atomcast import MPICluster, Shards
-from atomcast.experiments.clocked_runs import CLASSIC, speech_problem
-from atomcast.experiments.fig5a import median_round
-from atomcast.experiments.mpi_runs import mpi_run
+from atomcast.experiments.runs.clocked_runs import CLASSIC, speech_problem
+from atomcast.experiments.runs.mpi_runs import mpi_run
+from atomcast.experiments.runs.timings import median_round
 from atomcast.loop.solver import Solver
 
 BOUND = ["--bind-to", "core"]

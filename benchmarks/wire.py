@@ -2,14 +2,16 @@
 
     ATOMCAST_DATA=<folder> python benchmarks/wire.py
 
-Two tables: whole messages with the time they take, and the indices alone under several codes.
-Real data is left out, with a note, where it is not in the folder ATOMCAST_DATA.
+Two tables: whole messages with the time they take, and against a general compressor over plain
+parts: the gaps between indices as varints, or a bitmap, and the values with their bytes transposed.
+Real data is left out, with a note, where it is not in the folder ATOMCAST_DATA, and so are the
+compressors zstandard and blosc2 where they are not installed.
 """
 
 from __future__ import annotations
 
+import importlib.util
 import io
-import math
 import pickle
 import time
 import zlib
@@ -25,9 +27,8 @@ from scipy import sparse
 
 from atomcast.data import load_adult, load_dorothea, load_usps
 from atomcast.messages.atom import Atom, same
-from atomcast.network.wire.buffer import pack_varints
+from atomcast.network.wire.bits import varint
 from atomcast.network.wire.codec import as_sent, decode, encode, encoded_size
-from atomcast.network.wire.indices import plan_indices
 
 AtomSet = tuple[str, list[Atom]]
 console = Console(width=180)
@@ -61,6 +62,16 @@ def usps_atoms() -> Iterator[AtomSet]:
 
 def synthetic_atoms() -> Iterator[AtomSet]:
     rng, d = np.random.default_rng(0), 10_000
+    yield "Gaussian d=1,000", [Atom(i, 1000, rng.standard_normal(1000)) for i in range(200)]
+    singles = rng.standard_normal((200, 1000)).astype(np.float32)
+    yield "Gaussian d=1,000, float32", [Atom(i, 1000, row) for i, row in enumerate(singles)]
+    counts = rng.negative_binomial(1, 0.2, (200, 1000)).astype(float)
+    yield "counts, mean 4", [Atom(i, 1000, row) for i, row in enumerate(counts)]
+    codes = rng.integers(0, 12, (200, 1000)).astype(float)
+    yield "codes of 12 categories", [Atom(i, 1000, row) for i, row in enumerate(codes)]
+    prices = np.round(rng.lognormal(3, 1, (200, 1000)), 2)
+    yield "prices, 2 decimals", [Atom(i, 1000, row) for i, row in enumerate(prices)]
+    yield "tf-idf of Zipf words", _tf_idf(rng)
     yield "Gaussian d=256", [Atom(i, 256, rng.standard_normal(256)) for i in range(200)]
     gaussian = [Atom(i, d, rng.standard_normal(d)) for i in range(200)]
     yield "Gaussian d=10,000", gaussian
@@ -73,6 +84,17 @@ def synthetic_atoms() -> Iterator[AtomSet]:
     ones = [np.sort(rng.choice(1150, 160, replace=False)).astype(np.int32) for _ in range(200)]
     yield "binary, 160 of 1,150", [Atom(i, 1150, np.ones(160), on) for i, on in enumerate(ones)]
     yield "Gaussian d=1,000,000", [Atom(i, 10**6, rng.standard_normal(10**6)) for i in range(5)]
+
+
+def _tf_idf(rng: np.random.Generator) -> list[Atom]:
+    """Columns of 2,000 documents of 100 words each, weighted and scaled as a search engine does."""
+    words = np.minimum(rng.zipf(1.3, (2000, 100)), 5000) - 1
+    rows = np.repeat(np.arange(2000), 100)
+    tf = sparse.csr_matrix((np.ones(rows.size), (rows, words.ravel())), shape=(2000, 5000))
+    idf = np.log(2001 / (1 + np.bincount(tf.indices, minlength=5000))) + 1
+    weighted = tf @ sparse.diags(idf)
+    norms = np.sqrt(weighted.multiply(weighted).sum(axis=1)).A1
+    return _columns(_sorted_csc(sparse.diags(1 / norms) @ weighted), range(200))
 
 
 def _sorted_csc(matrix: sparse.spmatrix) -> sparse.csc_matrix:
@@ -115,9 +137,33 @@ def pickle_size(atom: Atom) -> int:
     return len(pickle.dumps((atom.id, atom.d, atom.values, atom.indices), protocol=5))
 
 
-def zlib_size(data: bytes) -> int:
-    """zlib, level 1, less the 6 bytes of its own header and checksum: a format would drop them."""
-    return len(zlib.compress(data, 1)) - 6
+def plain_parts(atom: Atom) -> tuple[bytes, int]:
+    """What a compressor gets, and the bytes of id, d, n and two codes that go before it."""
+    values = atom.values.view(np.uint8).reshape(atom.values.size, -1).T.tobytes()
+    if atom.indices is None:
+        return values, len(varint(atom.id) + varint(atom.d)) + 2
+    gaps = b"".join(map(varint, (np.diff(atom.indices, prepend=-1) - 1).tolist()))
+    bitmap = np.packbits(np.bincount(atom.indices, minlength=atom.d).astype(bool)).tobytes()
+    return min(gaps, bitmap, key=len) + values, len(
+        varint(atom.id) + varint(atom.d) + varint(atom.values.size)
+    ) + 2
+
+
+def compressors() -> dict[str, Callable[[bytes], bytes]]:
+    """Those installed, as functions of bytes."""
+    found: dict[str, Callable[[bytes], bytes]] = {}
+    found["zlib 1"] = lambda data: zlib.compress(data, 1)[6:]  # no header and checksum of its own
+    if importlib.util.find_spec("zstandard"):
+        import zstandard
+
+        options = {"write_content_size": False, "write_checksum": False}
+        found["zstd 3"] = zstandard.ZstdCompressor(level=3, **options).compress
+    if importlib.util.find_spec("blosc2"):
+        import blosc2
+
+        options = {"codec": blosc2.Codec.ZSTD, "filters": [blosc2.Filter.NOFILTER], "nthreads": 1}
+        found["blosc2"] = lambda data: blosc2.compress2(data, typesize=1, **options)
+    return found
 
 
 # --- the tables -----------------------------------------------------------------------------
@@ -135,7 +181,7 @@ def plain_table(title: str, *headings: str) -> Table:
 def microseconds(function: Callable[[Any], object], arguments: Sequence[Any]) -> float:
     """Median over the arguments of the best of seven calls each."""
     best = []
-    for argument in arguments[:100]:
+    for argument in arguments[:30]:
         times = []
         for _ in range(7):
             start = time.perf_counter()
@@ -156,59 +202,44 @@ def add_message_row(table: Table, name: str, atoms: list[Atom]) -> None:
         f"{median(sizes):,.0f}",
         *(f"{median(other):,.0f}" for other in others),
         f"{sum(sizes) / 1000:,.1f}",
-        f"{sum(min(len(m), zlib_size(m)) for m in messages) / 1000:,.1f}",
         *(f"{sum(other) / sum(sizes):,.1f}x" for other in others),
         f"{microseconds(encode, atoms):.0f}",
-        f"{microseconds(decode, messages):.0f}",
+        f"{microseconds(lambda message: decode(message, atoms[0].d), messages):.0f}",
         f"{microseconds(encoded_size, atoms):.0f}",
     )
 
 
-def add_index_row(table: Table, name: str, atoms: list[Atom]) -> None:
-    """Total bytes of the indices, without header and values, under each code."""
-    totals = np.zeros(8)
-    for atom in atoms:
-        assert atom.indices is not None
-        d, n = atom.d, atom.indices.size
-        gaps = np.diff(atom.indices, prepend=-1) - 1
-        largest = int(gaps.max())
-        varints = bytes(pack_varints(gaps, largest))
-        bitmap = np.packbits(np.bincount(atom.indices, minlength=d).astype(bool)).tobytes()
-        log_supports = math.lgamma(d + 1) - math.lgamma(n + 1) - math.lgamma(d - n + 1)
-        totals += (
-            4 * n,
-            n * (1 if largest < 2**8 else 2 if largest < 2**16 else 4),
-            len(varints),
-            len(bitmap),
-            zlib_size(varints),
-            zlib_size(bitmap),
-            plan_indices(atom.indices, d).size,
-            log_supports / math.log(2) / 8,
-        )
-    table.add_row(name, *(f"{total:,.0f}" for total in totals))
+def add_compressor_row(table: Table, name: str, atoms: list[Atom]) -> None:
+    """Total kB of the messages, and of each compressor with the same checksum; with its time."""
+    parts = [plain_parts(atom) for atom in atoms]
+    row = [f"{sum(map(encoded_size, atoms)) / 1000:,.1f} ({microseconds(encode, atoms):.0f})"]
+    for compress in compressors().values():
+        total = sum(head + 4 + min(len(data), len(compress(data))) for data, head in parts)
+        spent = microseconds(compress, [data for data, _ in parts])
+        row.append(f"{total / 1000:,.1f} ({spent:.0f})")
+    table.add_row(name, *row)
 
 
 def main() -> None:
     messages = plain_table(
         "Medians per atom: values, bytes sent, microseconds; totals: kB sent, and against others",
-        *("atoms", "values", "wire", "raw", "npz", "pickle", "wire kB", "+zlib kB"),
+        *("atoms", "values", "wire", "raw", "npz", "pickle", "wire kB"),
         *("raw/wire", "npz/wire", "pickle/wire", "encode", "decode", "size"),
     )
-    indices = plain_table(
-        "Bytes of the indices alone, total",
-        *("atoms", "int32", "fixed gaps", "varint gaps", "bitmap"),
-        *("varint+zlib", "bitmap+zlib", "wire", "log2(d choose n)"),
+    compressed = plain_table(
+        "Total kB, and microseconds to encode or compress the median atom",
+        *("atoms", "wire", *compressors()),
     )
     for atom_sets in (dorothea_atoms, adult_atoms, usps_atoms, synthetic_atoms):
         try:
             for name, atoms in atom_sets():
                 add_message_row(messages, name, atoms)
-                if atoms[0].indices is not None:
-                    add_index_row(indices, name, atoms)
+                if atoms[0].d < 10**6:
+                    add_compressor_row(compressed, name, atoms)
         except FileNotFoundError as error:
             console.print(f"Left out, because the data is not here: {error}")
     console.print(messages)
-    console.print(indices)
+    console.print(compressed)
 
 
 if __name__ == "__main__":

@@ -271,8 +271,8 @@ def test_what_single_precision_cannot_hold_is_not_passed_over(monkeypatch, expon
 
 def test_distances_that_overflow_are_refused():
     codes = np.zeros(30, dtype=np.uint8)
-    X = np.random.default_rng(7).standard_normal((30, 2)) * 1e160
-    greedy = GreedyCenters(kernel_atoms(X, codes, kernel="linear").space(), np.arange(30))
+    X = np.random.default_rng(7).standard_normal((30, 2)) * 1e90
+    greedy = GreedyCenters(kernel_atoms(X, codes, kernel="poly").space(), np.arange(30))
     with (
         np.errstate(over="ignore", invalid="ignore"),
         pytest.raises(ValueError, match="not finite: their values are too large"),

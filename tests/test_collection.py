@@ -13,8 +13,8 @@ SLOW = {
     "numba",
     "ray",
     "skglm",
-    "atomcast.cluster.ray.asynchronous",
-    "atomcast.cluster.ray.session",
+    "atomcast.cluster.ray.asynchronous_session",
+    "atomcast.cluster.ray.ray_session",
 }
 
 

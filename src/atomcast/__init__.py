@@ -30,11 +30,12 @@ _HOMES = {
     "lasso_path": "atomcast.estimators.lasso_path",
     "LocalCluster": "atomcast.simulation.local",
     "MPICluster": "atomcast.cluster.mpi.cluster",
-    "RayCluster": "atomcast.cluster.ray.cluster",
+    "RayCluster": "atomcast.cluster.ray.ray_cluster",
     "Shards": "atomcast.data.shards",
     "Solver": "atomcast.loop.solver",
     "SparseLogisticRegression": "atomcast.estimators.logistic",
     "SparseLogisticRegressionCV": "atomcast.estimators.logistic_cv",
+    "SparseModel": "atomcast.estimators.sparse_model",
     "StallError": "atomcast.errors",
     "TimeLimit": "atomcast.loop.callbacks",
     "load_model": "atomcast.saving.model_file",
@@ -62,6 +63,7 @@ __all__ = [
     "Solver",
     "SparseLogisticRegression",
     "SparseLogisticRegressionCV",
+    "SparseModel",
     "StallError",
     "TimeLimit",
     "__version__",
@@ -72,7 +74,7 @@ __all__ = [
 
 if TYPE_CHECKING:
     from atomcast.cluster.mpi.cluster import MPICluster
-    from atomcast.cluster.ray.cluster import RayCluster
+    from atomcast.cluster.ray.ray_cluster import RayCluster
     from atomcast.data.shards import Shards
     from atomcast.errors import StallError
     from atomcast.estimators.boosting import L1AdaBoost
@@ -83,6 +85,7 @@ if TYPE_CHECKING:
     from atomcast.estimators.lasso_path import lasso_path
     from atomcast.estimators.logistic import SparseLogisticRegression
     from atomcast.estimators.logistic_cv import SparseLogisticRegressionCV
+    from atomcast.estimators.sparse_model import SparseModel
     from atomcast.loop.callbacks import TimeLimit
     from atomcast.loop.solver import Solver
     from atomcast.network.faults import Faults, Outage, Partition

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import importlib
-from pathlib import Path
 from typing import Annotated, Any
 
 import typer
@@ -13,6 +11,7 @@ from atomcast.commands.demo import demo
 from atomcast.commands.fit import fit_app
 from atomcast.commands.inspect import inspect
 from atomcast.commands.predict import predict
+from atomcast.commands.reproduce import reproduce_app
 
 
 class InOrder(TyperGroup):
@@ -39,6 +38,11 @@ app.command()(demo)
 app.add_typer(fit_app, name="fit")
 app.command()(predict)
 app.command()(inspect)
+app.add_typer(
+    reproduce_app,
+    name="reproduce",
+    short_help="Reproduce a figure or a claim of the paper (reproduce --help lists them).",
+)
 
 
 def _print_version(wanted: bool) -> None:
@@ -59,22 +63,6 @@ def _options(
     ] = False,
 ) -> None:
     pass
-
-
-def reproduce(context: typer.Context) -> None:
-    """Reproduce a figure or a claim of the paper (reproduce --help lists them)."""
-    experiments = importlib.import_module("atomcast.experiments.commands").app
-    experiments(args=context.args, prog_name="atomcast reproduce")
-
-
-def add_experiments(to: typer.Typer) -> None:
-    """Hand everything after `reproduce` on to the experiments, which are imported only then."""
-    unread = {"allow_extra_args": True, "ignore_unknown_options": True, "help_option_names": []}
-    to.command(context_settings=unread)(reproduce)
-
-
-if (Path(__file__).parent / "experiments" / "commands.py").exists():
-    add_experiments(app)
 
 
 def main() -> None:

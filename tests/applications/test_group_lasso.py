@@ -9,9 +9,13 @@ from scipy import sparse
 
 from atomcast import GroupLasso, GroupLogisticRegression, Lasso, LocalCluster, Shards, Solver
 from atomcast.data import GroupedShards, one_hot
-from atomcast.domains.base import Domain, duality_gap
+from atomcast.domains.base import Domain
 from atomcast.domains.group_ball import GroupBall, as_groups
-from atomcast.steps.inner.group_solver import Blocks
+from atomcast.known.active_set import ExplicitActiveSet
+from atomcast.messages.atom import Atom
+from atomcast.objectives import SquaredError
+from atomcast.steps.inner import group_solver
+from atomcast.steps.inner.group_solver import GroupSolver
 
 # Steps that are slow by nature are cut short here, on purpose.
 pytestmark = pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -196,23 +200,47 @@ def test_the_ball_s_vertices_minimise_linear_functions(seed):
         other = rng.standard_normal(15)
         other *= domain.beta / groups.norm(other)
         assert other @ scores >= vertex @ scores - 1e-12
-        gap = duality_gap(domain, float(other @ scores), float(merit.max()))
+        gap = domain.gap(float(other @ scores), float(merit.max()))
         assert gap == pytest.approx((other - vertex) @ scores)
 
 
-@settings(max_examples=60, deadline=None)
-@given(st.integers(0, 10**6), st.floats(0.01, 20.0))
-def test_projection_is_the_nearest_point(seed, beta):
-    rng = np.random.default_rng(seed)
-    ids = np.repeat([0, 3, 5], [3, 2, 10]).tolist()
-    domain = ball([[0, 1, 2], [3, 4], list(range(5, 15))], beta, rng.random(3) + 0.2)
-    blocks, w = Blocks(ids, domain), 2.0 * rng.standard_normal(15)
-    nearest = blocks.project(w)
-    assert blocks.size(nearest) <= beta * (1 + 1e-12)
-    # No point of the ball lies further along what is left.
-    rest = w - nearest
-    furthest = beta * np.max(blocks.norms(rest) / blocks.c)
-    assert rest @ nearest == pytest.approx(furthest, rel=1e-9, abs=1e-9)
+def known_groups(X, y, groups, intercept):
+    """An active set that knows every column, group by group."""
+    active = ExplicitActiveSet(SquaredError(y, intercept))
+    active.append([Atom(j, len(y), X[:, j].copy()) for j in range(X.shape[1])])
+    active.ids = [group[0] for group in groups for _ in group]
+    return active
+
+
+KINDS = {
+    "plain": lambda X, rng: X,
+    "twice": lambda X, rng: np.hstack([X, X]),
+    "and negated": lambda X, rng: np.hstack([X, -X]),
+    "some zero": lambda X, rng: np.where(np.arange(X.shape[1]) % 3, X, 0.0),
+    "other units": lambda X, rng: X * 10.0 ** rng.uniform(-1, 1, X.shape[1]),
+    "low rank": lambda X, rng: rng.standard_normal((len(X), 2)) @ X[:2],
+}
+
+
+@pytest.mark.parametrize("few_rows", [0, 500])
+@pytest.mark.parametrize("kind", KINDS)
+@pytest.mark.parametrize("seed", range(8))
+def test_the_known_groups_get_the_best_weights(seed, kind, few_rows, monkeypatch):
+    """Through columns or through products, on faces and inside the ball: the gap is closed."""
+    monkeypatch.setattr(group_solver, "FEW_ROWS", few_rows)
+    rng, intercept = np.random.default_rng(seed), bool(seed % 2)
+    d, n, radius = int(rng.integers(2, 40)), int(rng.integers(2, 40)), 10.0 ** (seed % 4 - 1)
+    X = KINDS[kind](rng.standard_normal((d, n)), rng)
+    y, n = 3 * rng.standard_normal(d) + 5 * intercept, X.shape[1]
+    label = np.sort(rng.integers(0, max(n // 4, 1), n))
+    groups = [np.flatnonzero(label == g).tolist() for g in np.unique(label)]
+    active, domain = known_groups(X, y, groups, intercept), ball(groups, radius, n=n)
+    tolerance = 1e-6 * max(active.value(), 1e-9)
+    GroupSolver(domain).minimise(active, tolerance)
+    assert domain.groups.norm(active.weights) <= radius * (1 + 1e-9)
+    scores = active.scores()
+    gap = active.weights @ scores + radius * domain.known_merit(active.ids, scores).max()
+    assert gap <= 1.01 * tolerance
 
 
 @pytest.mark.parametrize(

@@ -108,7 +108,7 @@ def test_a_stump_travels_in_bits():
     atom = atoms.atom(0, 3 * atoms.stride + 4 * 4_000)
     message = wire.encode(atom)
     assert len(message) < 8_000 / 8 + 80
-    back = wire.decode(message)
+    back = wire.decode(message, atom.d)
     np.testing.assert_array_equal(back.values, atom.values)
     np.testing.assert_array_equal(back.extras, atom.extras)
     assert atom.values.sum() == 0.0  # half of the examples on either side

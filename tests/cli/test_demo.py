@@ -5,18 +5,13 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from types import ModuleType
 
 import numpy as np
 import pytest
-import typer
 from sklearn.linear_model import Lasso as ReferenceLasso
-from typer.testing import CliRunner
 
 from atomcast import __version__, load_model
-from atomcast.cli import add_experiments
 from atomcast.commands.demo import BETA, TOL, load_data
-from atomcast.commands.predict import predict
 from patience import PATIENCE
 
 
@@ -156,33 +151,14 @@ def test_without_arguments_there_is_help(run):
     assert "lasso" in run("fit").output
 
 
-def test_experiments_are_mounted_when_there_are_any(run):
-    from atomcast import cli
-
-    there = (Path(cli.__file__).parent / "experiments" / "commands.py").exists()
-    assert ("reproduce" in run("--help").stdout) == there
-
-
-def test_experiments_get_all_that_follows_their_name(monkeypatch):
-    experiments = typer.Typer()
-
-    @experiments.command()
-    def figure(name: str, rounds: int = 1):
-        """Draw a figure."""
-        print(f"figure {name} in {rounds} rounds")
-
-    module = ModuleType("atomcast.experiments.commands")
-    module.app = experiments
-    monkeypatch.setitem(sys.modules, "atomcast.experiments", ModuleType("atomcast.experiments"))
-    monkeypatch.setitem(sys.modules, module.__name__, module)
-    app = typer.Typer()
-    app.command()(predict)
-    add_experiments(app)
-
-    def run(*arguments):
-        return CliRunner().invoke(app, ["reproduce", *arguments])
-
-    assert run("one", "--rounds", "3").stdout == "figure one in 3 rounds\n"
-    assert run("one", "--rounds", "x").exit_code == 2
-    assert "Draw a figure." in run("--help").stdout
-    assert "--rounds" in run("--help").stdout
+def test_experiments_are_listed_and_take_their_options(run):
+    assert "reproduce" in run("--help").stdout
+    listed = run("reproduce", "--help").stdout
+    assert all(f"  {name} " in listed for name in ("lower-bound", "fig2a", "fig5c", "all"))
+    help_of_3, help_of_5 = (run("reproduce", name, "--help").stdout for name in ("fig3", "fig5a"))
+    assert "--atom-density" in help_of_3
+    assert "--atom-density" not in help_of_5
+    assert "x>=1000" in help_of_5
+    assert all("--debug" in text and "--out" in text for text in (help_of_3, help_of_5))
+    assert run("reproduce", "fig5a", "--runs", "x").exit_code == 2
+    assert run("reproduce", "fig5a", "--n", "999").exit_code == 2

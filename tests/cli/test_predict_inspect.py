@@ -102,7 +102,7 @@ def test_inspect_tells_folds_apart_and_calls_parties_by_name(run, files):
     said = json.loads(run("inspect", "m.safetensors", "--json").stdout)
     assert said["parties"] == ["a", "b"]
     rounds = {d["when"]: d["round"] for d in said["disclosures"]}
-    assert {when.split(",")[0] for when in rounds} >= {"search 1", "fold 1", "fold 5", "final fit"}
+    assert {when.split(",")[0] for when in rounds} >= {"search 2", "fold 1", "fold 5", "final fit"}
     assert {d["who"] for d in said["disclosures"]} == {"a", "b"}
     # The rounds of the fit are those of its last phase, and none may be beyond them.
     phase = f"final fit, radius {load_model('m.safetensors').beta_:.4g}"
@@ -114,7 +114,7 @@ def test_inspect_tells_folds_apart_and_calls_parties_by_name(run, files):
     assert said["communication"]["prediction"]["values"] == 2 * told == said["prediction_values"]
     text = run("inspect", "m.safetensors").stdout
     assert "predictions for held-out rows" in text
-    assert "search 1, round 0" in text
+    assert "search 2, problem 1, round 0" in text
     assert max(map(len, text.splitlines())) <= 80
     for line in ("different atoms sent", "of these, predictions", "values of the target"):
         assert line in fitted.stdout

@@ -27,7 +27,7 @@ from atomcast import (
     TimeLimit,
 )
 from atomcast.atoms.explicit import DenseAtoms
-from atomcast.cluster.agreeing import DriftError
+from atomcast.cluster.consistency import DriftError
 from atomcast.cluster.mpi.errors import RankError
 from atomcast.network.wire import codec as wire
 from cluster import resume_cases

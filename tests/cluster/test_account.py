@@ -1,4 +1,4 @@
-"""The account of real clusters: the star that is simulated, message by message."""
+"""The account of a star: that of messages which are carried over it one by one."""
 
 import pickle
 
@@ -7,19 +7,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atomcast.cluster.account import Account
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Proposals, leaders
+from atomcast.network.accountant import star_accountant
 from atomcast.network.ledger import Count, Ledger
-from atomcast.network.star import Star
+from atomcast.network.rooted import RootedTree
+from atomcast.network.star import Star, star_links
 from atomcast.network.wire import codec as wire
-
-
-class Replica:
-    """As much of a replica as an account looks at."""
-
-    def __init__(self, round):
-        self.ledger_round = round
 
 
 @st.composite
@@ -63,14 +57,15 @@ def views(ledger):
 
 @settings(max_examples=60, deadline=None)
 @given(rounds(), st.booleans())
-def test_the_account_is_that_of_the_simulated_star(case, look_often):
+def test_the_account_is_that_of_a_tree_with_the_coordinator_as_its_root(case, look_often):
     nodes, said = case
-    account, star, simulated = Account(nodes), Star(nodes), Ledger(nodes)
+    account, simulated = star_accountant(nodes), Ledger(nodes)
+    star = RootedTree(nodes, np.append(np.full(nodes, nodes), -1), star_links(nodes))
     star.prepare(simulated)
     for k, (table, owners) in enumerate(said):
         simulated.round = k
         expected = star.agree(table, 3, simulated)
-        agreement = account.agree(Replica(k), table, 3)
+        agreement = account.agree(table, 3, k)
         assert agreement.id.tolist() == expected.id.tolist()
         assert agreement.owner.tolist() == expected.owner.tolist()
         assert agreement.best == expected.best
@@ -94,8 +89,23 @@ def test_the_account_is_that_of_the_simulated_star(case, look_often):
     assert ledger.bytes - simulated.bytes == 24 * nodes * len(said)
 
 
+@settings(max_examples=20, deadline=None)
+@given(rounds())
+def test_messages_that_take_time_are_the_same(case):
+    nodes, said = case
+    stars = [Star(nodes), Star(nodes, latency=0.5, bandwidth=1e3)]
+    ledgers = [Ledger(nodes), Ledger(nodes)]
+    for k, (table, owners) in enumerate(said):
+        for star, ledger in zip(stars, ledgers, strict=True):
+            ledger.round = k
+            star.agree(table, 3, ledger)
+            star.broadcast(owners, [5] * len(owners), [44] * len(owners), ledger)
+    assert views(ledgers[0]) == views(ledgers[1])
+    assert ledgers[0].seconds == 0.0 < ledgers[1].seconds
+
+
 def test_traffic_that_nobody_has_looked_at_survives_pickling():
-    account = Account(3)
+    account = star_accountant(3)
     account.receive([2], [wire.encode(some_atom(4))], [some_atom(4).d])
     before = account.ledger.total
     restored = pickle.loads(pickle.dumps(account.ledger))
@@ -105,7 +115,7 @@ def test_traffic_that_nobody_has_looked_at_survives_pickling():
 
 @pytest.mark.parametrize("owners", [[], [0]])
 def test_a_single_node_sends_nothing(owners):
-    account = Account(1)
+    account = star_accountant(1)
     account.receive(
         owners, [wire.encode(some_atom(1)) for _ in owners], [some_atom(1).d for _ in owners]
     )

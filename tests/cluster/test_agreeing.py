@@ -13,7 +13,7 @@ import pytest
 from scipy import sparse
 
 from atomcast import LocalCluster, Shards, Solver
-from atomcast.cluster.agreeing import DriftError, check_digests, check_same_facts, facts
+from atomcast.cluster.consistency import DriftError, check_digests, check_same_facts, facts
 from atomcast.cluster.mpi.channel import dumps
 from atomcast.cluster.mpi.stored_shards import StoredShards, store
 from atomcast.cluster.validation import check_owners, check_reports
@@ -162,7 +162,7 @@ def test_importing_atomcast_imports_no_engine():
 
 
 def test_a_digest_sees_the_last_bit():
-    from atomcast.cluster.agreeing import state_digest
+    from atomcast.cluster.consistency import state_digest
 
     y = regression(seed=4)[1]
     problem = explicit_problem(SquaredError(y), L1Ball(1.0))

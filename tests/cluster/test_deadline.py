@@ -96,7 +96,7 @@ def actors():
 
 @pytest.mark.ray
 def test_an_actor_that_stalls(ray):
-    cluster = RayCluster(2)
+    cluster = RayCluster(2, patience=PATIENCE)
 
     def stop(state):
         if state.round == ROUND:

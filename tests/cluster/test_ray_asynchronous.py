@@ -21,8 +21,8 @@ from atomcast import (
     SparseLogisticRegression,
     lasso_path,
 )
-from atomcast.cluster.drag import Drag, drag_of
-from atomcast.cluster.ray.asynchronous_node import AsynchronousRayNode
+from atomcast.cluster.ray.asynchronous_actor import AsynchronousRayNode
+from atomcast.cluster.slowdown import Slowdown, slowdown_of
 from atomcast.domains.base import L1Ball, Simplex
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem
@@ -169,7 +169,7 @@ def test_killed_actors_come_back_and_the_certificate_is_true(cluster):
 def test_a_checkpoint_does_not_wait_for_the_slowest(cluster, monkeypatch, tmp_path):
     X, y, beta, _ = lasso_problem(1)
     busy = []
-    from atomcast.cluster.ray.asynchronous import AsynchronousRaySession
+    from atomcast.cluster.ray.asynchronous_session import AsynchronousRaySession
 
     ask_all = AsynchronousRaySession.fingerprint
 
@@ -238,10 +238,10 @@ def test_what_is_refused(cluster):
 
 def test_how_slow_nodes_are_made(monkeypatch):
     slept = []
-    monkeypatch.setattr("atomcast.cluster.drag.time.sleep", slept.append)
-    Drag(compute=0.5, factor=4.0).sleep(spent=1.0, atoms=10)  # the model asks for 5 s, times 4
-    Drag(compute=0.0, factor=4.0).sleep(spent=1.0, atoms=10)  # what it took, times 4
-    Drag(compute=0.01).sleep(spent=1.0, atoms=10)  # it took longer than the model asks for
+    monkeypatch.setattr("atomcast.cluster.slowdown.time.sleep", slept.append)
+    Slowdown(compute=0.5, factor=4.0).sleep(spent=1.0, atoms=10)  # the model asks for 5 s, times 4
+    Slowdown(compute=0.0, factor=4.0).sleep(spent=1.0, atoms=10)  # what it took, times 4
+    Slowdown(compute=0.01).sleep(spent=1.0, atoms=10)  # it took longer than the model asks for
     assert slept == [19.0, 3.0, 0.0]
-    assert drag_of(0, None, Faults(slow={1: 3.0})) is None
-    assert drag_of(1, None, Faults(slow={1: 3.0})) == Drag(0.0, 3.0)
+    assert slowdown_of(0, None, Faults(slow={1: 3.0})) is None
+    assert slowdown_of(1, None, Faults(slow={1: 3.0})) == Slowdown(0.0, 3.0)

@@ -6,7 +6,8 @@ import pytest
 
 from atomcast import Shards
 from atomcast.errors import ClusterError
-from atomcast.experiments import fig5a, mpi_rank, mpi_runs
+from atomcast.experiments.figures import fig5a
+from atomcast.experiments.runs import mpi_rank, mpi_runs
 
 
 @pytest.mark.mpi
@@ -14,8 +15,8 @@ from atomcast.experiments import fig5a, mpi_rank, mpi_runs
 @pytest.mark.usefixtures("mpi_environment")
 def test_fig5a_on_real_ranks(tmp_path, monkeypatch):
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 1})
-    setting = fig5a.Setting(n=300, nodes=(1,), ranks=(1, 2, 50), rounds=6, corrective_rounds=2)
-    rows, timings = fig5a.fig5a(setting, runs=1, out=tmp_path)
+    setting = fig5a.Fig5a(n=300, nodes=(1,), ranks=(1, 2, 50), rounds=6, corrective_rounds=2)
+    rows, timings, *_ = setting.run(setting.ranks_that_start(), runs=1, out=tmp_path)
     # No more ranks than cores: they would have to take turns.
     assert [(t.how, t.nodes) for t in timings] == [
         (fig5a.CLOCK, 1), (fig5a.CORRECTIVE_CLOCK, 1),

@@ -217,6 +217,11 @@ def test_a_thousand_active_atoms():
 
 @settings(max_examples=30, deadline=None)
 @given(seed=st.integers(0, 10**6), domain=st.sampled_from(DOMAINS), d=st.integers(1, 8))
+@example(seed=132053, domain="simplex", d=8)  # starts from which a rounded inverse led astray
+@example(seed=775622, domain="simplex", d=5)
+@example(seed=821330, domain="l1", d=5)
+@example(seed=732135, domain="l1", d=5)
+@example(seed=498792, domain="simplex", d=6)
 def test_any_feasible_start_leads_to_the_optimum(seed, domain, d):
     """Also one whose atoms depend on each other, as a shrunken or foreign solution may have."""
     rng = np.random.default_rng(seed)

@@ -30,7 +30,7 @@ def test_nothing_is_printed_unless_somebody_listens():
         "import logging; import numpy as np; from atomcast import Lasso\n"
         "[handler] = logging.getLogger('atomcast').handlers\n"
         "assert type(handler) is logging.NullHandler\n"
-        "logging.getLogger('atomcast.cluster.ray.session').warning('node 1 is lost')\n"
+        "logging.getLogger('atomcast.cluster.ray.ray_session').warning('node 1 is lost')\n"
         "Lasso(cluster=2).fit(np.eye(4), np.ones(4))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
@@ -41,9 +41,10 @@ def test_where_nodes_run_what_they_hold_and_how_it_ended(data, caplog):
     caplog.set_level(logging.INFO, "atomcast")
     solve(*data, L1Ball(2.0), nodes=3)
     where, loaded, ended = lines(caplog)
-    assert where.startswith(f"atomcast.simulation.local INFO: 3 nodes on {socket.gethostname()} (")
+    begin = "atomcast.simulation.local_session INFO: "
+    assert where.startswith(f"{begin}3 nodes on {socket.gethostname()} (")
     assert f"process {os.getpid()}" in where
-    assert loaded == "atomcast.simulation.local INFO: loaded 30 atoms in 3 shards (split)"
+    assert loaded == f"{begin}loaded 30 atoms in 3 shards (split)"
     assert ended.startswith("atomcast.loop.solver INFO: optimal after ")
 
 
@@ -63,7 +64,7 @@ def test_checkpoints_that_are_written_and_resumed(data, tmp_path, caplog):
 
 
 def test_nodes_that_are_lost_and_come_back(data, caplog):
-    caplog.set_level(logging.INFO, "atomcast.recovery")
+    caplog.set_level(logging.INFO, "atomcast.simulation.log_session")
     cluster = LocalCluster(3, faults=Faults(outages=[Outage(node=1, start=2, end=5)]))
     solve(*data, L1Ball(2.0), nodes=3, cluster=cluster, step="classic", max_rounds=9)
     told = [line.split("INFO: ")[1] for line in lines(caplog)]

@@ -1,6 +1,7 @@
 """A run that is resumed from any round ends as if it had never been interrupted."""
 
 import warnings
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -25,7 +26,7 @@ from atomcast import (
     save_model,
 )
 from atomcast.domains.base import L1Ball
-from atomcast.storage.checkpoint import read_checkpoint
+from atomcast.storage.checkpoint import read_checkpoint, write_checkpoint
 from problems import (
     DOMAINS,
     STEPS,
@@ -53,7 +54,7 @@ def agrees(resumed, whole, tolerance=1e-9):
     np.testing.assert_array_equal(resumed.atom_ids, whole.atom_ids)
     assert (resumed.rounds, resumed.status) == (whole.rounds, whole.status)
     assert resumed.objective == pytest.approx(whole.objective, rel=1e-9)
-    assert resumed.gap == pytest.approx(whole.gap, rel=1e-6, abs=1e-9 * whole.objective)
+    assert resumed.gap == pytest.approx(whole.gap, rel=1e-6, abs=tolerance * whole.objective)
 
 
 @pytest.mark.parametrize("domain", DOMAINS)
@@ -120,22 +121,28 @@ def test_the_gap_of_a_selection_does_not_outlive_it(tmp_path):
         assert result.gap == pytest.approx(true_gap, rel=1e-6)
 
 
-def test_the_direction_of_the_power_method_is_carried_over(tmp_path, monkeypatch):
-    monkeypatch.setattr("atomcast.steps.inner.choice.MANY_WEIGHTS", 20)  # face descent beyond that
+def test_coordinate_descent_goes_on_from_what_a_checkpoint_holds(tmp_path, monkeypatch):
+    monkeypatch.setattr(
+        "atomcast.steps.inner.coordinate_descent.FEW", 20
+    )  # coordinate descent beyond that
+    monkeypatch.setattr("atomcast.steps.inner.coordinate_descent.WORTH", 0)
     X, y = regression(seed=2, d=80, n=200, support=40)
     how = {"tol": 1e-6, "atoms_per_round": 8}
     whole = solve(X, y, L1Ball(15.0), nodes=4, callbacks=[Copies(tmp_path)], **how)
-    last = read_checkpoint(tmp_path / f"{whole.rounds}.safetensors")
-    assert len(last.memory["direction"]) > 20
-    again = tmp_path / "again.safetensors"
-    options = {**how, "resume": tmp_path / f"{whole.rounds}.safetensors"}
-    solve(X, y, L1Ball(15.0), callbacks=[Checkpoint(again)], **options)  # ends where it begins
-    np.testing.assert_array_equal(
-        read_checkpoint(again).memory["direction"], last.memory["direction"]
-    )
     for round in range(whole.rounds + 1):
         path = tmp_path / f"{round}.safetensors"
-        agrees(solve(X, y, L1Ball(15.0), nodes=2, resume=path, **how), whole)
+        # Rounding is a little larger after many steps of an iterative solver.
+        agrees(solve(X, y, L1Ball(15.0), nodes=2, resume=path, **how), whole, tolerance=1e-8)
+
+
+def test_what_an_earlier_inner_solver_remembered_is_no_hindrance(tmp_path):
+    """Checkpoints used to hold the direction of a power method."""
+    X, y = regression(seed=2, d=60, n=40)
+    whole = solve(X, y, L1Ball(1.5), callbacks=[Copies(tmp_path)], tol=1e-6)
+    snapshot = read_checkpoint(tmp_path / "2.safetensors")
+    older = replace(snapshot, memory={**snapshot.memory, "direction": np.ones(3)})
+    write_checkpoint(tmp_path / "older.safetensors", older)
+    agrees(solve(X, y, L1Ball(1.5), resume=tmp_path / "older.safetensors", tol=1e-6), whole)
 
 
 def test_rounds_without_progress_are_counted_across_the_interruption(tmp_path):

@@ -12,18 +12,16 @@ from hypothesis import strategies as st
 from xxhash import xxh3_64_intdigest
 
 from atomcast.messages.atom import MAX_EXTRAS, MAX_LENGTH, Atom, same
-from atomcast.network.wire.buffer import (
+from atomcast.network.wire.bits import (
     UNFOLD_LIMIT,
-    pack_bits,
-    pack_varints,
-    unpack_bits,
-    unpack_varints,
+    Reader,
+    from_bits,
+    pack,
+    to_bits,
+    unpack,
     varint,
 )
 from atomcast.network.wire.codec import WireError, as_sent, decode, encode, encoded_size
-from atomcast.network.wire.plain import is_plain
-from atomcast.network.wire.plan import frequent_value, plan_message
-from atomcast.network.wire.values import NumberType, needs_float64
 
 # --- atoms of every kind --------------------------------------------------------------------
 
@@ -86,8 +84,8 @@ def examples() -> dict[str, Atom]:
         "dense": Atom(3, 50, gaussian, None, np.array([0.25]), "age"),
         "float32": Atom(3, 50, gaussian.astype(np.float32)),
         "binary": random_binary(1150, 160),
-        "fixed-width gaps": Atom(3, 900, gaussian[:30], np.arange(7, 900, 30)[:30]),
-        "varint gaps": Atom(3, 2**41, np.ones(skewed.size), skewed),
+        "even gaps": Atom(3, 900, gaussian[:30], np.arange(7, 900, 30)[:30]),
+        "uneven gaps": Atom(3, 2**41, np.ones(skewed.size), skewed),
         "absent indices": random_binary(500, 480),
         "two values": Atom(3, 100, np.where(rng.random(100) < 0.5, -0.37, 1.91)),
         "dense zeros": Atom(3, 300, np.where(rng.random(300) < 0.1, 1.0, 0.0)),
@@ -154,11 +152,11 @@ def test_long_constant_vectors_spend_a_bit_each() -> None:
         assert len(message) >= d // 8
         assert same(decode(message, d), Atom(0, d, values))
     full = Atom(0, d, np.ones(d, dtype=np.float32), np.arange(d, dtype=np.int32))
-    assert d // 8 <= len(encode(full)) < d // 8 + 30
+    assert d // 8 <= len(encode(full)) < d // 4 + 30
     assert same(decode(encode(full), full.d), full)
 
 
-# --- the shortest way ----------------------------------------------------------------------
+# --- what a sample must not get wrong --------------------------------------------------------
 
 
 @st.composite
@@ -183,40 +181,20 @@ def nearly_plain(draw: st.DrawFn) -> Atom:
 
 @settings(max_examples=300, deadline=None)
 @given(nearly_plain())
-def test_the_shortest_way_writes_what_the_planner_writes(atom: Atom) -> None:
-    planned = plan_message(atom)
-    assert encode(atom) == planned.to_bytes()
-    assert encoded_size(atom) == planned.size
-    assert same(decode(encode(atom), atom.d), atom)
-    if planned.values.type == NumberType.FLOAT64 and planned.values.palette is None:
-        number = planned.indices is None and atom.id < 2**35
-        assert is_plain(atom) == (number and needs_float64(atom.values)) or _sample_repeats(atom)
-    else:
-        assert not is_plain(atom)
-
-
-@pytest.mark.parametrize("fields", [b"", b"\0", b"\0\0", b"\x80" * 9, b"\0\1" + bytes(7)])
-def test_what_only_looks_plain_is_read_with_care(fields: bytes) -> None:
-    body = b"\xa1\0\0" + fields
-    message = body + (xxh3_64_intdigest(body) & 0xFFFFFFFF).to_bytes(4, "little")
-    if fields == b"\0\0":
-        assert same(decode(message, 0), Atom(0, 0, np.empty(0)))
-    else:
-        for d in (0, 1, 128, 2**62):
-            with pytest.raises(WireError):
-                decode(message, d)
-
-
-def _sample_repeats(atom: Atom) -> bool:
-    """Whether the planner tried a background, and found that it does not pay."""
-    return frequent_value(atom.values) is not None
+def test_long_atoms_round_trip_and_take_no_more_than_their_values(atom: Atom) -> None:
+    message = encode(atom)
+    assert same(decode(message, atom.d), atom)
+    assert len(message) == encoded_size(atom) <= 25 + 8 * atom.d
 
 
 # --- small ----------------------------------------------------------------------------------
 
 
 def plain_sizes(atom: Atom) -> dict[str, int]:
-    """Sizes of textbook encodings with the same header, computed without the code under test."""
+    """Sizes of textbook encodings with the same header, computed without the code under test.
+
+    Integers get two bytes more: one or two single rows are shorter without the two parts of a code.
+    """
     values, n = atom.values, atom.values.size
     wide = values.astype(np.float64)
     exact = {"float": values.dtype.itemsize * n}
@@ -231,14 +209,8 @@ def plain_sizes(atom: Atom) -> dict[str, int]:
     if atom.indices is None:
         return {name: header + size for name, size in exact.items()}
     header += 1 + len(varint(n))
-    gaps = np.diff(atom.indices.astype(np.int64), prepend=-1) - 1
-    lists = {
-        "varint": sum(len(varint(int(gap))) for gap in gaps),
-        "bitmap": -(-atom.d // 8),
-    }
-    for width in (8, 16, 32):
-        if gaps.max(initial=0) < 2**width:
-            lists[f"uint{width}"] = n * width // 8
+    index_bytes = -(-(atom.d - 1).bit_length() // 8)
+    lists = {"bitmap": -(-atom.d // 8), "integers": n * index_bytes + 2}
     return {
         f"{index} + {value}": header + index_size + value_size
         for index, index_size in lists.items()
@@ -358,23 +330,21 @@ def test_damage_behind_a_valid_checksum_is_never_another_exception(
 @settings(max_examples=500, deadline=None)
 @given(st.binary(max_size=60), st.integers(0, 127))
 def test_noise_behind_a_valid_start_and_checksum_is_refused(noise: bytes, d: int) -> None:
-    decode_or_refuse(sealed(b"\xa1" + noise), d)
-    codes = noise[:2] + (noise[2:3] if noise[:1] and noise[0] & 0x08 else b"")
-    decode_or_refuse(sealed(b"\xa1" + codes + b"\0" + varint(d) + noise[len(codes) :]), d)
+    decode_or_refuse(sealed(b"\xa2" + noise), d)
+    decode_or_refuse(sealed(b"\xa2" + noise[:2] + b"\0" + varint(d) + noise[2:]), d)
     decode_or_refuse(noise, d)
 
 
 @pytest.mark.parametrize("flags", [0x00, 0x08, 0x09, 0x0D, 0x19, 0x1D, 0x20, 0x40, 0x88, 0x98])
 @pytest.mark.parametrize("value_byte", [0x00, 0x04, 0x80, 0x84])
 def test_absurd_lengths_are_refused_before_memory_is_taken(flags: int, value_byte: int) -> None:
-    index_bytes = [b"\x00", b"\x3f", b"\x40", b"\x41", b"\x80"] if flags & 0x08 else [b""]
+    start = bytes((0xA2, flags, value_byte)) + varint(1)
     for huge in (2**30, 2**45, 2**62, 2**63 - 1):
-        for index_byte in index_bytes:
-            start = bytes((0xA1, flags, value_byte)) + index_byte + varint(1)
+        for filling in (bytes(40), b"\x3f" * 40, b"\xff" * 40):
             tracemalloc.start()
             for lengths in (varint(huge) * 2, varint(huge) + varint(huge - 1)):
                 with pytest.raises(WireError):
-                    decode(sealed(start + lengths + bytes(40)), huge)
+                    decode(sealed(start + lengths + filling), huge)
             _, peak = tracemalloc.get_traced_memory()
             tracemalloc.stop()
             assert peak < 2**20
@@ -390,7 +360,7 @@ def test_an_atom_of_another_length_than_expected_is_refused(name: str) -> None:
 
 def test_a_few_bytes_cannot_take_more_memory_than_d_allows() -> None:
     constant, extras = encode(Atom(7, 2**22, np.ones(2**22))), varint(2**22) + b"\x84\0\1"
-    small = sealed(b"\xa1\x20\x04" + varint(7) + varint(2) + bytes(2) + extras)
+    small = sealed(b"\xa2\x20\x04" + varint(7) + varint(2) + bytes(2) + extras)
     tracemalloc.start()
     for message, d in ((constant, 100), (small, 2)):
         assert len(message) < 30
@@ -399,6 +369,12 @@ def test_a_few_bytes_cannot_take_more_memory_than_d_allows() -> None:
     _, peak = tracemalloc.get_traced_memory()
     tracemalloc.stop()
     assert peak < 2**14
+
+
+def test_a_signalling_nan_in_a_message_is_no_warning() -> None:
+    message = sealed(b"\xa2\x00\x01" + varint(7) + varint(1) + b"\x01\x00\x80\x7f")
+    with np.errstate(all="raise"):
+        assert np.isnan(decode(message, 1).values).all()
 
 
 def test_a_thousand_extras_are_enough() -> None:
@@ -414,8 +390,8 @@ def test_errors_say_what_is_wrong() -> None:
         decode(message[:3], 100)
     with pytest.raises(WireError, match="Not an atom"):
         decode(b"\x80" + message[1:], 100)
-    with pytest.raises(WireError, match="version 2, this node reads version 1"):
-        decode(b"\xa2" + message[1:], 100)
+    with pytest.raises(WireError, match="version 1, this node reads version 2"):
+        decode(b"\xa1" + message[1:], 100)
     with pytest.raises(WireError, match="checksum"):
         decode(message[:-1] + bytes((message[-1] ^ 1,)), 100)
     assert issubclass(WireError, ValueError)
@@ -479,16 +455,17 @@ def test_wrong_casts_are_refused() -> None:
 @given(st.integers(1, 62), st.data())
 def test_bits_round_trip(width: int, data: st.DataObject) -> None:
     values = np.array(data.draw(st.lists(st.integers(0, 2**width - 1), max_size=30)), dtype="i8")
-    packed = pack_bits(values, width).tobytes()
-    assert len(packed) == -(-values.size * width // 8)
-    assert unpack_bits(memoryview(packed), values.size, width).tolist() == values.tolist()
+    packed = pack(to_bits(values, width))
+    assert packed.nbytes == -(-values.size * width // 8)
+    bits = unpack(packed)[: values.size * width]
+    assert from_bits(bits, values.size, width).tolist() == values.tolist()
 
 
-@given(st.lists(st.one_of(st.integers(0, 300), st.integers(0, 2**62)), max_size=30))
-def test_varints_round_trip(values: list[int]) -> None:
-    packed = pack_varints(np.array(values, dtype=np.int64), max(values, default=0)).tobytes()
-    assert packed == b"".join(map(varint, values))
-    assert unpack_varints(memoryview(packed), len(values)).tolist() == values
+@given(st.integers(0, 2**63 - 1), st.binary(max_size=3))
+def test_varints_round_trip(number: int, rest: bytes) -> None:
+    reader = Reader(memoryview(varint(number) + rest))
+    assert reader.varint("number") == number
+    assert reader.remaining == len(rest)
 
 
 # --- the atom itself ------------------------------------------------------------------------

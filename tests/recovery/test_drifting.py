@@ -26,7 +26,7 @@ from atomcast import (
 from atomcast.domains.base import L1Ball, Simplex
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem
-from atomcast.simulation.crowd import Crowd
+from atomcast.simulation.drifting_replica import DriftingReplica
 from problems import mixture, regression
 
 X, Y = regression(seed=5, d=25, n=40)
@@ -214,15 +214,14 @@ def test_what_needs_a_common_state_is_refused(tmp_path):
         solve(cluster, callbacks=[Checkpoint(tmp_path / "run.safetensors", rounds=1)])
 
 
-def test_a_crowd_can_be_copied():
-    """Its members say what it does not know itself, which must not be asked of an empty copy."""
-    crowds = []
+def test_the_loop_goes_on_with_the_replica_that_stands_for_the_nodes():
+    copies = []
 
     def keep(state):
-        crowds.append(copy.deepcopy(state.replica.active))
+        copies.append(copy.deepcopy(state.replica))
 
     cluster = LocalCluster(3, faults=Faults(loss=0.3, seed=1), recovery="none")
     solve(cluster, rounds=3, callbacks=[keep])
-    assert [type(crowd) for crowd in crowds] == [Crowd] * 4
-    assert len({crowd.value() for crowd in crowds}) == 4
-    assert crowds[-1].members[0] is not crowds[-2].members[0]
+    assert [type(replica) for replica in copies] == [DriftingReplica] * 4
+    assert len({replica.objective for replica in copies}) == 4
+    assert copies[-1].members[0] is not copies[-2].members[0]

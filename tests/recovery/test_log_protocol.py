@@ -19,7 +19,7 @@ from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement
 from atomcast.network.ledger import Ledger
 from atomcast.network.tree import Tree
-from atomcast.simulation.log_messages import Answer, Deliver, Entry, News, Offer
+from atomcast.simulation.log_messages import Deliver, LogEntry, MissedEntries, News, Offer
 from atomcast.simulation.places import make_vertices
 from atomcast.simulation.vertex import CHUNK, Root
 
@@ -47,7 +47,7 @@ class LogProtocol(RuleBasedStateMachine):
         self.vertices = make_vertices(tree)
         (self.root,) = [v for v in self.vertices if isinstance(v, Root)]
         self.flying, self.dead = [], set()
-        self.truth: list[Entry] = []
+        self.truth: list[LogEntry] = []
         self.pending = None
         #: What a vertex really has of the atoms of others, and how far it has ever come.
         self.has = [set() for _ in self.vertices]
@@ -64,7 +64,7 @@ class LogProtocol(RuleBasedStateMachine):
                 self.check_offer(message, source)
             if isinstance(message, News):
                 self.check_has(message.source, message.entry, message.carried)
-            if isinstance(message, Answer):
+            if isinstance(message, MissedEntries):
                 for entry in message.entries:
                     others = [a.id for a, o in self.pairs(entry) if o != message.target]
                     self.check_has(message.source, entry, others)
@@ -78,7 +78,7 @@ class LogProtocol(RuleBasedStateMachine):
             return
         if isinstance(message, News):
             self.has[target] |= set(message.carried)
-        if isinstance(message, Answer):
+        if isinstance(message, MissedEntries):
             for entry in message.entries:
                 self.has[target] |= {a.id for a, o in self.pairs(entry) if o != target}
         if isinstance(message, Deliver):
@@ -153,12 +153,12 @@ class LogProtocol(RuleBasedStateMachine):
         (owner, id, new), self.pending = self.pending, None
         atoms = (Atom(id, 1, np.ones(1)),) if new else ()
         owners = (owner,) if new else ()
-        self.write(Entry(len(self.truth), 0, agreement(owner, id), atoms, owners))
+        self.write(LogEntry(len(self.truth), 0, agreement(owner, id), atoms, owners))
 
     @precondition(lambda self: self.pending is None and self.root.heard and not self.root.idle)
     @rule()
     def end_and_begin_again(self):
-        self.write(Entry(len(self.truth), 0, agreement(0, 0), final=True))
+        self.write(LogEntry(len(self.truth), 0, agreement(0, 0), final=True))
         for vertex in self.vertices:
             out = vertex.start()
             self.post(out if vertex.place.number not in self.dead else [])
@@ -252,7 +252,7 @@ def test_a_relay_that_forgets_an_atom_it_has_passed_on_asks_for_it():
     (deliver,) = relay.on_message(deliver)
     assert root.on_message(deliver) == []
     relay.restart()
-    entry = Entry(0, 0, agreement(2, 7), (Atom(7, 1, np.ones(1)),), (2,))
+    entry = LogEntry(0, 0, agreement(2, 7), (Atom(7, 1, np.ones(1)),), (2,))
     (news,) = root.append(entry)
     assert news.carried == ()  # it came from there
     relay.on_message(news)
@@ -284,11 +284,11 @@ def test_a_node_that_comes_back_asks_until_it_has_all_of_a_long_log():
     root, node = vertices[2], vertices[1]
     length = 3 * CHUNK + 5
     for version in range(length):
-        root.append(Entry(version, version, agreement(0, version)))
+        root.append(LogEntry(version, version, agreement(0, version)))
     messages, answers = node.restart(), 0
     while messages:
         message = messages.pop(0)
-        answers += isinstance(message, Answer)
+        answers += isinstance(message, MissedEntries)
         messages += vertices[message.target].on_message(message)
     assert node.log == root.log
     assert answers == 4  # CHUNK entries each

@@ -59,7 +59,7 @@ def kept_session(monkeypatch):
 
     def watched(self, replica, settings):
         opened.append((self, replica))
-        begin(self, replica, settings)
+        return begin(self, replica, settings)
 
     monkeypatch.setattr(LogSession, "begin", watched)
     return opened

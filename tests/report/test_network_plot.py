@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import matplotlib.pyplot as plt
 import networkx as nx
 import numpy as np
 import pytest
@@ -15,9 +14,12 @@ from problems import solve
 
 
 @pytest.fixture(autouse=True)
-def no_figures_are_left():
+def plt():
+    """pyplot, of which no figure is left by one test to the next."""
+    import matplotlib.pyplot as plt
+
     plt.close("all")
-    yield
+    yield plt
     plt.close("all")
 
 
@@ -75,7 +77,7 @@ def test_many_nodes_are_not_named_and_an_axis_can_be_given():
     assert not ax.texts
 
 
-def test_it_is_drawn_on_the_current_axes_of_pyplot_unless_they_are_in_use():
+def test_it_is_drawn_on_the_current_axes_of_pyplot_unless_they_are_in_use(plt):
     result = solve(*problem(3), L1Ball(2.0), nodes=3, max_rounds=2)
     assert result.ledger.plot_network() is plt.gca()
     trace = result.trace.plot(ax=plt.figure().subplots())

@@ -3,7 +3,6 @@
 import subprocess
 import sys
 
-import matplotlib.pyplot as plt
 import numpy as np
 import pytest
 
@@ -12,9 +11,12 @@ from atomcast.plots.curves import column, new_figure, plot_convergence, plot_tra
 
 
 @pytest.fixture(autouse=True)
-def no_figures_are_left():
+def plt():
+    """pyplot, of which no figure is left by one test to the next."""
+    import matplotlib.pyplot as plt
+
     plt.close("all")
-    yield
+    yield plt
     plt.close("all")
 
 
@@ -109,7 +111,7 @@ def test_figures_of_commands_touch_nothing_global():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
-def test_what_users_draw_is_on_the_current_figure_of_pyplot(tmp_path):
+def test_what_users_draw_is_on_the_current_figure_of_pyplot(tmp_path, plt):
     figure, (left, right) = plt.subplots(1, 2)
     assert trace_of([4.0, 1.0]).plot() is right is plt.gca()
     plt.sca(left)
@@ -120,7 +122,7 @@ def test_what_users_draw_is_on_the_current_figure_of_pyplot(tmp_path):
     assert plt.get_fignums() == [figure.number]
 
 
-def test_without_a_figure_one_is_made_and_can_be_saved(tmp_path):
+def test_without_a_figure_one_is_made_and_can_be_saved(tmp_path, plt):
     ax = trace_of([4.0, 1.0]).plot()
     plt.savefig(tmp_path / "p.png")
     shown = plt.imread(tmp_path / "p.png")
@@ -128,7 +130,7 @@ def test_without_a_figure_one_is_made_and_can_be_saved(tmp_path):
     assert shown[..., :3].min() < 0.9  # not blank
 
 
-def test_the_convergence_of_runs_is_the_current_figure_unless_it_goes_to_a_file(tmp_path):
+def test_the_convergence_of_runs_is_the_current_figure_unless_it_goes_to_a_file(tmp_path, plt):
     figure = plot_convergence({"a": trace_of([2.0, 1.0])})
     assert plt.gcf() is figure
     assert plot_convergence({"a": trace_of([2.0, 1.0])}, tmp_path / "p.svg") is not plt.gcf()

@@ -160,6 +160,7 @@ def test_round_trip(tmp_path, case):
 def test_every_estimator_of_the_package_can_be_saved():
     public = [getattr(atomcast, name) for name in atomcast.__all__]
     estimators = {thing.__name__ for thing in public if hasattr(thing, "fit")}
+    estimators -= {"SparseModel"}  # its objective and its domain are code
     assert estimators == set(ENTRIES)
     assert {type(estimator).__name__ for estimator, _, _ in CASES.values()} == estimators
 

@@ -14,7 +14,11 @@ if TYPE_CHECKING:
 
 
 class Atoms(Protocol):
-    """What one node holds. It knows its own atoms and the replica, and nothing else."""
+    """What one node holds. It knows its own atoms and the replica, and nothing else.
+
+    What more atoms may be able to do, they say by the methods of `DivisibleAtoms`, `SpacedAtoms`,
+    `FollowingAtoms` or `AtomFamilies`; none of these is needed for an exact selection.
+    """
 
     #: Length of an atom, and number of atoms.
     d: int
@@ -35,6 +39,15 @@ class DivisibleAtoms(Atoms, Protocol):
 
     def take(self, rows: NDArray[np.int64]) -> Atoms:
         """Some of the atoms, by position."""
+        ...
+
+
+@runtime_checkable
+class SpacedAtoms(Atoms, Protocol):
+    """Atoms that are at a distance from each other, which m-centers need."""
+
+    def space(self) -> Any:
+        """The atoms as points of a space."""
         ...
 
 

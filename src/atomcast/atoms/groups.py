@@ -27,6 +27,8 @@ Floats = NDArray[np.float64]
 class GroupActiveSet(ExplicitActiveSet):
     """Known groups, with a weight for each of their columns."""
 
+    inner_kind = "groups"
+
     def __init__(self, objective: Objective, groups: Groups) -> None:
         super().__init__(objective)
         self.groups = groups

@@ -20,7 +20,7 @@ from scipy import sparse
 from atomcast._checks import check_choice, check_count, check_positive
 from atomcast.baselines.admm_losses import LogisticLoss, Loss, SquaredLoss
 from atomcast.data.shards import Shards
-from atomcast.domains.base import L1Ball, duality_gap
+from atomcast.domains.base import L1Ball
 from atomcast.loop.result import Result
 from atomcast.loop.trace import Row, Trace
 from atomcast.messages.atom import Atom
@@ -271,7 +271,7 @@ class Run:
         image = scale * self.predictions.sum(axis=0)
         gradient = self.loss.gradient(image)
         best = float(np.abs(self.features.matrix.T @ gradient).max(initial=0.0))
-        gap = duality_gap(L1Ball(beta), float(image @ gradient), best) if beta > 0 else 0.0
+        gap = L1Ball(beta).gap(float(image @ gradient), best) if beta > 0 else 0.0
         objective = self.loss.value(image)
         used, ledger = int(np.count_nonzero(self.x)), self.ledger
         row = Row(round, self.seconds, objective, gap, used, ledger.values, ledger.bytes)

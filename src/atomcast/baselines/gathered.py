@@ -7,8 +7,7 @@ solver works on atoms that several nodes have sent.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,9 +18,9 @@ from atomcast.data.finite import check_finite
 from atomcast.data.matrices import take
 from atomcast.data.shards import Shard, Shards
 from atomcast.loop.replica import Replica
+from atomcast.loop.session import Cluster, Session
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Request, agree
-from atomcast.messages.status import Status
 from atomcast.network.ledger import Ledger
 from atomcast.problems.problem import Problem
 
@@ -63,7 +62,7 @@ def gather(parts: Sequence[Shard], chosen: Sequence[Ids], axis: int) -> Shard:
     return Shard(take(together, order, axis), ids[order], names, "the chosen atoms")
 
 
-class Gathered:
+class Gathered(Cluster):
     """A cluster of one node, which holds one shard and has nobody to talk to."""
 
     nodes = 1
@@ -79,19 +78,19 @@ class Gathered:
         return GatheredSession(fleet, shards.count(problem.axis))
 
 
-class GatheredSession:
+class GatheredSession(Session):
     """The single node with its atoms loaded."""
 
     nodes = 1
-    speaks = True
 
     def __init__(self, fleet: Fleet, n: int) -> None:
         self.n = n
         self.ledger = Ledger(1)
         self._fleet = fleet
 
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
+    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
         """Nothing to agree on with oneself."""
+        return replica
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Score the atoms; the node agrees with itself."""
@@ -101,21 +100,3 @@ class GatheredSession:
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """The winners that are new, which go nowhere."""
         return [self._fleet.atom(id) for id in agreement.id.tolist() if id not in replica.active]
-
-    def leave(self) -> None:
-        """There is nobody else to leave."""
-
-    def vote(self, status: Status | None) -> Status | None:
-        """Nobody else votes."""
-        return status
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        pass

@@ -22,6 +22,7 @@ from atomcast.loop.interrupting import all_or_nothing
 from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver
 from atomcast.loop.trace import Row, Trace
+from atomcast.network.accountant import Accountant
 from atomcast.network.build import kind_of
 from atomcast.network.ledger import COORDINATOR, Ledger
 from atomcast.network.wire import codec as wire
@@ -137,8 +138,8 @@ def solve_on_subsets(
     if destination == "coordinator" and kind_of(cluster.topology) != "star":
         raise ValueError('destination="coordinator" needs LocalCluster(topology="star")')
     parts = _parts(problem, shards)
-    ledger, trace, network = Ledger(cluster.nodes), Trace(), cluster.network()
-    network.prepare(ledger)
+    trace, accountant = Trace(), Accountant(cluster.network())
+    ledger = accountant.ledger
     start, sent = time.perf_counter(), 0
     for m in sizes:
         ledger.round = m
@@ -146,7 +147,7 @@ def solve_on_subsets(
         counts = np.array([atom.count for atom in new], dtype=np.int64)
         lengths = np.array([wire.encoded_size(atom) for atom in new], dtype=np.int64)
         if destination == "everybody":
-            network.broadcast(owners, counts, lengths, ledger)
+            accountant.network.broadcast(owners, counts, lengths, ledger)
         elif cluster.nodes > 1:
             _to_coordinator(owners, counts, lengths, ledger)
         for owner, atom in zip(owners.tolist(), new, strict=True):

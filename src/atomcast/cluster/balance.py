@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 
 from atomcast.cluster.node import Fleet
 from atomcast.cluster.pace import Floats, Pace
-from atomcast.domains.base import duality_gap
 from atomcast.loop.replica import Replica
 from atomcast.messages.proposals import Agreement, Request
 
@@ -87,4 +86,4 @@ def _exhausted(replica: Replica, agreement: Agreement) -> bool:
     if not len(agreement.id):
         return True
     inner = replica.active.inner() if agreement.inner is None else agreement.inner
-    return duality_gap(replica.domain, inner, agreement.best) <= replica.target
+    return replica.domain.gap(inner, agreement.best) <= replica.target

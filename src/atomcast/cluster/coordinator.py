@@ -19,7 +19,6 @@ from typing import Literal
 
 import numpy as np
 
-from atomcast.domains.base import duality_gap
 from atomcast.loop.replica import Replica
 from atomcast.messages.proposals import Agreement, Proposals, Request, checked_best, ranking
 
@@ -157,7 +156,7 @@ class Coordinator:
         inner, scale = replica.active.inner(), replica.domain.scale
         known = replica.domain.known_merit(replica.active.ids, replica.active.scores())
         if (
-            duality_gap(replica.domain, inner, float(np.max(known, initial=-np.inf)))
+            replica.domain.gap(inner, float(np.max(known, initial=-np.inf)))
             <= EXACT * replica.target
         ):
             return None

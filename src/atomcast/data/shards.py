@@ -204,6 +204,18 @@ class Shards(ABC):
             prefix=prefix,
         )
 
+    def only(self, i: int) -> Shards:
+        """What the process of node i needs of this; by default everything."""
+        return self
+
+    def source(self, i: int) -> str:
+        """How messages call a shard."""
+        return f"shard {i}"
+
+    def arguments(self) -> dict[str, Any] | None:
+        """What other processes can make the same shards from; None unless the data is in files."""
+        return None
+
     @property
     @abstractmethod
     def nodes(self) -> int:

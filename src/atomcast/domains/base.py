@@ -7,9 +7,10 @@ the vertex of the atom with the largest *merit*, and the duality gap follows fro
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import ClassVar, Protocol, runtime_checkable
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,49 +20,56 @@ from atomcast._checks import check_in_scale, check_positive
 Floats = NDArray[np.float64]
 
 
-@runtime_checkable
-class Domain(Protocol):
-    """A convex set whose vertices are multiples of single atoms."""
+class Domain(ABC):
+    """A convex set whose vertices are multiples of single atoms.
+
+    A domain must have a `scale`, a `merit`, `signs` and a `project`. All else is optional: what
+    stands here is right for hulls of finitely many vertices, with a weight for each atom.
+    """
+
+    #: Whether the origin belongs to the set: the run then starts there.
+    has_origin: ClassVar[bool] = False
+    #: Whether the vertices are finitely many, each a multiple of a single atom.
+    polytope: ClassVar[bool] = True
 
     @property
+    @abstractmethod
     def scale(self) -> float:
         """A vertex is so many times an atom, up to its sign."""
-        ...
 
-    @property
-    def has_origin(self) -> bool:
-        """Whether the origin belongs to the set: the run then starts there."""
-        ...
-
-    @property
-    def polytope(self) -> bool:
-        """Whether the vertices are finitely many, each a multiple of a single atom."""
-        ...
-
+    @abstractmethod
     def merit(self, scores: Floats) -> Floats:
         """How much each atom promises: minus its linear cost as a vertex, divided by `scale`."""
-        ...
 
+    @abstractmethod
     def signs(self, scores: Floats) -> Floats:
         """The sign with which each atom would enter, given its score."""
-        ...
+
+    @abstractmethod
+    def project(self, ids: Sequence[int], weights: Floats) -> Floats:
+        """The point of the set that is nearest to these weights of known atoms."""
 
     def known_merit(self, ids: Sequence[int], scores: Floats) -> Floats:
         """The merit behind each weight of known atoms, given their ids and gradient."""
-        ...
+        return self.merit(scores)
 
-    def project(self, ids: Sequence[int], weights: Floats) -> Floats:
-        """The point of the set that is nearest to these weights of known atoms."""
-        ...
+    def gap(self, inner: float, best: float) -> float:
+        """The gap <alpha - s, grad f(alpha)> of Algorithm 1, from <alpha, grad f> and best merit.
+
+        It bounds f(alpha) - f* for every feasible alpha. Where the origin is feasible too, the
+        linear minimum is never above zero.
+        """
+        if self.has_origin:
+            best = max(best, 0.0)
+        return max(inner + self.scale * best, 0.0)
 
 
 @dataclass(frozen=True)
-class L1Ball:
+class L1Ball(Domain):
     """Weights with absolute values that sum to at most `beta` (problem (1) of the paper)."""
 
     beta: float
     has_origin: ClassVar[bool] = True
-    polytope: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_in_scale("beta", check_positive("beta", self.beta, "the radius of the l1 ball"))
@@ -79,10 +87,6 @@ class L1Ball:
         """Against the gradient; an atom with score zero counts as positive."""
         return np.where(scores > 0, -1.0, 1.0)
 
-    def known_merit(self, ids: Sequence[int], scores: Floats) -> Floats:
-        """Each weight is an atom's own: the merit of its score."""
-        return self.merit(scores)
-
     def project(self, ids: Sequence[int], weights: Floats) -> Floats:
         """The nearest weights of the ball: smaller ones of the same signs."""
         if float(np.abs(weights).sum()) <= self.scale:
@@ -91,12 +95,13 @@ class L1Ball:
 
 
 @dataclass(frozen=True)
-class Simplex:
+class Simplex(Domain):
     """Nonnegative weights that sum to one."""
 
-    has_origin: ClassVar[bool] = False
-    polytope: ClassVar[bool] = True
-    scale: ClassVar[float] = 1.0
+    @property
+    def scale(self) -> float:
+        """Vertices are the atoms."""
+        return 1.0
 
     def merit(self, scores: Floats) -> Floats:
         """Minus each score."""
@@ -105,10 +110,6 @@ class Simplex:
     def signs(self, scores: Floats) -> Floats:
         """Always positive."""
         return np.ones_like(scores)
-
-    def known_merit(self, ids: Sequence[int], scores: Floats) -> Floats:
-        """Each weight is an atom's own: the merit of its score."""
-        return self.merit(scores)
 
     def project(self, ids: Sequence[int], weights: Floats) -> Floats:
         """The nearest weights of the simplex."""
@@ -121,14 +122,3 @@ def onto_simplex(weights: Floats, total: float) -> Floats:
     excess = (np.cumsum(falling) - total) / np.arange(1, len(weights) + 1)
     last = int(np.flatnonzero(falling > excess)[-1])
     return np.maximum(weights - excess[last], 0.0)
-
-
-def duality_gap(domain: Domain, inner: float, best_merit: float) -> float:
-    """The gap <alpha - s, grad f(alpha)> of Algorithm 1, from <alpha, grad f> and the best merit.
-
-    It bounds f(alpha) - f* for every feasible alpha. On a ball the origin is feasible too, so the
-    linear minimum is never above zero.
-    """
-    if domain.has_origin:
-        best_merit = max(best_merit, 0.0)
-    return max(inner + domain.scale * best_merit, 0.0)

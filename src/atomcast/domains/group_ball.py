@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from atomcast._checks import check_in_scale, check_positive
 from atomcast.data.shards import Shards
+from atomcast.domains.base import Domain
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
@@ -47,7 +48,7 @@ class Groups:
 
 
 @dataclass(frozen=True)
-class GroupBall:
+class GroupBall(Domain):
     """Weights with sum_g weight_g ||w_g||_2 <= beta.
 
     An atom is a group, and its score is what the group promises: the norm of its scores divided
@@ -105,22 +106,17 @@ class Blocks:
     def __init__(self, ids: Sequence[int], domain: GroupBall) -> None:
         first = np.concatenate(([True], np.diff(np.array(ids)) != 0))
         self.block = np.cumsum(first) - 1
-        self.starts = np.flatnonzero(first)
-        self.c = domain.weight_of(np.array(ids)[self.starts])
+        self.starts = np.append(np.flatnonzero(first), len(first))
+        self.c = domain.weight_of(np.array(ids)[self.starts[:-1]])
         self.beta = domain.scale
 
     def norms(self, w: Floats) -> Floats:
         """The Euclidean norm of each block."""
-        return np.sqrt(np.add.reduceat(w * w, self.starts))
+        return np.sqrt(np.add.reduceat(w * w, self.starts[:-1]))
 
     def size(self, w: Floats) -> float:
         """The norm of the ball."""
         return float(self.c @ self.norms(w))
-
-    def gap(self, w: Floats, gradient: Floats) -> float:
-        """The duality gap of feasible weights within the known groups."""
-        steepest = float(np.max(self.norms(gradient) / self.c))
-        return float(w @ gradient) + self.beta * steepest
 
     def project(self, w: Floats) -> Floats:
         """The nearest point of the ball."""

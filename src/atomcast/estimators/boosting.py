@@ -20,9 +20,9 @@ from atomcast.estimators.base_classifiers import (
     predictions_of,
     stump_votes,
 )
-from atomcast.estimators.deciding import DecidingClassifier, check_two_classes
 from atomcast.estimators.inputs import features_and_classes, linear_prediction
-from atomcast.estimators.lasso import warn_unless_converged
+from atomcast.estimators.score_classifier import ScoreClassifier, check_two_classes
+from atomcast.estimators.solving import warn_unless_converged
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver
@@ -33,7 +33,7 @@ from atomcast.problems.problem import Problem
 Floats = NDArray[np.float64]
 
 
-class L1AdaBoost(DecidingClassifier):
+class L1AdaBoost(ScoreClassifier):
     """The best convex combination of base classifiers, which are spread over a network.
 
     Minimises ``log(mean_i exp(-y_i sum_j alpha_j h_j(x_i) / T))`` over weights alpha that are not

@@ -14,7 +14,7 @@ from atomcast.data.shards import Shards
 from atomcast.loop.callbacks import State
 from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver
-from atomcast.network.joining import joined, named
+from atomcast.network.joined_ledgers import joined, named
 from atomcast.network.ledger import Ledger
 from atomcast.storage.checkpoint import Checkpoint
 

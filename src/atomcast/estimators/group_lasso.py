@@ -11,10 +11,10 @@ from atomcast._checks import check_positive
 from atomcast.data.grouped import GroupedShards
 from atomcast.data.shards import Shards
 from atomcast.domains.group_ball import GroupBall, Groups, as_groups, check_whole_groups
-from atomcast.estimators.deciding import check_two_classes
 from atomcast.estimators.inputs import features_and_classes, features_and_target
-from atomcast.estimators.lasso import SparseLinearModel, warn_unless_converged
+from atomcast.estimators.lasso import SparseLinearModel
 from atomcast.estimators.logistic import SparseLogisticModel, example_weights
+from atomcast.estimators.score_classifier import check_two_classes
 from atomcast.loop.solver import Solver
 from atomcast.objectives import Logistic, SquaredError
 from atomcast.problems.features import group_problem
@@ -103,8 +103,7 @@ class GroupLasso(SparseLinearModel):
         shards, self.groups_ = in_groups(self, shards, isinstance(X, Shards))
         objective = SquaredError(y, self.fit_intercept)
         problem = group_problem(objective, GroupBall(self.beta, self.groups_))
-        self._keep(solver.solve(problem, shards, cluster), objective)
-        warn_unless_converged(self.result_, solver)
+        self._solve(solver, problem, objective, shards, cluster)
         return self
 
     @property
@@ -164,8 +163,7 @@ class GroupLogisticRegression(SparseLogisticModel):
         weights = example_weights(self.class_weight, self.classes_, numbers)
         objective = Logistic(2.0 * numbers - 1.0, self.fit_intercept, weights)
         problem = group_problem(objective, GroupBall(self.beta, self.groups_))
-        self._keep(solver.solve(problem, shards, cluster), objective)
-        warn_unless_converged(self.result_, solver)
+        self._solve(solver, problem, objective, shards, cluster)
         return self
 
     @property

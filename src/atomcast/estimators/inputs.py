@@ -16,6 +16,7 @@ from atomcast.data.matrices import file_map
 from atomcast.data.shards import Shards
 from atomcast.data.sparse_format import check_sparse
 from atomcast.data.tables import is_table, refuse_bad_columns, refuse_ids
+from atomcast.loop.session import Cluster
 from atomcast.simulation.local import LocalCluster, as_cluster
 
 FORMATS = {"accept_sparse": ["csc", "csr"], "dtype": [np.float64, np.float32]}
@@ -83,7 +84,7 @@ def features_and_target(
         cluster = as_cluster(cluster)
         names = getattr(estimator, "feature_names_in_", None)
         return SplitShards(X, cluster.nodes, names=names), y.astype(np.float64), cluster
-    if hasattr(cluster, "place"):  # processes that hold a part each learn of the others'
+    if isinstance(cluster, Cluster):  # processes that hold a part each learn of the others'
         X = cluster.place(X)
     if y is None:
         raise ValueError("y is missing: the target must be known to every node")
@@ -111,7 +112,7 @@ def features_and_classes(
     Sets `classes_`. Further keywords go to `validated`.
     """
     if isinstance(X, Shards):
-        if hasattr(cluster, "place"):
+        if isinstance(cluster, Cluster):
             X = cluster.place(X)
         if y is None:
             raise ValueError("y is missing: the labels must be known to every node")

@@ -19,15 +19,16 @@ from atomcast.data._split import SplitShards
 from atomcast.data.shards import Shards
 from atomcast.estimators.calibration import fitted_sigmoids, probabilities, with_ledgers
 from atomcast.estimators.class_weights import class_weights
-from atomcast.estimators.deciding import DecidingClassifier
 from atomcast.estimators.inputs import check_same_index, keep_names, validated
-from atomcast.estimators.lasso import warn_unless_converged
+from atomcast.estimators.score_classifier import ScoreClassifier
+from atomcast.estimators.solving import warn_unless_converged
 from atomcast.known.kernels.functions import Gamma, KernelSpec
 from atomcast.known.kernels.kernel_matrix import kernel_block
 from atomcast.known.kernels.labels import LabelCode, one_against_rest
 from atomcast.known.kernels.point_set import SupportVectors
 from atomcast.loop.interrupting import all_or_nothing
 from atomcast.loop.result import Result
+from atomcast.loop.session import Cluster
 from atomcast.loop.solver import Solver
 from atomcast.problems.examples import USUAL_N, kernel_problem
 from atomcast.simulation.local import LocalCluster, as_cluster
@@ -55,7 +56,7 @@ def _refuse_checkpoints(solver: Solver) -> None:
         )
 
 
-class KernelSVC(DecidingClassifier):
+class KernelSVC(ScoreClassifier):
     """Kernel support vector machine for examples that are spread over a network.
 
     Solves the dual of the L2-loss SVM, min alpha' K~ alpha over the simplex, by distributed
@@ -220,7 +221,7 @@ class KernelSVC(DecidingClassifier):
         y = column_or_1d(y)
         check_classification_targets(y)
         # With Shards.mine, the labels are those of this process's examples, which it can count.
-        if X.kind != "mine" and hasattr(self.cluster, "place"):
+        if X.kind != "mine" and isinstance(self.cluster, Cluster):
             X = self.cluster.place(X)
         count = X.count(axis=0)
         if len(y) != count:

@@ -2,32 +2,27 @@
 
 from __future__ import annotations
 
-import warnings
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import RegressorMixin
-from sklearn.exceptions import ConvergenceWarning
 from sklearn.utils.validation import check_is_fitted
 
 from atomcast.domains.base import L1Ball
 from atomcast.estimators.inputs import features_and_target, linear_prediction
-from atomcast.estimators.solving import SolvedEstimator
-from atomcast.loop.result import Result
+from atomcast.estimators.linear import LinearModel
 from atomcast.loop.solver import Solver
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem
 
 
-class SparseLinearModel(RegressorMixin, SolvedEstimator):  # type: ignore[misc]
+class SparseLinearModel(RegressorMixin, LinearModel):  # type: ignore[misc]
     """What fitted l1-constrained regressors have in common."""
 
     coef_: NDArray[np.float64]
     intercept_: float
-    result_: Result
-    n_features_in_: int
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predict the target.
@@ -47,20 +42,6 @@ class SparseLinearModel(RegressorMixin, SolvedEstimator):  # type: ignore[misc]
     def sparse_coef_(self) -> sparse.csr_array:
         """The coefficients as a sparse row, shape (1, n_features)."""
         return sparse.csr_array(self.coef_[np.newaxis, :])
-
-    def _keep(self, result: Result, objective: SquaredError) -> None:
-        """Take the fitted attributes from a result."""
-        assert result.image is not None
-        self.result_ = result
-        self.coef_ = result.weights
-        self.intercept_ = objective.intercept(result.image)
-        self.dual_gap_ = result.gap
-        self.n_iter_ = result.rounds
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 class Lasso(SparseLinearModel):
@@ -128,21 +109,5 @@ class Lasso(SparseLinearModel):
         solver = self._solver()
         shards, y, cluster = features_and_target(self, X, y, self.cluster)
         objective = SquaredError(y, self.fit_intercept)
-        self._keep(solver.solve(explicit_problem(objective, domain), shards, cluster), objective)
-        warn_unless_converged(self.result_, solver)
+        self._solve(solver, explicit_problem(objective, domain), objective, shards, cluster)
         return self
-
-
-def warn_unless_converged(result: Result, solver: Solver) -> None:
-    """Warn, as scikit-learn does, if the run ended before the tolerance was reached."""
-    remedies = {
-        "max_rounds": "raise max_rounds or tol",
-        "interrupted": "the run was interrupted (Ctrl-C), and the model is the best so far",
-    }
-    if result.status in remedies:
-        warnings.warn(
-            f"the relative gap is {result.relative_gap:.2g} after {result.rounds} rounds, above "
-            f"tol={solver.tol:.2g}: {remedies[result.status]}",
-            ConvergenceWarning,
-            stacklevel=3,
-        )

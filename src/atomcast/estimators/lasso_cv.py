@@ -11,8 +11,9 @@ from sklearn.model_selection import check_cv
 
 from atomcast.domains.base import L1Ball
 from atomcast.estimators.inputs import features_and_target
-from atomcast.estimators.lasso import SparseLinearModel, warn_unless_converged
+from atomcast.estimators.lasso import SparseLinearModel
 from atomcast.estimators.path_cv import Floats, PathCV, Rows
+from atomcast.estimators.solving import warn_unless_converged
 from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver
 from atomcast.objectives import SquaredError

@@ -11,13 +11,13 @@ from sklearn.base import BaseEstimator
 
 from atomcast.domains.base import L1Ball
 from atomcast.estimators.inputs import features_and_target
-from atomcast.estimators.lasso import warn_unless_converged
 from atomcast.estimators.radii import Walk, checked_betas, radius_names
+from atomcast.estimators.solving import warn_unless_converged
 from atomcast.loop.interrupting import all_or_nothing
 from atomcast.loop.journal import Journal
 from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver, as_solver
-from atomcast.network.joining import joined, named
+from atomcast.network.joined_ledgers import joined, named
 from atomcast.network.ledger import Ledger
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem

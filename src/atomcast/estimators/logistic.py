@@ -11,24 +11,23 @@ from sklearn.utils.class_weight import compute_sample_weight
 from sklearn.utils.validation import check_is_fitted
 
 from atomcast.domains.base import Domain, L1Ball
-from atomcast.estimators.deciding import DecidingClassifier
 from atomcast.estimators.inputs import features_and_classes, linear_prediction
-from atomcast.estimators.lasso import warn_unless_converged
+from atomcast.estimators.linear import LinearModel
+from atomcast.estimators.score_classifier import ScoreClassifier
 from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver
-from atomcast.objectives import Logistic, Multinomial
+from atomcast.objectives import Logistic, Multinomial, Objective
 from atomcast.problems.features import explicit_problem, multiclass_problem
 from atomcast.problems.problem import Problem
 
 Floats = NDArray[np.float64]
 
 
-class SparseLogisticModel(DecidingClassifier):
+class SparseLogisticModel(ScoreClassifier, LinearModel):
     """What fitted l1-constrained logistic classifiers have in common."""
 
     coef_: Floats
     intercept_: Floats
-    result_: Result
 
     def decision_function(self, X: Any) -> Floats:
         """The linear score of the second class, or of each class if there are more than two.
@@ -61,14 +60,13 @@ class SparseLogisticModel(DecidingClassifier):
         result: Floats = log_softmax(scores, axis=1)
         return result
 
-    def _keep(self, result: Result, objective: Logistic | Multinomial) -> None:
-        """Take the fitted attributes from a result."""
-        assert result.image is not None
-        self.result_ = result
-        self.coef_ = coefficients(result, objective)
-        self.intercept_ = np.atleast_1d(objective.intercept(result.image))
-        self.dual_gap_ = result.gap
-        self.n_iter_ = result.rounds
+    def _keep(self, result: Result, objective: Objective) -> None:
+        """The attributes of linear models, with intercepts in an array as in scikit-learn."""
+        super()._keep(result, objective)
+        self.intercept_ = np.atleast_1d(self.intercept_)
+
+    def _coefficients(self, result: Result, objective: Objective) -> Floats:
+        return coefficients(result, objective)
 
 
 class SparseLogisticRegression(SparseLogisticModel):
@@ -146,9 +144,7 @@ class SparseLogisticRegression(SparseLogisticModel):
         shards, numbers, cluster = features_and_classes(self, X, y, self.cluster)
         weights = example_weights(self.class_weight, self.classes_, numbers)
         objective = logistic_objective(numbers, self.fit_intercept, weights)
-        result = solver.solve(logistic_problem(objective, domain), shards, cluster)
-        self._keep(result, objective)
-        warn_unless_converged(result, solver)
+        self._solve(solver, logistic_problem(objective, domain), objective, shards, cluster)
         return self
 
 
@@ -175,7 +171,7 @@ def logistic_problem(objective: Logistic | Multinomial, domain: Domain) -> Probl
     return explicit_problem(objective, domain)
 
 
-def coefficients(result: Result, objective: Logistic | Multinomial) -> Floats:
+def coefficients(result: Result, objective: Objective) -> Floats:
     """The coefficients of a result, shape (1 or n_classes, n_features)."""
     classes = objective.classes if isinstance(objective, Multinomial) else 1
     return np.ascontiguousarray(result.weights.reshape(-1, classes).T)

@@ -12,7 +12,6 @@ from sklearn.model_selection import check_cv
 
 from atomcast.domains.base import L1Ball
 from atomcast.estimators.inputs import features_and_classes
-from atomcast.estimators.lasso import warn_unless_converged
 from atomcast.estimators.logistic import (
     SparseLogisticModel,
     coefficients,
@@ -21,6 +20,7 @@ from atomcast.estimators.logistic import (
     logistic_problem,
 )
 from atomcast.estimators.path_cv import Floats, PathCV, Rows
+from atomcast.estimators.solving import warn_unless_converged
 from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver
 from atomcast.objectives import Logistic, Multinomial

@@ -20,9 +20,9 @@ from atomcast.loop.interrupting import all_or_nothing
 from atomcast.loop.journal import Journal
 from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver
-from atomcast.network.joining import joined, named
+from atomcast.network.accountant import Accountant
+from atomcast.network.joined_ledgers import joined, named
 from atomcast.network.ledger import Ledger
-from atomcast.network.star import Star
 from atomcast.problems.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -215,10 +215,8 @@ class HeldOut:
     """
 
     def __init__(self, shards: Shards, rows: Rows, cluster: Any) -> None:
-        self._ledger = Ledger(shards.nodes, shards.party_names)
-        self._network = cluster.network() if hasattr(cluster, "network") else Star(shards.nodes)
-        self._network.prepare(Ledger(shards.nodes))  # the run has paid for its tree
-        self._network.links.clock[:] = 0.0
+        self._accountant = Accountant(cluster.network(), shards.party_names)
+        self._accountant.start_afresh()  # the run has paid for its tree
         self._told = 0
         own: Any = range(shards.nodes)
         self._sum_over_ranks = None
@@ -233,17 +231,17 @@ class HeldOut:
         total = np.zeros((self._rows, *coef.shape[1:]))
         for ids, matrix in self._parts:
             total += matrix @ coef[ids]
-        self._network.add_up(total.size, self._ledger)
-        self._ledger.round += 1
+        self._accountant.add_up(total.size)
         self._told += total.size
         return total if self._sum_over_ranks is None else self._sum_over_ranks(total)
 
     def ledger(self) -> Ledger:
         """What the nodes told each other so far, a round for each time."""
-        self._ledger.round = 0
-        for node in range(self._ledger.nodes if self._ledger.nodes > 1 else 0):
-            self._ledger.tell("prediction", node, f"{self._rows} held-out rows", self._told)
-        return self._ledger
+        ledger = self._accountant.ledger
+        ledger.round = 0
+        for node in range(ledger.nodes if ledger.nodes > 1 else 0):
+            ledger.tell("prediction", node, f"{self._rows} held-out rows", self._told)
+        return ledger
 
 
 def rows_of(shards: Shards, rows: Rows) -> Shards:

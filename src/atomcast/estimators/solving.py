@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+import warnings
 from typing import Any, ClassVar, Self
 
 from sklearn.base import BaseEstimator
+from sklearn.exceptions import ConvergenceWarning
 
+from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver, as_solver
 
 
@@ -29,3 +32,18 @@ class SolvedEstimator(BaseEstimator):  # type: ignore[misc]
             self.solver = as_solver(params.pop("solver", self.solver), self.usual_tol)
         super().set_params(**params)
         return self
+
+
+def warn_unless_converged(result: Result, solver: Solver, stacklevel: int = 3) -> None:
+    """Warn, as scikit-learn does, if the run ended before the tolerance was reached."""
+    remedies = {
+        "max_rounds": "raise max_rounds or tol",
+        "interrupted": "the run was interrupted (Ctrl-C), and the model is the best so far",
+    }
+    if result.status in remedies:
+        warnings.warn(
+            f"the relative gap is {result.relative_gap:.2g} after {result.rounds} rounds, above "
+            f"tol={solver.tol:.2g}: {remedies[result.status]}",
+            ConvergenceWarning,
+            stacklevel=stacklevel,
+        )

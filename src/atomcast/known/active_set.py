@@ -31,6 +31,8 @@ class ActiveSet(ABC):
     quadratic: bool
     #: A number that the objective never falls below: it bounds the gap where the fit is perfect.
     lower_bound: float = -np.inf
+    #: What kind of inner solver finds the best weights; see `steps.inner.choice.KINDS`.
+    inner_kind: str = "vertices"
     #: By this share, the same weights may have another value in another process.
     rounding: float = 1e-8
     #: The combination A alpha of the atoms, where atoms are vectors.
@@ -51,7 +53,7 @@ class ActiveSet(ABC):
         """How many atoms are known; an atom may have more than one weight."""
         return len(self.position)
 
-    def __contains__(self, id: int) -> bool:
+    def __contains__(self, id: object) -> bool:
         return id in self.position
 
     @property
@@ -212,7 +214,8 @@ class ExplicitActiveSet(ActiveSet):
 
     def negligible(self) -> float:
         """What the objective says, if it can cross zero; else a tiny share of its value at zero."""
-        return float(getattr(self.objective, "negligible", super().negligible()))
+        stated = self.objective.negligible
+        return super().negligible() if stated is None else stated
 
     @property
     def gradient(self) -> Floats:
@@ -257,7 +260,7 @@ class ExplicitActiveSet(ActiveSet):
 
     def _rounding(self, length: Size, gradient: Floats) -> Size:
         """How far the products of a gradient with atoms of these lengths may be off."""
-        vague = getattr(self.objective, "vagueness", 0.0)
+        vague = self.objective.vagueness
         allowed = rounding(length, gradient)
         return allowed + vague * length if vague else allowed
 

@@ -54,6 +54,20 @@ class Columns(Protocol):
         """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
         ...
 
+    def lengths(self, diagonal: Floats) -> Floats:
+        """The product a_j' diag(diagonal) a_j of each column with itself, shape (count,)."""
+        ...
+
+    @property
+    def compiled(self) -> Any:
+        """The arrays that compiled passes take."""
+        ...
+
+    @property
+    def stored(self) -> int:
+        """How many values are stored."""
+        ...
+
 
 def grown(buffer: NDArray[Any], used: int, needed: int) -> NDArray[Any]:
     """A buffer with room for `needed` entries: the same one, or a copy at least twice as large."""
@@ -104,6 +118,20 @@ class DenseColumns:
     def block(self, start: int, stop: int) -> Floats:
         """Columns start to stop as a dense array, shape (d, stop - start)."""
         return self._rows[start:stop].T
+
+    def lengths(self, diagonal: Floats) -> Floats:
+        """The product a_j' diag(diagonal) a_j of each column with itself, shape (count,)."""
+        return np.einsum("kd,kd,d->k", self._rows[: self.count], self._rows[: self.count], diagonal)
+
+    @property
+    def compiled(self) -> Floats:
+        """The columns as compiled passes take them: rows of an array."""
+        return self._rows
+
+    @property
+    def stored(self) -> int:
+        """How many values are stored."""
+        return self.count * self.d
 
     def cross(self, left: Positions, right: Positions, diagonal: Floats) -> Floats:
         """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
@@ -169,6 +197,23 @@ class SparseColumns:
         """The inner products of every column with the columns of a block, shape (count, m)."""
         result: Floats = self._matrices()[1] @ block
         return result
+
+    def lengths(self, diagonal: Floats) -> Floats:
+        """The product a_j' diag(diagonal) a_j of each column with itself, shape (count,)."""
+        columns, rows = self._matrices()
+        squares = sparse.csr_array((columns.data**2, rows.indices, rows.indptr), rows.shape)
+        result: Floats = squares @ diagonal
+        return result
+
+    @property
+    def compiled(self) -> tuple[Floats, NDArray[Any], NDArray[np.int64]]:
+        """The columns as compiled passes take them: values, places, starts."""
+        return self._data, self._indices, self._starts
+
+    @property
+    def stored(self) -> int:
+        """How many values are stored."""
+        return int(self._starts[self.count])
 
     def block(self, start: int, stop: int) -> Floats:
         """Columns start to stop as a dense array, shape (d, stop - start)."""

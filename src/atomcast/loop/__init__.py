@@ -1,1 +1,1 @@
-"""TODO loop."""
+"""The one loop, the state that it moves from round to round, and what comes of it."""

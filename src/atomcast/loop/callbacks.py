@@ -6,7 +6,7 @@ import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, TextIO
+from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO, runtime_checkable
 
 from atomcast._checks import check_positive
 from atomcast.loop.trace import Row, Trace
@@ -57,9 +57,17 @@ class State:
         )
 
 
-#: Called once a round. None or True: go on. False: stop. A status: stop for that reason. If it has
-#: a method `finish`, that is called with the last state when the run ends without an error.
+#: Called once a round. None or True: go on. False: stop. A status: stop for that reason.
 Callback = Callable[[State], "Status | bool | None"]
+
+
+@runtime_checkable
+class Finishing(Protocol):
+    """What a callback may have beside: it hears of the end, too."""
+
+    def finish(self, state: State) -> None:
+        """Called with the last state when the run ends without an error."""
+        ...
 
 
 def check_callbacks(callbacks: Any) -> None:
@@ -164,7 +172,7 @@ class Watchers:
     def finish(self, state: State) -> None:
         """Show them the last state."""
         for watch in self._all:
-            if hasattr(watch, "finish"):
+            if isinstance(watch, Finishing):
                 watch.finish(state)
 
     def __enter__(self) -> Self:

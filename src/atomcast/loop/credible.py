@@ -7,7 +7,6 @@ import math
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.domains.base import duality_gap
 from atomcast.loop.replica import Replica
 from atomcast.storage.checkpoint import Snapshot
 
@@ -55,7 +54,7 @@ def check_best(snapshot: Snapshot, replica: Replica) -> None:
     slack = FIGURES * active.rounding * (size + (domain.scale * abs(merit) if len(active) else 0.0))
     if replica.feasible and not abs(objective - value) <= slack:
         raise ValueError(f"its best weights have the objective {value:.6g}, not {objective:.6g}")
-    within = replica.certified(duality_gap(domain, inner, merit) if len(active) else 0.0)
+    within = replica.certified(domain.gap(inner, merit) if len(active) else 0.0)
     least = within if replica.feasible else 0.0
     if domain.has_origin:  # else the objective was seen at zero, where no weights may be
         least = max(least, objective - lowest)

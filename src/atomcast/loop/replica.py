@@ -94,9 +94,19 @@ class Replica:
         return self.domain.has_origin or bool(np.any(self.active.weights))
 
     @property
+    def objective(self) -> float:
+        """The objective at the iterate."""
+        return self.active.value()
+
+    @property
+    def patience(self) -> float:
+        """How many rounds without progress end the run."""
+        return self.step.patience
+
+    @property
     def unit(self) -> float:
         """What a gap is divided by to make it relative."""
-        return max(abs(self.active.value()), self._smallest, 1e-300)
+        return max(abs(self.objective), self._smallest, 1e-300)
 
     @property
     def target(self) -> float:
@@ -127,7 +137,7 @@ class Replica:
         """
         if not self.feasible:
             return math.inf
-        above_bound = self.active.value() - self.active.lower_bound
+        above_bound = self.objective - self.active.lower_bound
         return min(duality_gap, above_bound) if above_bound <= self.target else duality_gap
 
     def advance(self, agreement: Agreement, atoms: Sequence[Atom]) -> None:

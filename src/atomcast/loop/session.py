@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
@@ -16,6 +17,8 @@ from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Request
 from atomcast.messages.status import Status
 from atomcast.network.ledger import Ledger
+from atomcast.network.star import Star
+from atomcast.network.topology import Topology
 from atomcast.problems.problem import Problem
 
 if TYPE_CHECKING:
@@ -34,8 +37,11 @@ def check_deadline(deadline: float | None) -> float | None:
     return check_positive("deadline", deadline, "seconds to wait for a node, or None: for ever")
 
 
-class Session(Protocol):
+class Session(ABC):
     """An open cluster: nodes that have loaded their shards and are ready for rounds.
+
+    A session must be able to `begin`, to `propose` and to `cast`. All else is optional: what stands
+    here is right where one process decides. Runs can be resumed where it is `Resumable`, too.
 
     Attributes
     ----------
@@ -51,41 +57,43 @@ class Session(Protocol):
 
     nodes: int
     n: int
-    speaks: bool
+    ledger: Ledger
+    speaks: bool = True
 
-    @property
-    def ledger(self) -> Ledger:
-        """The account of what the nodes have said."""
-        ...
+    @abstractmethod
+    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
+        """Make the nodes ready for a run from this state, and check that all mean the same run.
 
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
-        """Make the nodes ready for a run from this state, and check that all mean the same run."""
-        ...
+        Returns the replica that the loop is to use: this one, or one that stands for the nodes'.
+        """
 
+    @abstractmethod
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Let every node score its atoms and propose; return what they agree on."""
-        ...
 
+    @abstractmethod
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Let the owners broadcast the winners that are not known yet; return those atoms."""
-        ...
 
     def leave(self) -> None:
         """Know that all processes end the run after this round, whatever callbacks do yet."""
-        ...
+        return None
 
     def vote(self, status: Status | None) -> Status | None:
         """Agree on whether to stop, where nodes may see different clocks or callbacks."""
-        ...
+        return status
 
-    def __enter__(self) -> Self: ...
+    def __enter__(self) -> Self:
+        return self
 
     def __exit__(
         self,
         kind: type[BaseException] | None,
         error: BaseException | None,
         trace: TracebackType | None,
-    ) -> None: ...
+    ) -> None:
+        """Let go of what the session holds, such as processes; by default nothing."""
+        return None
 
 
 @runtime_checkable
@@ -110,23 +118,41 @@ class Sharing(Protocol):
         ...
 
 
-class Cluster(Protocol):
-    """Where nodes run. It is only a description until it is opened."""
+class Cluster(ABC):
+    """Where nodes run. It is only a description until it is opened.
 
-    @property
-    def nodes(self) -> int:
-        """How many nodes there are."""
-        ...
+    A cluster must have `nodes` and be able to `open` a session. All else is optional: what stands
+    here is right for a cluster that one process can look over.
+    """
 
+    #: How many nodes there are.
+    nodes: int
+
+    @abstractmethod
     def open(self, problem: Problem, shards: Shards) -> Session:
         """Load the shards, check them, and make the nodes ready."""
-        ...
+
+    def place(self, shards: Shards) -> Shards:
+        """The shards as this process knows them once it has heard what the others hold."""
+        return shards
+
+    def total(self, part: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The sum of an array over all processes."""
+        return part
+
+    def network(self) -> Topology:
+        """What the nodes talk over, for the account: a star, unless the cluster says otherwise."""
+        return Star(self.nodes)
 
 
-@runtime_checkable
-class LoopElsewhere(Protocol):
+class LoopElsewhere(Cluster):
     """A cluster whose processes run the loop by themselves, and tell this one how it goes."""
 
+    def open(self, problem: Problem, shards: Shards) -> Session:
+        """There is no session here: the loop, and all that it says to nodes, is elsewhere."""
+        raise TypeError(f"{self!r} runs the loop by itself: use Solver().solve_path(...)")
+
+    @abstractmethod
     def solve_path(
         self,
         solver: Solver,
@@ -136,7 +162,6 @@ class LoopElsewhere(Protocol):
         past: Past | None,
     ) -> Iterator[Result]:
         """As `Solver.solve_path`; the callbacks of the solver are called in this process."""
-        ...
 
 
 def failure(error: BaseException | None) -> BaseException | None:

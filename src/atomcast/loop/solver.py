@@ -10,7 +10,7 @@ import logging
 import math
 import os
 import time
-from collections.abc import Generator, Iterable, Sequence
+from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, fields, replace
 from functools import partial
@@ -22,7 +22,6 @@ from numpy.typing import NDArray
 
 from atomcast._checks import check_choice, check_count, check_positive
 from atomcast.data.shards import Shards
-from atomcast.domains.base import duality_gap
 from atomcast.loop.callbacks import Callback, State, Tracer, Watchers, check_callbacks
 from atomcast.loop.interrupting import Interrupts
 from atomcast.loop.replica import Replica
@@ -35,7 +34,7 @@ from atomcast.messages.proposals import Agreement, Request
 from atomcast.messages.status import Status
 from atomcast.problems.problem import Problem
 from atomcast.selection.rules import Selection, as_selection
-from atomcast.steps import STEPS
+from atomcast.steps import Step, check_step, make_step
 from atomcast.storage.checkpoint import Checkpoint
 
 logger = logging.getLogger(__name__)
@@ -47,10 +46,11 @@ class Solver:
 
     Parameters
     ----------
-    step : str, default="corrective"
+    step : str, Step or callable, default="corrective"
         "classic" (2/(k+2)) and "line-search" follow Algorithm 3 to the letter; "away", "pairwise"
         and "blended-pairwise" converge faster; "corrective" re-optimises over all known atoms
-        after each round, and needs the fewest rounds and the least communication.
+        after each round, and needs the fewest rounds and the least communication. A `Step` of
+        your own, which each run copies, or a class or function that makes one for each run.
     tol : float, default=1e-4
         The relative duality gap at which the run stops: gap / objective.
     max_rounds : int, default=10_000
@@ -60,8 +60,9 @@ class Solver:
     selection : str or selection, default="exact"
         Which local atoms may be proposed: "exact" (the best), "random-violators", "per-node" (an
         equal share for every node), "balanced" (slow nodes score fewer), or, leaving atoms out,
-        "random-subset" and "m-centers" or objects such as `MCenters(m=100)`. A run that leaves
-        atoms out ends with one complete round, so that the gap of its result is the true one.
+        "random-subset" and "m-centers" or objects such as `MCenters(m=100)` or a `Selection` of
+        your own. A run that leaves atoms out ends with one complete round, so that the gap of its
+        result is the true one.
     callbacks : sequence of callables, default=()
         Each is called with a `State` once a round; returning False stops the run.
     verbose : bool, default=False
@@ -73,7 +74,7 @@ class Solver:
         what is finished is not done again.
     """
 
-    step: str = "corrective"
+    step: str | Step | Callable[[], Step] = "corrective"
     tol: float = 1e-4
     max_rounds: int = 10_000
     atoms_per_round: int | Literal["auto"] = "auto"
@@ -83,7 +84,7 @@ class Solver:
     resume: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
-        check_choice("step", self.step, tuple(STEPS))
+        check_step(self.step)
         check_positive("tol", self.tol, "the relative duality gap to reach")
         check_count("max_rounds", self.max_rounds, "steps after which to stop", minimum=0)
         if self.atoms_per_round != "auto":
@@ -159,7 +160,8 @@ class Solver:
                     session = stack.enter_context(cluster.open(problem, shards))
                 session.ledger.begin(name, replica.first_round)
                 path = self.resume if first else None
-                session.begin(replica, {**self.settings, "resume": path is not None})
+                settings = {**self.settings, "resume": path is not None}
+                replica = session.begin(replica, settings)
                 best = Best(self.tol)
                 if path is not None:
                     resume(path, replica, best, session)
@@ -173,7 +175,7 @@ class Solver:
 
     def replica(self, problem: Problem, previous: Replica | None = None) -> Replica:
         """The state to start from: nothing known, or all that the previous run knew."""
-        step = STEPS[self.step](self.atoms_per_round)
+        step = make_step(self.step, self.atoms_per_round)
         replica = Replica(problem, step, self.tol, as_selection(self.selection))
         if previous is not None:
             shrink = min(1.0, problem.domain.scale / previous.domain.scale)
@@ -202,7 +204,7 @@ class Solver:
                 state = State(
                     round=replica.round,
                     seconds=time.perf_counter() - start,
-                    objective=replica.active.value() if replica.feasible else math.nan,
+                    objective=replica.objective if replica.feasible else math.nan,
                     gap=gap,
                     relative_gap=gap / replica.unit,
                     tol=self.tol,
@@ -236,7 +238,7 @@ class Solver:
         if not agreement.complete:
             return math.inf
         # The sums S_i of Algorithm 3 add up to the same, but nobody need be believed.
-        return duality_gap(replica.domain, replica.active.inner(), agreement.best)
+        return replica.domain.gap(replica.active.inner(), agreement.best)
 
     def _certified(
         self, replica: Replica, best: Best, session: Session, status: Status
@@ -260,7 +262,7 @@ class Solver:
         if state.round >= self.max_rounds:
             return "max_rounds"
         # Nothing left to gain but rounding?
-        return "stopped" if best.idle >= state.replica.step.patience else None
+        return "stopped" if best.idle >= state.replica.patience else None
 
 
 class Best:
@@ -288,7 +290,7 @@ class Best:
         objective did not fall; for with most steps the gap may rise for a long time while the
         objective falls.
         """
-        value, relative_gap = replica.active.value(), gap / replica.unit
+        value, relative_gap = replica.objective, gap / replica.unit
         first, resumed = self.round < 0, self.round == replica.round
         progress = first or grew or gap < self.gap or value < self.lowest
         if not resumed:  # else this round was counted before the interruption

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Container
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -107,6 +108,11 @@ class Agreement:
     inner: float | None = None
     complete: bool = True
     version: Ids | None = None
+
+    def new_to(self, known: Container[int]) -> list[tuple[int, int]]:
+        """The owner and id of each winner that is not known, in order."""
+        pairs = zip(self.owner.tolist(), self.id.tolist(), strict=True)
+        return [(owner, id) for owner, id in pairs if id not in known]
 
     def first(self, count: int) -> Agreement:
         """The same agreement with fewer winners."""

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import copy
 import os
 from typing import Any
+
+import numpy as np
 
 from atomcast._checks import check_choice
 from atomcast.network.complete import Complete
@@ -26,7 +29,7 @@ BROADCASTS = {
 
 
 def kind_of(topology: Any) -> str:
-    """Which kind of network this describes: "star", "tree", "complete" or "graph"."""
+    """Which kind of network this describes: "star", "tree", "complete", "graph" or "own"."""
     if isinstance(topology, Tree):
         return "tree"
     if isinstance(topology, str) and topology in NAMES:
@@ -35,9 +38,12 @@ def kind_of(topology: Any) -> str:
         return "graph"
     if isinstance(topology, str | os.PathLike) and os.path.isfile(topology):
         return "graph"
+    if isinstance(topology, Topology) or callable(topology):
+        return "own"
     raise ValueError(
-        "topology must be one of 'star', 'tree', 'complete', or Tree(arity=...), a networkx graph, "
-        f"or the path of an existing file with a graph, got {topology!r}"
+        "topology must be one of 'star', 'tree', 'complete', or Tree(arity=...), an "
+        "atomcast.network.topology.Topology or a function that makes one for a number of nodes, a "
+        f"networkx graph, or the path of an existing file with a graph, got {topology!r}"
     )
 
 
@@ -49,6 +55,12 @@ def is_graph(topology: Any) -> bool:
 def check_broadcast(topology: Any, broadcast: str | None) -> str:
     """How the network passes things on: what was asked for, or the default of its kind."""
     kind = kind_of(topology)
+    if kind == "own":
+        if broadcast is None:
+            return "own"
+        raise ValueError(
+            f"a topology of your own says how it broadcasts: leave broadcast out, got {broadcast!r}"
+        )
     choices = BROADCASTS[kind]
     if broadcast is None:
         return choices[0]
@@ -58,6 +70,8 @@ def check_broadcast(topology: Any, broadcast: str | None) -> str:
 
 def size_of(topology: Any) -> int:
     """How many nodes a network has, where its description says so, and else 1."""
+    if isinstance(topology, Topology):
+        return topology.nodes
     if kind_of(topology) != "graph":
         return 1
     graph = topology if is_graph(topology) else read_graph(topology)
@@ -69,6 +83,8 @@ def make_topology(
 ) -> Topology:
     """Make the network of N nodes that these parameters of `LocalCluster` describe."""
     kind, broadcast = kind_of(topology), check_broadcast(topology, broadcast)
+    if kind == "own":
+        return own_topology(topology, nodes, latency, bandwidth)
     if kind == "star":
         star = Star if broadcast == "improved" else PlainStar
         return star(nodes, latency, bandwidth)
@@ -83,3 +99,24 @@ def make_topology(
     if broadcast == "flooding":
         return Flooding(nodes, links, labels=labels)
     return SpanningTree(nodes, links, labels)
+
+
+def own_topology(topology: Any, nodes: int, latency: float, bandwidth: float) -> Topology:
+    """A user's network for one run: a copy of an object, or what a function makes of `nodes`."""
+    if latency or bandwidth < np.inf:
+        raise ValueError(
+            "a topology of your own says how fast its links are: leave latency and bandwidth out, "
+            f"got latency={latency!r}, bandwidth={bandwidth!r}"
+        )
+    own = copy.deepcopy(topology) if isinstance(topology, Topology) else topology(nodes)
+    if not isinstance(own, Topology):
+        raise ValueError(
+            f"topology={topology!r} makes {own!r} of {nodes} nodes, which is no "
+            "atomcast.network.topology.Topology"
+        )
+    if own.nodes != nodes:
+        raise ValueError(
+            f"topology={topology!r} has {own.nodes} nodes, but the cluster has {nodes}: leave "
+            "nodes out, or give the same number"
+        )
+    return own

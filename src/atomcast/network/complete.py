@@ -8,21 +8,17 @@ from numpy.typing import ArrayLike
 from atomcast.messages.proposals import Agreement, Proposals, agree
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
-from atomcast.network.topology import announce, enter_target, proposal_parts
-from atomcast.network.wave import Counts, Part, numbers
+from atomcast.network.topology import Topology, enter_target
+from atomcast.network.wave import Counts, Payload, numbers, proposal_parts
 
 
-class Complete:
+class Complete(Topology):
     """N nodes, each connected to all others; what one says takes N - 1 messages and one hop."""
 
     def __init__(self, nodes: int, latency: float = 0.0, bandwidth: float = np.inf) -> None:
         self.nodes = nodes
         self.links = Links(nodes, np.stack(np.triu_indices(nodes, 1), axis=1), latency, bandwidth)
         self._every = np.arange(len(self.links.source))
-
-    def prepare(self, ledger: Ledger) -> None:
-        """Nothing to do."""
-        announce(self.links, ledger)
 
     def agree(self, proposals: Proposals, count: int, ledger: Ledger) -> Agreement:
         """Every node tells all others what it proposes; each then finds the winners by itself."""
@@ -44,7 +40,7 @@ class Complete:
             np.add.at(sums, which, np.atleast_1d(np.asarray(amount)))
             return np.repeat(sums, self.nodes - 1)
 
-        self.links.carry(used, {"atom": Part(of_sender(values), of_sender(size))}, ledger)
+        self.links.carry(used, {"atom": Payload(of_sender(values), of_sender(size))}, ledger)
 
     def tell_target(self, values: int, ledger: Ledger) -> None:
         """From node 0 to all others."""

@@ -14,11 +14,11 @@ from atomcast.messages.proposals import Agreement, Proposals, agree
 from atomcast.network.flood import flood
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
-from atomcast.network.topology import announce, enter_target, spread_atoms
-from atomcast.network.wave import Counts, Kind, Part, numbers
+from atomcast.network.topology import Topology, announce, enter_target, spread_atoms
+from atomcast.network.wave import Counts, Kind, Payload, numbers
 
 
-class Flooding:
+class Flooding(Topology):
     """Nodes that tell everybody everything by flooding.
 
     Parameters
@@ -80,7 +80,7 @@ class Flooding:
             return
         amounts = np.outer([values, int(self.signed)], np.ones(self.nodes, int))
         for used, (carried, signs) in flood(self.links, np.arange(self.nodes), amounts):
-            parts: dict[Kind, Part] = {"prediction": numbers(carried)}
+            parts: dict[Kind, Payload] = {"prediction": numbers(carried)}
             if self.signed:
                 parts["control"] = numbers(signs)
             self.links.carry(used, parts, ledger)

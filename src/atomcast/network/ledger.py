@@ -11,7 +11,7 @@ import numpy as np
 from atomcast.network.disclosure import BEFORE, COORDINATOR, Disclosed, Disclosure
 from atomcast.network.picture import plot_network
 from atomcast.network.views import Views
-from atomcast.network.wave import KINDS, Count, Counts, Kind, Part, Wave
+from atomcast.network.wave import KINDS, Count, Counts, Kind, Payload, Wave
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -26,7 +26,7 @@ class Traffic(Protocol):
     bytes: int
     messages: int
 
-    def waves(self) -> Iterable[tuple[tuple[Counts, Counts], Counts, Mapping[Kind, Part]]]:
+    def waves(self) -> Iterable[tuple[tuple[Counts, Counts], Counts, Mapping[Kind, Payload]]]:
         """The ends of all links, the links used and what they carry, of each wave in turn."""
         ...
 
@@ -88,17 +88,50 @@ class Ledger(Views):
         """
         return plot_network(self, weight=weight, ax=ax)
 
+    @property
+    def total(self) -> Count:
+        """All traffic, that of the target included."""
+        return Count(self._values, self._bytes, self._messages) + self._before
+
+    @property
+    def values(self) -> int:
+        """Real values sent in all rounds, summed over every edge crossed (the paper's measure).
+
+        That every node knows the target is where the paper starts: see `by_kind()["target"]`.
+        """
+        return self._values
+
+    @property
+    def bytes(self) -> int:
+        """Bytes sent in all rounds, summed over every edge crossed."""
+        return self._bytes
+
+    @property
+    def messages(self) -> int:
+        """Messages sent in all rounds, each hop counting as one."""
+        return self._messages
+
+    @property
+    def atoms_sent(self) -> int:
+        """How many times an atom was broadcast by its owner."""
+        return len(self.disclosures)
+
+    @property
+    def seconds(self) -> float:
+        """Simulated time: 0.0 unless latencies, bandwidths or computing times are given."""
+        return self._seconds
+
     def record(
         self, kind: Kind, source: Counts, target: Counts, values: Counts, bytes: Counts
     ) -> None:
         """Enter messages of one kind that were delivered at the same time."""
-        self.deliver((source, target), np.arange(len(source)), {kind: Part(values, bytes)})
+        self.deliver((source, target), np.arange(len(source)), {kind: Payload(values, bytes)})
 
     def deliver(
         self,
         ends: tuple[Counts, Counts],
         links: Counts,
-        parts: Mapping[Kind, Part],
+        parts: Mapping[Kind, Payload],
         now: float = 0.0,
     ) -> None:
         """Enter a wave of messages that were delivered; called by the network for every hop.
@@ -109,7 +142,7 @@ class Ledger(Views):
             Source and target of every link; kept, not copied.
         links : array of shape (m,)
             The links that carried a message; kept, not copied.
-        parts : mapping from kind to Part
+        parts : mapping from kind to Payload
             What they carried; the first kind is the one that the messages count under.
         now : float
             The simulated time at which the last of them arrived.

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from atomcast.network.ledger import Ledger
-from atomcast.network.wave import Counts, Kind, Part
+from atomcast.network.wave import Counts, Kind, Payload
 
 Floats = NDArray[np.float64]
 
@@ -107,7 +107,7 @@ class Links:
         part.clock = self.clock
         return part
 
-    def carry(self, links: Counts, parts: Mapping[Kind, Part], ledger: Ledger) -> None:
+    def carry(self, links: Counts, parts: Mapping[Kind, Payload], ledger: Ledger) -> None:
         """Send a message over each of these links at the same time, and deliver it.
 
         A sender starts once it has received all that was sent to it before, and once the link has
@@ -124,17 +124,17 @@ class Links:
         self.clock[vertices] += seconds
         return float(self.clock[vertices].max(initial=0.0))
 
-    def arrival(self, links: Counts, parts: Mapping[Kind, Part]) -> Floats:
+    def arrival(self, links: Counts, parts: Mapping[Kind, Payload]) -> Floats:
         """When messages would arrive if they were sent now, shape (m,)."""
         return np.asarray(self._sent(links, parts) + self.latency[links])
 
-    def _sent(self, links: Counts, parts: Mapping[Kind, Part]) -> Floats:
+    def _sent(self, links: Counts, parts: Mapping[Kind, Payload]) -> Floats:
         """When the last byte of each message would leave its sender."""
         size = sum((part.bytes for part in parts.values()), np.zeros(1, dtype=np.int64))
         begin = np.maximum(self.clock[self.source[links]], self._free[links])
         return np.asarray(begin + size / self.bandwidth[links])
 
-    def _pass_time(self, links: Counts, parts: Mapping[Kind, Part]) -> float:
+    def _pass_time(self, links: Counts, parts: Mapping[Kind, Payload]) -> float:
         sent = self._sent(links, parts)
         self._free[links] = sent
         arrival = sent + self.latency[links]

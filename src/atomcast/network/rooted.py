@@ -16,8 +16,8 @@ from numpy.typing import ArrayLike, NDArray
 from atomcast.messages.proposals import Agreement, Proposals, checked_best, leaders
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
-from atomcast.network.topology import announce, enter_target, proposal_parts, spread_atoms
-from atomcast.network.wave import Counts, numbers
+from atomcast.network.topology import Topology, announce, enter_target, spread_atoms
+from atomcast.network.wave import Counts, numbers, proposal_parts
 
 Floats = NDArray[np.float64]
 
@@ -58,7 +58,7 @@ class Offers:
         )
 
 
-class RootedTree:
+class RootedTree(Topology):
     """Nodes on a rooted tree; vertices beyond the nodes, such as a coordinator, hold no atoms.
 
     Parameters
@@ -89,6 +89,11 @@ class RootedTree:
         to_parent[child] = links.between(child, parent[child])
         self._up = [to_parent[level] for level in self._levels[1:]]
         self._down = [links.reverse[up] for up in self._up]
+
+    @property
+    def all_links(self) -> Links:
+        """The edges of the network, also those that the tree does not use."""
+        return self.links
 
     def prepare(self, ledger: Ledger) -> None:
         """Nothing to do: everybody knows its parent and its children."""

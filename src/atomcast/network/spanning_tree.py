@@ -47,6 +47,11 @@ class SpanningTree(RootedTree):
         self.labels = labels
         self.graph = links
 
+    @property
+    def all_links(self) -> Links:
+        """The edges of the graph."""
+        return self.graph
+
     def prepare(self, ledger: Ledger) -> None:
         """Build the tree, which costs a message in each direction of every edge."""
         parent = build_spanning_tree(self.graph, ledger)

@@ -5,18 +5,31 @@ proposals go to the coordinator only, which sends the outcome back. In a round o
 N nodes send a score, an index and a partial sum up (3N values), the coordinator sends the winner's
 score, index and the sum down (3N), and the atom goes up one edge and down N - 1. The plain
 protocol lets the coordinator pass every proposal on to everybody: 3N^2 values instead of 6N.
+
+What goes over a star is known without carrying it from node to node. Where messages take no time,
+a round enters the totals, which its trace needs, and the messages are worked out when somebody
+asks for them: the arrays take longer than the messages themselves do on MPI.
 """
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 import numpy as np
 from numpy.typing import ArrayLike
 
+from atomcast.messages.proposals import Agreement, Proposals, agree
 from atomcast.network.flooding import Flooding
-from atomcast.network.ledger import COORDINATOR, Ledger
+from atomcast.network.ledger import COORDINATOR, Ledger, Traffic
 from atomcast.network.links import Links
 from atomcast.network.rooted import RootedTree
-from atomcast.network.wave import Part
+from atomcast.network.wave import Count, Counts, Kind, Payload, Wave, numbers, proposal_parts
+
+#: The ends of all links, those that carry a message, and what they carry.
+StarWave = tuple[tuple[Counts, Counts], Counts, dict[Kind, Payload]]
+
+#: Bytes beside the numbers of a message to one node: the version, and what it is to do.
+ORDER = Payload(np.array([0]), np.array([16]))
 
 
 def star_links(nodes: int, latency: float = 0.0, bandwidth: float = np.inf) -> Links:
@@ -29,11 +42,42 @@ def star_links(nodes: int, latency: float = 0.0, bandwidth: float = np.inf) -> L
 
 
 class Star(RootedTree):
-    """N nodes, each connected to a coordinator; a single node is alone and sends nothing."""
+    """N nodes, each connected to a coordinator; a single node is alone and sends nothing.
 
-    def __init__(self, nodes: int, latency: float = 0.0, bandwidth: float = np.inf) -> None:
+    Parameters
+    ----------
+    nodes : int
+    latency, bandwidth : float
+    extra : int, default=0
+        Bytes that go with the proposals of every node beside their numbers.
+
+    Attributes
+    ----------
+    up, down : arrays of shape (nodes,)
+        The link of each node to the coordinator, and the one back.
+    """
+
+    def __init__(
+        self, nodes: int, latency: float = 0.0, bandwidth: float = np.inf, extra: int = 0
+    ) -> None:
         parent = np.append(np.full(nodes, nodes), -1) if nodes > 1 else np.array([-1])
         super().__init__(nodes, parent, star_links(nodes, latency, bandwidth))
+        nowhere = np.zeros(0, dtype=np.int64)
+        self.up = self._up[0] if nodes > 1 else nowhere
+        self.down = self._down[0] if nodes > 1 else nowhere
+        self._extra: dict[Kind, Payload] = {}
+        if extra:
+            self._extra["control"] = Payload(np.array([0]), np.array([extra]))
+        self._known: dict[tuple[object, ...], Talk] = {}
+
+    def agree(self, proposals: Proposals, count: int, ledger: Ledger) -> Agreement:
+        """Proposals go up to the coordinator, and the agreement comes down."""
+        agreement = agree(proposals, count)
+        if self.nodes > 1:
+            # Rounds are mostly alike: the rows are sorted by node, and say all that counts.
+            key = (proposals.node.tobytes(), len(agreement.id), proposals.partial is None)
+            self._enter(self._known.get(key) or self._new_talk(key, proposals, agreement), ledger)
+        return agreement
 
     def broadcast(
         self, source: ArrayLike, values: ArrayLike, size: ArrayLike, ledger: Ledger
@@ -42,15 +86,70 @@ class Star(RootedTree):
 
         That is what flooding comes to on a star, in two waves instead of a search for them.
         """
-        if self.nodes == 1:
+        owners = _listed(source)
+        if self.nodes > 1 and owners:
+            self._enter(Broadcast(self, owners, _listed(values), _listed(size)), ledger)
+
+    def _enter(self, traffic: Traffic, ledger: Ledger) -> None:
+        """Enter what goes up and down, or let it take its time."""
+        if not self.links.timed:
+            ledger.enter(traffic)
             return
-        own = np.zeros((2, self.nodes), dtype=np.int64)
-        for row, amounts in zip(own, (values, size), strict=True):
-            np.add.at(row, np.atleast_1d(source), amounts)
-        missing = own.sum(axis=1, keepdims=True) - own
-        for carried, links in ((own, self._up[0]), (missing, self._down[0])):
-            used = np.flatnonzero(carried[1])
-            self.links.carry(links[used], {"atom": Part(*carried[:, used])}, ledger)
+        for _, links, parts in traffic.waves():
+            self.links.carry(links, parts, ledger)
+
+    def _new_talk(self, key: tuple[object, ...], said: Proposals, agreement: Agreement) -> Talk:
+        if len(self._known) > 1000:
+            self._known.clear()
+        partial = said.partial is not None
+        up = proposal_parts(said.per_node, partial) | self._extra
+        down = proposal_parts(np.array([len(agreement.id)]), partial)
+        self._known[key] = talk = Talk(self, up, down)
+        return talk
+
+    # -- one node at a time: nobody waits for the others ------------------------------------
+
+    def hear(self, node: int, offered: int, ledger: Ledger) -> None:
+        """Carry the proposals of one node to the coordinator."""
+        self.links.carry(self.up[[node]], self._offer(offered), ledger)
+
+    def arrival(self, node: int, offered: int) -> float:
+        """When the coordinator would hear these proposals if they were sent now."""
+        return float(self.links.arrival(self.up[[node]], self._offer(offered))[0])
+
+    def _offer(self, offered: int) -> dict[Kind, Payload]:
+        return proposal_parts(np.array([offered]), False) | self._extra
+
+    def tell(
+        self, node: int, winners: int, ledger: Ledger, atoms: tuple[int, int] = (0, 0)
+    ) -> None:
+        """Carry the winners since a node was last told to it, with atoms of so much in all.
+
+        `atoms` are the values and bytes of those atoms that it does not hold.
+        """
+        parts: dict[Kind, Payload] = {}
+        if atoms[1]:
+            parts["atom"] = Payload(np.array(atoms[:1]), np.array(atoms[1:]))
+        if winners:
+            parts |= proposal_parts(np.array([winners]), False)
+        self.links.carry(self.down[[node]], parts | {"control": ORDER}, ledger)
+
+    def ask_for(self, owners: Sequence[int], ledger: Ledger) -> None:
+        """Tell owners which of their atoms have won."""
+        if self.nodes > 1 and owners:
+            each, counts = np.unique(owners, return_counts=True)
+            self.links.carry(self.down[each], {"index": numbers(counts)}, ledger)
+
+    def fetch(
+        self, owners: Sequence[int], values: Sequence[int], size: Sequence[int], ledger: Ledger
+    ) -> None:
+        """Carry atoms from their owners to the coordinator, and no further."""
+        each, which = np.unique(np.asarray(owners, dtype=np.int64), return_inverse=True)
+        sent = np.zeros((2, len(each)), dtype=np.int64)
+        for row, amounts in zip(sent, (values, size), strict=True):
+            np.add.at(row, which, amounts)
+        if self.nodes > 1:
+            self.links.carry(self.up[each], {"atom": Payload(*sent)}, ledger)
 
 
 class PlainStar(Flooding):
@@ -59,3 +158,61 @@ class PlainStar(Flooding):
     def __init__(self, nodes: int, latency: float = 0.0, bandwidth: float = np.inf) -> None:
         # Nothing comes twice on a star, so that records need not say where they come from.
         super().__init__(nodes, star_links(nodes, latency, bandwidth), signed=False)
+
+
+class Talk:
+    """Proposals of all nodes on their way up, and the agreement on its way down."""
+
+    __slots__ = ("_waves", "bytes", "messages", "values")
+
+    def __init__(self, star: Star, up: dict[Kind, Payload], down: dict[Kind, Payload]) -> None:
+        ends = star.links.ends
+        self._waves = [(ends, star.up, up), (ends, star.down, down)]
+        total = Count()
+        for ends, links, parts in self._waves:
+            wave = Wave(0, ends, links, parts)
+            total = sum((wave.count(kind) for kind in parts), total)
+        self.values, self.bytes, self.messages = total.values, total.bytes, total.messages
+
+    def waves(self) -> list[StarWave]:
+        """Up, and down again."""
+        return self._waves
+
+
+class Broadcast:
+    """Atoms on their way up from their owners, and down to every node that does not have them.
+
+    Parameters
+    ----------
+    star : Star
+    owners, values, sizes : lists of int, length k
+        The owner of each atom, its real numbers, and its bytes.
+    """
+
+    __slots__ = ("_ends", "_owners", "_sizes", "_values", "_ways", "bytes", "messages", "values")
+
+    def __init__(self, star: Star, owners: list[int], values: list[int], sizes: list[int]) -> None:
+        self._owners, self._values, self._sizes = owners, values, sizes
+        self._ends, self._ways = star.links.ends, (star.up, star.down)
+        nodes, senders = star.nodes, len(set(owners))
+        # Every atom crosses the edge of every node once, up or down.
+        self.values, self.bytes = nodes * sum(values), nodes * sum(sizes)
+        # A node that has sent all there is has nothing to receive.
+        self.messages = senders + (nodes - 1 if senders == 1 else nodes)
+
+    def waves(self) -> list[StarWave]:
+        """Up from the owners, and down to all who lack something."""
+        sent = np.zeros((2, len(self._ways[0])), dtype=np.int64)
+        for row, amounts in zip(sent, (self._values, self._sizes), strict=True):
+            np.add.at(row, np.asarray(self._owners), amounts)
+        missing = sent.sum(axis=1, keepdims=True) - sent
+        waves: list[StarWave] = []
+        for carried, links in zip((sent, missing), self._ways, strict=True):
+            used = np.flatnonzero(carried[1])
+            waves.append((self._ends, links[used], {"atom": Payload(*carried[:, used])}))
+        return waves
+
+
+def _listed(numbers: ArrayLike) -> list[int]:
+    """Plain numbers, which add up faster than arrays of few."""
+    return numbers if isinstance(numbers, list) else np.atleast_1d(np.asarray(numbers)).tolist()

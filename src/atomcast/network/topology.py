@@ -7,9 +7,8 @@ What a message costs is what it holds; no cost is computed by a formula.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Iterable
-from functools import lru_cache
-from typing import Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -19,28 +18,28 @@ from atomcast.network.disclosure import BEFORE
 from atomcast.network.flood import flood
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
-from atomcast.network.wave import NUMBER, Counts, Kind, Part, numbers
-
-#: Networks with at most so many nodes have few enough patterns of messages to remember them.
-SMALL = 32
-
-__all__ = ["NUMBER", "Topology", "announce", "enter_target", "proposal_parts", "spread_atoms"]
+from atomcast.network.wave import Counts, Payload, numbers
 
 
-class Topology(Protocol):
-    """How N nodes are connected, and what it costs them to talk."""
+class Topology(ABC):
+    """How N nodes are connected, and what it costs them to talk.
+
+    A topology must be able to `agree`, to `broadcast`, to `tell_target` and to `add_up`, and enters
+    every hop in the ledger; `prepare` is optional.
+    """
 
     nodes: int
     links: Links
 
     def prepare(self, ledger: Ledger) -> None:
         """Do what the nodes must do once before they can talk, such as agree on a tree."""
-        ...
+        announce(self.links, ledger)
 
+    @abstractmethod
     def agree(self, proposals: Proposals, count: int, ledger: Ledger) -> Agreement:
         """Let every node learn the best `count` proposals and the sum of the partial sums."""
-        ...
 
+    @abstractmethod
     def broadcast(
         self, source: ArrayLike, values: ArrayLike, size: ArrayLike, ledger: Ledger
     ) -> None:
@@ -51,40 +50,14 @@ class Topology(Protocol):
         source, values, size : int, or arrays of shape (k,)
             The owner of each atom, its real numbers, and its bytes.
         """
-        ...
 
+    @abstractmethod
     def tell_target(self, values: int, ledger: Ledger) -> None:
         """Carry a target of so many numbers from the root, which holds it, to all nodes."""
-        ...
 
+    @abstractmethod
     def add_up(self, values: int, ledger: Ledger) -> None:
         """Let every node learn the sums of so many predictions over all nodes."""
-        ...
-
-
-def proposal_parts(offered: Counts, partial: bool) -> dict[Kind, Part]:
-    """What a message with so many proposals carries: scores, their indices, and a partial sum.
-
-    A node with nothing to propose still says how good its best atom is: the gap needs that.
-    """
-    if len(offered) > SMALL:
-        return _parts(offered, partial)
-    return dict(_known_parts(tuple(offered.tolist()), partial))
-
-
-@lru_cache(maxsize=4096)
-def _known_parts(offered: tuple[int, ...], partial: bool) -> dict[Kind, Part]:
-    """The same for a small network, once: rounds are mostly alike."""
-    return _parts(np.array(offered, dtype=np.int64), partial)
-
-
-def _parts(offered: Counts, partial: bool) -> dict[Kind, Part]:
-    parts: dict[Kind, Part] = {"proposal": numbers(np.maximum(offered, 1))}
-    if np.any(offered):
-        parts["index"] = numbers(offered)
-    if partial:
-        parts["partial sum"] = numbers(1)
-    return parts
 
 
 def spread_atoms(
@@ -95,7 +68,7 @@ def spread_atoms(
     if not len(owner) or not len(links.source):
         return
     for used, (carried, bytes_carried) in flood(links, owner, np.stack((amount, length))):
-        links.carry(used, {"atom": Part(carried, bytes_carried)}, ledger)
+        links.carry(used, {"atom": Payload(carried, bytes_carried)}, ledger)
 
 
 def enter_target(

@@ -1,4 +1,4 @@
-"""What a ledger tells: totals, and breakdowns by kind, round, node, edge and direction."""
+"""What a ledger tells of its parts: breakdowns by kind, round, node, edge and direction."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 
 from atomcast.data.party_names import COORDINATOR_NAME
 from atomcast.network import breakdown
-from atomcast.network.disclosure import BEFORE, COORDINATOR, Disclosure
+from atomcast.network.disclosure import BEFORE, COORDINATOR
 from atomcast.network.wave import KINDS, Count, Kind, Wave
 
 if TYPE_CHECKING:
@@ -25,64 +25,12 @@ class Views(ABC):
 
     nodes: int
     parties: tuple[str, ...] | None
-    _values: int
-    _bytes: int
-    _messages: int
-    _before: Count
     _kinds: dict[Kind, Count]
     _durations: list[Duration]
-    _seconds: float
-
-    @property
-    @abstractmethod
-    def disclosures(self) -> list[Disclosure]:
-        """Every atom that left its node, in order."""
 
     @abstractmethod
     def _file_all(self) -> list[Wave]:
         """All waves in order, once those of all traffic have been worked out."""
-
-    # -- totals -----------------------------------------------------------------------------
-
-    @property
-    def total(self) -> Count:
-        """All traffic, that of the target included."""
-        return Count(self._values, self._bytes, self._messages) + self._before
-
-    @property
-    def values(self) -> int:
-        """Real values sent in all rounds, summed over every edge crossed (the paper's measure).
-
-        That every node knows the target is where the paper starts: see `by_kind()["target"]`.
-        """
-        return self._values
-
-    @property
-    def bytes(self) -> int:
-        """Bytes sent in all rounds, summed over every edge crossed."""
-        return self._bytes
-
-    @property
-    def messages(self) -> int:
-        """Messages sent in all rounds, each hop counting as one."""
-        return self._messages
-
-    @property
-    def atoms_sent(self) -> int:
-        """How many times an atom was broadcast by its owner."""
-        return len(self.disclosures)
-
-    @property
-    def hops(self) -> int:
-        """Hops that had to follow each other, of all rounds together."""
-        return sum(self.hops_by_round())
-
-    @property
-    def seconds(self) -> float:
-        """Simulated time: 0.0 unless latencies, bandwidths or computing times are given."""
-        return self._seconds
-
-    # -- breakdowns -------------------------------------------------------------------------
 
     def by_kind(self, round: int | None = None) -> dict[Kind, Count]:
         """The traffic of each kind; a message of several kinds counts once, under its first."""
@@ -106,6 +54,11 @@ class Views(ABC):
             for kind in wave.parts:
                 totals[wave.round] += wave.count(kind)
         return totals
+
+    @property
+    def hops(self) -> int:
+        """Hops that had to follow each other, of all rounds together."""
+        return sum(self.hops_by_round())
 
     def hops_by_round(self) -> list[int]:
         """The hops of each round that had to follow each other."""

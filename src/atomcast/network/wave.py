@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Literal, get_args
 
 import numpy as np
@@ -17,6 +18,9 @@ Counts = NDArray[np.int64]
 
 #: On the wire a number takes eight bytes: a float64 or an int64.
 NUMBER = 8
+
+#: Networks with at most so many nodes have few enough patterns of messages to remember them.
+SMALL = 32
 
 
 @dataclass(frozen=True)
@@ -33,7 +37,7 @@ class Count:
         )
 
 
-class Part:
+class Payload:
     """What the messages of a wave carry of one kind.
 
     Parameters
@@ -67,9 +71,9 @@ class Part:
         return self._total[1:]
 
 
-def numbers(count: Counts | int) -> Part:
+def numbers(count: Counts | int) -> Payload:
     """A part of so many plain numbers, eight bytes each."""
-    return Part(np.atleast_1d(np.asarray(count, dtype=np.int64)))
+    return Payload(np.atleast_1d(np.asarray(count, dtype=np.int64)))
 
 
 def _compact(amount: Counts) -> Counts:
@@ -81,6 +85,31 @@ def _compact(amount: Counts) -> Counts:
         if largest < 2**31:
             return amount.astype(np.int32)
     return amount
+
+
+def proposal_parts(offered: Counts, partial: bool) -> dict[Kind, Payload]:
+    """What a message with so many proposals carries: scores, their indices, and a partial sum.
+
+    A node with nothing to propose still says how good its best atom is: the gap needs that.
+    """
+    if len(offered) > SMALL:
+        return _parts(offered, partial)
+    return dict(_known_parts(tuple(offered.tolist()), partial))
+
+
+@lru_cache(maxsize=4096)
+def _known_parts(offered: tuple[int, ...], partial: bool) -> dict[Kind, Payload]:
+    """The same for a small network, once: rounds are mostly alike."""
+    return _parts(np.array(offered, dtype=np.int64), partial)
+
+
+def _parts(offered: Counts, partial: bool) -> dict[Kind, Payload]:
+    parts: dict[Kind, Payload] = {"proposal": numbers(np.maximum(offered, 1))}
+    if np.any(offered):
+        parts["index"] = numbers(offered)
+    if partial:
+        parts["partial sum"] = numbers(1)
+    return parts
 
 
 @dataclass(frozen=True)
@@ -96,14 +125,14 @@ class Wave:
         Source and target of every link of the network.
     links : array of shape (m,)
         The links that carry a message.
-    parts : mapping from kind to Part
+    parts : mapping from kind to Payload
         What the messages carry.
     """
 
     round: int
     ends: tuple[Counts, Counts]
     links: Counts
-    parts: Mapping[Kind, Part]
+    parts: Mapping[Kind, Payload]
 
     @property
     def source(self) -> Counts:

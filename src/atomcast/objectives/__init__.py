@@ -3,7 +3,19 @@
 from atomcast.objectives.base import Curvature, Objective
 from atomcast.objectives.log_mean_exp import LogMeanExp
 from atomcast.objectives.logistic import Logistic
+from atomcast.objectives.losses import LogisticLoss, Loss, PointwiseLoss, SquaredLoss
 from atomcast.objectives.multinomial import Multinomial
 from atomcast.objectives.squared_error import SquaredError
 
-__all__ = ["Curvature", "LogMeanExp", "Logistic", "Multinomial", "Objective", "SquaredError"]
+__all__ = [
+    "Curvature",
+    "LogMeanExp",
+    "Logistic",
+    "LogisticLoss",
+    "Loss",
+    "Multinomial",
+    "Objective",
+    "PointwiseLoss",
+    "SquaredError",
+    "SquaredLoss",
+]

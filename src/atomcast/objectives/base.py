@@ -7,11 +7,14 @@ intercept that has been minimised out.
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import Protocol, runtime_checkable
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+
+from atomcast.objectives.search import newton_line_search
 
 Floats = NDArray[np.float64]
 
@@ -31,29 +34,40 @@ class Curvature:
         return bend
 
 
-@runtime_checkable
-class Objective(Protocol):
-    """A smooth convex function of the image z, shape (d,)."""
+class Objective(ABC):
+    """A smooth convex function of the image z, shape (d,).
+
+    An objective must have a length `d`, a `value`, a `gradient` and a `curvature`. All else is
+    optional: what stands here is right for every objective, if not always the fastest.
+    """
 
     #: Length of an image.
     d: int
     #: True if the Hessian is the same everywhere, so that a Gram matrix can be kept.
-    quadratic: bool
+    quadratic: bool = False
     #: A number that g never falls below (-inf if none is known).
-    lower_bound: float
+    lower_bound: float = -np.inf
+    #: Below this, a value is as good as zero; None: below a tiny share of the value at zero.
+    negligible: float | None = None
+    #: By so much, the sum of the same gradient may differ from process to process.
+    vagueness: float = 0.0
 
+    @abstractmethod
     def value(self, z: Floats) -> float:
         """The value g(z)."""
-        ...
 
+    @abstractmethod
     def gradient(self, z: Floats) -> Floats:
         """The gradient of g at z, shape (d,)."""
-        ...
+
+    @abstractmethod
+    def curvature(self, z: Floats) -> Curvature:
+        """The Hessian of g at z."""
 
     def line_search(self, z: Floats, direction: Floats, max_step: float) -> float:
         """The step in [0, max_step] that minimises g(z + step * direction)."""
-        ...
+        return newton_line_search(self, z, direction, max_step)
 
-    def curvature(self, z: Floats) -> Curvature:
-        """The Hessian of g at z."""
-        ...
+    def intercept(self, z: Floats) -> Any:
+        """The constant that goes with the image z: a number, or one for each class."""
+        return 0.0

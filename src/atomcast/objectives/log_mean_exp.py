@@ -6,12 +6,12 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from atomcast._checks import check_in_scale, check_positive
-from atomcast.objectives.base import Curvature, Floats
+from atomcast.objectives.base import Curvature, Floats, Objective
 from atomcast.objectives.logistic import checked_sample_weight
-from atomcast.objectives.search import exponentials, newton_line_search
+from atomcast.objectives.search import exponentials
 
 
-class LogMeanExp:
+class LogMeanExp(Objective):
     """g(z) = log(mean_i exp(-y_i z_i / T)), problem (8) of the paper with A = diag(y) H.
 
     Atoms are the predictions h_j(x_i) themselves, and the labels, which everybody knows, belong
@@ -26,9 +26,6 @@ class LogMeanExp:
     sample_weight : array of shape (d,), optional
         Makes the mean a weighted one; not negative.
     """
-
-    quadratic = False
-    lower_bound = -np.inf
 
     def __init__(
         self, y: ArrayLike, temperature: float, sample_weight: ArrayLike | None = None
@@ -60,10 +57,6 @@ class LogMeanExp:
     def gradient(self, z: Floats) -> Floats:
         """Minus label times weight, divided by the temperature."""
         return -self.y * self.weights(z) / self.temperature
-
-    def line_search(self, z: Floats, direction: Floats, max_step: float) -> float:
-        """The minimiser along the direction, by safeguarded Newton steps."""
-        return newton_line_search(self, z, direction, max_step)
 
     def curvature(self, z: Floats) -> Curvature:
         """(diag(w) - (y w)(y w)') / T^2."""

@@ -7,11 +7,10 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from atomcast._checks import check_in_scale
-from atomcast.objectives.base import Curvature, Floats
-from atomcast.objectives.search import newton_line_search
+from atomcast.objectives.base import Curvature, Floats, Objective
 
 
-class Logistic:
+class Logistic(Objective):
     """Logistic loss, g(z) = sum_i c_i log(1 + exp(-y_i (z_i + b))), at the best intercept b.
 
     The intercept that goes with an image is found by Newton's method, and the gradient at it is
@@ -27,7 +26,6 @@ class Logistic:
         The weights c_i, not negative; all one by default.
     """
 
-    quadratic = False
     lower_bound = 0.0
 
     def __init__(
@@ -91,10 +89,6 @@ class Logistic:
         """Minus the label times the probability of the other label, weighted."""
         missed = expit(-self.y * (z + self.intercept(z)))
         return -self.sample_weight * self.y * missed
-
-    def line_search(self, z: Floats, direction: Floats, max_step: float) -> float:
-        """The minimiser along the direction, by safeguarded Newton steps."""
-        return newton_line_search(self, z, direction, max_step)
 
     def curvature(self, z: Floats) -> Curvature:
         """diag(h), h = c p (1 - p), minus h h' / sum(h) if there is an intercept."""

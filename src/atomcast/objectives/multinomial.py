@@ -7,9 +7,9 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from atomcast.objectives.base import Floats
+from atomcast.objectives.base import Floats, Objective
 from atomcast.objectives.logistic import checked_sample_weight
-from atomcast.objectives.search import exponentials, newton_line_search
+from atomcast.objectives.search import exponentials
 
 
 @dataclass(frozen=True)
@@ -46,7 +46,7 @@ class SoftmaxCurvature:
         return bend
 
 
-class Multinomial:
+class Multinomial(Objective):
     """Multinomial loss of images Z of shape (d, T), a score for each example and class.
 
     g(Z) = sum_i c_i (logsumexp_t(Z_it + b_t) - Z_i,y_i - b_y_i), at the best intercepts b.
@@ -61,7 +61,6 @@ class Multinomial:
         The weights c_i, not negative; all one by default.
     """
 
-    quadratic = False
     lower_bound = 0.0
 
     def __init__(
@@ -152,11 +151,9 @@ class Multinomial:
         result[mine] = -curvature.complements[mine]
         return self.sample_weight[:, None] * result
 
-    def line_search(self, z: Floats, direction: Floats, max_step: float) -> float:
-        """The minimiser along the direction, by safeguarded Newton steps."""
-        return newton_line_search(self, z, direction, max_step)
-
-    def curvature(self, z: Floats) -> SoftmaxCurvature:
+    def curvature(  # type: ignore[override]  # of scores for each class, not of one image
+        self, z: Floats
+    ) -> SoftmaxCurvature:
         """The Hessian at an image of shape (d, T)."""
         curvature = self._curvature(z, self.intercept(z))
         if not self.fit_intercept:

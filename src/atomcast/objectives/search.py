@@ -6,8 +6,9 @@ from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
+from numpy.typing import NDArray
 
-from atomcast.objectives.base import Floats
+Floats = NDArray[np.float64]
 
 #: Newton steps end where the slope has fallen to this share of what it was at the start,
 FLAT = 1e-13

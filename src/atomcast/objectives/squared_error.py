@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from atomcast._checks import check_in_scale
-from atomcast.objectives.base import Curvature, Floats
+from atomcast.objectives.base import Curvature, Floats, Objective
 
 
-class SquaredError:
+class SquaredError(Objective):
     """Least squares, g(z) = ||y - z||^2, or min over b of ||y - z - b||^2 with an intercept.
 
     Minimising the intercept out means centring, and centring the residual is enough: the atoms

@@ -1,1 +1,1 @@
-"""TODO plots."""
+"""Pictures; matplotlib is imported when one is drawn."""

@@ -1,1 +1,1 @@
-"""TODO problems."""
+"""What to fit, within what, from which kind of atoms."""

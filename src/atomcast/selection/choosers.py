@@ -80,7 +80,7 @@ def amounts(m: Amount, speeds: Sequence[float] | None, sizes: Rows, round: int) 
     return np.minimum(wanted, sizes).astype(np.int64)
 
 
-class Part(Protocol):
+class PartialRule(Protocol):
     """A rule that takes a number of each node's atoms."""
 
     @property
@@ -97,7 +97,7 @@ class Part(Protocol):
 class PartChooser(ABC):
     """What choosers have in common: the same amounts give the same choice, which is kept."""
 
-    def __init__(self, rule: Part, sizes: Rows) -> None:
+    def __init__(self, rule: PartialRule, sizes: Rows) -> None:
         self.radius: dict[int, float] = {}
         self._rule, self._sizes = rule, sizes
         self._kept: tuple[Rows, Rows] | None = None
@@ -118,7 +118,7 @@ class PartChooser(ABC):
 class SubsetChooser(PartChooser):
     """The first m atoms of a random order on every node."""
 
-    def __init__(self, rule: Part, seed: int, owner: Rows, sizes: Rows) -> None:
+    def __init__(self, rule: PartialRule, seed: int, owner: Rows, sizes: Rows) -> None:
         super().__init__(rule, sizes)
         self._orders = {
             int(node): np.random.default_rng((seed, int(node))).permutation(
@@ -134,7 +134,7 @@ class SubsetChooser(PartChooser):
 class CenterChooser(PartChooser):
     """Greedy centers of every node's atoms."""
 
-    def __init__(self, rule: Part, atoms: Any, owner: Rows, sizes: Rows) -> None:
+    def __init__(self, rule: PartialRule, atoms: Any, owner: Rows, sizes: Rows) -> None:
         super().__init__(rule, sizes)
         space = atoms.space()
         self._nodes = {

@@ -10,9 +10,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any, ClassVar, Protocol
+from typing import Any, ClassVar
 
 from atomcast._checks import check_choice, check_count
+from atomcast.atoms.base import SpacedAtoms
 from atomcast.selection.balanced import BalancedCenters, BalancedSubset
 from atomcast.selection.choosers import (
     Amount,
@@ -24,36 +25,35 @@ from atomcast.selection.choosers import (
 )
 
 
-class Selection(Protocol):
-    """A rule for what may be proposed."""
+class Selection:
+    """A rule for what may be proposed.
+
+    A rule that says nothing lets all atoms be proposed, the best ones first. One that leaves atoms
+    out (`restricted`) must be able to make a `chooser`.
+    """
 
     #: Whether atoms are left out, so that the gap over the others is no certificate.
-    restricted: ClassVar[bool]
-    #: Whether violators are drawn at random instead of by merit.
-    random: ClassVar[bool]
-    #: Whether every node has an equal share of the places, so that none need be ranked.
-    per_node: ClassVar[bool]
-    #: Whether slow nodes leave atoms out for as long as the others have something to propose.
-    balanced: ClassVar[bool]
-
-    def chooser(self, atoms: Any, owner: Rows, sizes: Rows) -> Chooser:
-        """The choice among these atoms, given how many atoms every node holds."""
-        ...
-
-
-@dataclass(frozen=True)
-class Exact:
-    """All atoms, the best ones first."""
-
-    name: ClassVar[str] = "exact"
     restricted: ClassVar[bool] = False
+    #: Whether violators are drawn at random instead of by merit.
     random: ClassVar[bool] = False
+    #: Whether every node has an equal share of the places, so that none need be ranked.
     per_node: ClassVar[bool] = False
+    #: Whether slow nodes leave atoms out for as long as the others have something to propose.
     balanced: ClassVar[bool] = False
 
     def chooser(self, atoms: Any, owner: Rows, sizes: Rows) -> Chooser:
-        """There is nothing to choose."""
-        raise RuntimeError("an exact selection leaves nothing to choose: all atoms count")
+        """The choice among these atoms, given how many atoms every node holds."""
+        raise NotImplementedError(
+            f"{type(self).__name__} leaves atoms out, so that it needs a method "
+            "chooser(atoms, owner, sizes), which says what may be proposed"
+        )
+
+
+@dataclass(frozen=True)
+class Exact(Selection):
+    """All atoms, the best ones first."""
+
+    name: ClassVar[str] = "exact"
 
 
 @dataclass(frozen=True)
@@ -73,7 +73,7 @@ class RandomViolators(Exact):
 
 
 @dataclass(frozen=True)
-class RandomSubset:
+class RandomSubset(Selection):
     """A fixed random part of each node's atoms.
 
     Parameters
@@ -92,9 +92,6 @@ class RandomSubset:
 
     name: ClassVar[str] = "random-subset"
     restricted: ClassVar[bool] = True
-    random: ClassVar[bool] = False
-    per_node: ClassVar[bool] = False
-    balanced: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_amount(self.m, self.speeds)
@@ -105,7 +102,7 @@ class RandomSubset:
 
 
 @dataclass(frozen=True)
-class MCenters:
+class MCenters(Selection):
     """Greedy m-centers of each node's atoms (Algorithm 4), in l1 distance or in kernel space.
 
     Parameters
@@ -118,9 +115,6 @@ class MCenters:
 
     name: ClassVar[str] = "m-centers"
     restricted: ClassVar[bool] = True
-    random: ClassVar[bool] = False
-    per_node: ClassVar[bool] = False
-    balanced: ClassVar[bool] = False
 
     def __post_init__(self) -> None:
         check_amount(self.m, self.speeds)
@@ -132,7 +126,7 @@ class MCenters:
 
 
 @dataclass(frozen=True)
-class Balanced:
+class Balanced(Selection):
     """As many atoms of each node as it can score while the fastest scores all of its own.
 
     How fast nodes are is measured whenever they score everything, as in the first round. Where what
@@ -152,9 +146,6 @@ class Balanced:
     seed: int = 0
 
     name: ClassVar[str] = "balanced"
-    restricted: ClassVar[bool] = False
-    random: ClassVar[bool] = False
-    per_node: ClassVar[bool] = False
     balanced: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
@@ -169,7 +160,7 @@ class Balanced:
         return BalancedCenters(atoms, owner, sizes)
 
 
-SELECTIONS: dict[str, Callable[[], Any]] = {
+SELECTIONS: dict[str, Callable[[], Selection]] = {
     rule.name: rule for rule in (Exact, PerNode, RandomViolators, RandomSubset, MCenters, Balanced)
 }
 
@@ -177,17 +168,21 @@ SELECTIONS: dict[str, Callable[[], Any]] = {
 EXACT = Exact()
 
 
-def as_selection(selection: Any) -> Any:
+def as_selection(selection: Any) -> Selection:
     """A selection from its name, or as it is."""
-    if isinstance(selection, tuple(SELECTIONS.values())):  # type: ignore[arg-type]
+    if isinstance(selection, Selection):
         return selection
-    rule: Any = SELECTIONS[check_choice("selection", selection, tuple(SELECTIONS))]()
-    return rule
+    if not isinstance(selection, str) or selection not in SELECTIONS:
+        raise ValueError(
+            f"selection must be one of {', '.join(map(repr, SELECTIONS))}, or an "
+            f"atomcast.selection.rules.Selection, got {selection!r}"
+        )
+    return SELECTIONS[selection]()
 
 
 def check_distances(atoms: Any) -> None:
     """Refuse atoms that are not at a distance from each other."""
-    if not hasattr(atoms, "space"):
+    if not isinstance(atoms, SpacedAtoms):
         raise ValueError(
             f'selection="m-centers" needs distances between atoms, which {type(atoms).__name__}'
             ' does not have; use selection="random-subset" or "exact"'

@@ -1,1 +1,1 @@
-"""TODO simulation."""
+"""Nodes in this process: networks, faults, asynchrony and clocks that are simulated."""

@@ -15,25 +15,20 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from atomcast.cluster.account import new_winners
 from atomcast.cluster.coordinator import Answer, Coordinator, Gathering, Task
 from atomcast.cluster.pace import check_asynchronous
-from atomcast.cluster.scout import Scout
+from atomcast.cluster.shortlist_node import ShortlistNode
 from atomcast.data.shards import Shards
 from atomcast.loop.replica import Replica
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Request
-from atomcast.network.topology import proposal_parts
-from atomcast.network.wave import Kind, Part, numbers
+from atomcast.network.star import Star
 from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
 from atomcast.simulation.local_session import LocalSession
 
 if TYPE_CHECKING:
     from atomcast.simulation.local import LocalCluster
-
-#: Bytes beside the numbers of a message to a node: the version, and what it is to do.
-CONTROL = Part(np.array([0]), np.array([16]))
 
 
 @dataclass(frozen=True)
@@ -50,22 +45,22 @@ class AsynchronousSession(LocalSession):
 
     def __init__(self, cluster: LocalCluster, problem: Problem, shards: Shards) -> None:
         super().__init__(cluster, problem, shards)
-        every = np.arange(self.nodes)
-        self._links = self._network.links
-        self._up = self._links.between(every, np.full(self.nodes, self.nodes))
-        self._down = self._links.reverse[self._up]
-        self._scouts = [Scout(i, fleet) for i, fleet in enumerate(self._fleets)]
+        star = self._accountant.network
+        assert isinstance(star, Star)  # the cluster has checked that
+        self._star = star
+        self._scorers = [ShortlistNode(i, fleet) for i, fleet in enumerate(self._fleets)]
         self._coordinator = Coordinator(self.nodes, cluster.staleness)
         self._gathering = Gathering()
         self._under_way: list[tuple[float, int, float, Answer]] = []
         self._log: list[list[Sent]] = []
         self._told = np.zeros(self.nodes, dtype=np.int64)
 
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
+    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
         """Check that the run can do without rounds; what nodes know, they know from run to run."""
         check_asynchronous(replica)
         replica.staleness = self._coordinator.staleness
         self._coordinator.begin()
+        return replica
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Let time pass until the answers that have come lead to a step, or to a certificate."""
@@ -79,19 +74,17 @@ class AsynchronousSession(LocalSession):
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Let the owners, who are idle, send the winners; the others get them when next asked."""
         self.ledger.round = replica.ledger_round
-        entry, atoms = [], []
-        for owner, id in new_winners(replica, agreement):
-            atom = wire.as_sent(self._fleets[owner].atom(id), self._cast)
-            atoms.append(atom)
-            entry.append(Sent(owner, atom.count, wire.encoded_size(atom)))
-            self.ledger.disclose(owner, atom.id, atom.name, atom.count)
+        winners = agreement.new_to(replica.active)
+        atoms = [self.atom(owner, id) for owner, id in winners]
+        owners = [owner for owner, _ in winners]
+        entry = [
+            Sent(owner, atom.count, wire.encoded_size(atom))
+            for owner, atom in zip(owners, atoms, strict=True)
+        ]
         self._log.append(entry)
-        owners = np.unique([sent.owner for sent in entry]).astype(np.int64)
-        if len(owners):
-            from_each = [[sent for sent in entry if sent.owner == owner] for owner in owners]
-            asked = np.array([len(own) for own in from_each])
-            self._links.carry(self._down[owners], {"index": numbers(asked)}, self.ledger)
-            self._links.carry(self._up[owners], {"atom": _sizes(from_each)}, self.ledger)
+        self._accountant.disclose(owners, atoms)
+        self._star.ask_for(owners, self.ledger)
+        self._star.fetch(owners, [s.values for s in entry], [s.bytes for s in entry], self.ledger)
         return atoms
 
     def _ask(self, node: int, task: Task, replica: Replica, request: Request) -> None:
@@ -100,13 +93,19 @@ class AsynchronousSession(LocalSession):
         self._told[node] = len(self._log)
         start = self._now
         if replica.ledger_round:  # at the very beginning everybody knows what to do
-            self._links.carry(self._down[[node]], _message(news, node), self.ledger)
-        scout = self._scouts[node]
-        answer = scout.answer(task, replica, request)
-        seconds = self._pace.seconds(scout.fleet.scored)[[node]]
-        self._links.work(np.array([node]), seconds)
-        arrival = self._links.arrival(self._up[[node]], _proposed(answer))
-        heapq.heappush(self._under_way, (float(arrival[0]), node, start, answer))
+            self._tell(node, [sent for entry in news for sent in entry])
+        scorer = self._scorers[node]
+        answer = scorer.answer(task, replica, request)
+        seconds = self._pace.seconds(scorer.fleet.scored)[[node]]
+        self._star.links.work(np.array([node]), seconds)
+        arrival = self._star.arrival(node, len(answer.proposals.id))
+        heapq.heappush(self._under_way, (arrival, node, start, answer))
+
+    def _tell(self, node: int, winners: Sequence[Sent]) -> None:
+        """Tell a node of winners, with those atoms that it does not hold."""
+        foreign = [sent for sent in winners if sent.owner != node]
+        amount = sum(sent.values for sent in foreign), sum(sent.bytes for sent in foreign)
+        self._star.tell(node, len(winners), self.ledger, atoms=amount)
 
     def _arrivals(self) -> list[Answer]:
         """The next answer, and all others that come soon after it."""
@@ -114,38 +113,16 @@ class AsynchronousSession(LocalSession):
         until = self._now
         while self._under_way and (not arrived or self._under_way[0][0] <= until):
             arrival, node, start, answer = heapq.heappop(self._under_way)
-            self._links.carry(self._up[[node]], _proposed(answer), self.ledger)
+            self._star.hear(node, len(answer.proposals.id), self.ledger)
             self._gathering.took(node, answer.task, arrival - start)
             if not arrived:
                 until = self._now + self._gathering.seconds
             arrived.append(answer)
         if self._under_way:  # the coordinator does not know that nobody else was to come
-            self._links.clock[self.nodes] = max(self._now, until)
+            self._star.links.clock[self.nodes] = max(self._now, until)
         return arrived
 
     @property
     def _now(self) -> float:
         """The time on the coordinator's clock."""
-        return float(self._links.clock[self.nodes])
-
-
-def _proposed(answer: Answer) -> dict[Kind, Part]:
-    return proposal_parts(np.array([len(answer.proposals.id)]), False)
-
-
-def _message(news: Sequence[Sequence[Sent]], node: int) -> dict[Kind, Part]:
-    """What a node is told: the winners since it was last told, and those atoms it does not hold."""
-    parts: dict[Kind, Part] = {}
-    entries = [sent for entry in news for sent in entry]
-    foreign = [sent for sent in entries if sent.owner != node]
-    if foreign:
-        parts["atom"] = _sizes([foreign])
-    if entries:
-        parts |= proposal_parts(np.array([len(entries)]), False)
-    return parts | {"control": CONTROL}
-
-
-def _sizes(groups: Sequence[Sequence[Sent]]) -> Part:
-    """Messages with so many atoms each."""
-    values = np.array([sum(sent.values for sent in group) for group in groups])
-    return Part(values, np.array([sum(sent.bytes for sent in group) for group in groups]))
+        return float(self._star.links.clock[self.nodes])

@@ -11,7 +11,7 @@ import copy
 import random
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any, cast
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,17 +19,15 @@ from numpy.typing import NDArray
 from atomcast.cluster.node import Fleet
 from atomcast.cluster.validation import refuse_balanced_with_faults
 from atomcast.data.shards import Shards
-from atomcast.known.active_set import ActiveSet
 from atomcast.loop.replica import Replica
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request, agree
 from atomcast.network.faults import Faults
 from atomcast.network.star import Star
-from atomcast.network.wave import NUMBER
+from atomcast.network.wave import numbers
 from atomcast.problems.problem import Problem
-from atomcast.simulation.crowd import Crowd, CrowdStep
+from atomcast.simulation.drifting_replica import DriftingReplica
 from atomcast.simulation.local_session import LocalSession
-from atomcast.steps import STEPS, Step
 
 if TYPE_CHECKING:
     from atomcast.simulation.local import LocalCluster
@@ -62,45 +60,39 @@ class DriftingSession(LocalSession):
         isolated = copy.copy(cluster)
         isolated.isolated = True  # every node scores against an iterate of its own
         super().__init__(isolated, problem, shards)
+        star = self._accountant.network
+        assert isinstance(star, Star)  # the cluster has checked that
+        self._star = star
         self._faults = faults
         self._random = random.Random(faults.seed)
-        self._crowd: Crowd | None = None
+        self._replica: DriftingReplica | None = None
         self._drifted = False
 
     @property
-    def crowd(self) -> Crowd:
-        """The nodes; there once the run has begun."""
-        assert self._crowd is not None
-        return self._crowd
+    def replica(self) -> DriftingReplica:
+        """The states of all nodes; there once the run has begun."""
+        assert self._replica is not None
+        return self._replica
 
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
+    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
         """Give every node a replica of its own, and the loop one that stands for all."""
-        _check_run(replica, first=self._crowd is None)
-        members = [
-            Replica(
-                replica.problem,
-                STEPS[replica.step.name](settings["atoms_per_round"]),
-                replica.tol,
-                replica.selection,
-            )
-            for _ in range(self.nodes)
-        ]
-        self._crowd = Crowd(members)
-        replica.active = cast(ActiveSet, self._crowd)
-        replica.step = cast(Step, CrowdStep(self._crowd))
+        _check_run(replica, first=self._replica is None)
+        self._replica = DriftingReplica(replica, self.nodes)
+        return self._replica
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Every node scores against its own iterate; the best of the proposals that arrive wins."""
-        self.ledger.round = replica.ledger_round
+        round = replica.ledger_round
         if request.complete:
+            self.ledger.round = round
             return self._close(request)
         parts = [
             fleet.propose(member, request if request.random else member.request())
-            for fleet, member in zip(self._fleets, self.crowd.members, strict=True)
+            for fleet, member in zip(self._fleets, self.replica.members, strict=True)
         ]
         proposals = Proposals.merged(parts)
-        self.crowd.offers = bool(len(proposals.id))
-        self._network.agree(proposals, request.count, self.ledger)  # sent, arrived or not
+        self.replica.offers = bool(len(proposals.id))
+        self._accountant.agree(proposals, request.count, round)  # sent, arrived or not
         # The sample before the first step is what the nodes begin with: it is not lost.
         arrived = np.ones(self.nodes, dtype=bool) if request.random else self._arrivals(replica)
         complete = bool(arrived.all()) and not self._drifted
@@ -110,24 +102,20 @@ class DriftingSession(LocalSession):
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Broadcast the winners, also those that were broadcast before; some nodes miss them."""
-        self.ledger.round = replica.ledger_round
-        crowd = self.crowd
-        winners = list(zip(agreement.owner.tolist(), agreement.id.tolist(), strict=True))
-        atoms = [self.atom(owner, id) for owner, id in winners]
-        if self.nodes > 1 and atoms:
-            self._send([(owner, atom) for (owner, _), atom in zip(winners, atoms, strict=True)])
-        beginning = bool(replica.problem.sample) and not len(crowd)
+        drifting = self.replica
+        atoms = self._sent(agreement.new_to(()), replica.ledger_round)
+        beginning = bool(replica.problem.sample) and not len(drifting.active)
         arrived = np.ones(self.nodes, dtype=bool) if beginning else self._arrivals(replica)
         by_link = self._faults.per == "link" and self.nodes > 1
         if by_link and not beginning and self._lost():
             arrived[:] = False  # lost on its way to the coordinator
         arrived[agreement.owner] = True
         self._drifted |= not arrived.all()
-        crowd.receivers = {
-            i: [atom for atom in atoms if atom.id not in crowd.members[i].active]
+        drifting.receivers = {
+            i: [atom for atom in atoms if atom.id not in drifting.members[i].active]
             for i in np.flatnonzero(arrived).tolist()
         }
-        new = {atom.id for lacking in crowd.receivers.values() for atom in lacking}
+        new = {atom.id for lacking in drifting.receivers.values() for atom in lacking}
         return [atom for atom in atoms if atom.id in new]
 
     def fingerprint(self) -> str:
@@ -155,36 +143,33 @@ class DriftingSession(LocalSession):
 
     def _close(self, request: Request) -> Agreement:
         """Tell everybody the best node's iterate, without loss, and let all score against it."""
-        crowd = self.crowd
-        crowd.choose()
-        crowd.closed = True
+        drifting = self.replica
+        drifting.choose()
+        drifting.closed = True
         self._tell_iterate()
         fresh = [Fleet(f.atoms, f.ids, f.owner, self.nodes) for f in self._fleets]
-        proposals = Proposals.merged([fleet.propose(crowd.chosen, request) for fleet in fresh])
-        return self._network.agree(proposals, request.count, self.ledger)
+        proposals = Proposals.merged([fleet.propose(drifting.chosen, request) for fleet in fresh])
+        return self._accountant.agree(proposals, request.count, self.ledger.round)
 
     def _tell_iterate(self) -> None:
         """Count what it takes: objectives go up, the best node's atoms and weights to everybody."""
         if self.nodes == 1:
             return
-        crowd, every = self.crowd, np.arange(self.nodes)
-        center = np.full(self.nodes, -1)
-        one = np.ones(self.nodes, dtype=np.int64)
-        self.ledger.record("control", every, center, one, NUMBER * one)
-        active = crowd.chosen.active
+        drifting, star, ledger = self.replica, self._star, self.ledger
+        ends = star.links.ends
+        ledger.deliver(ends, star.up, {"control": numbers(1)})
+        active = drifting.chosen.active
         used = np.flatnonzero(active.weights)  # an atom may have more than one weight
         ids = np.unique(np.array(active.ids, dtype=np.int64)[used])
         owners = self.owners(ids)
         atoms = [self.atom(int(owner), int(id)) for owner, id in zip(owners, ids, strict=True)]
         values = np.full(self.nodes, len(used) + len(ids), dtype=np.int64)
-        for i, member in enumerate(crowd.members):
+        for i, member in enumerate(drifting.members):
             values[i] += sum(atom.count for atom in atoms if atom.id not in member.active)
-        best = every[crowd.best : crowd.best + 1]
-        self.ledger.record("repair", best, center[best], values[best], NUMBER * values[best])
-        others = np.delete(every, crowd.best)
-        self.ledger.record(
-            "repair", center[others], others, values[others], NUMBER * values[others]
-        )
+        best = drifting.best
+        ledger.deliver(ends, star.up[[best]], {"repair": numbers(values[best])})
+        others = np.delete(np.arange(self.nodes), best)
+        ledger.deliver(ends, star.down[others], {"repair": numbers(values[others])})
 
 
 def _agreement(

@@ -9,8 +9,8 @@ import numpy as np
 from atomcast._checks import check_choice, check_count, check_positive
 from atomcast.cluster.pace import check_slow_only, check_star
 from atomcast.data.shards import Shards
-from atomcast.loop.session import LoopElsewhere
-from atomcast.network.build import check_broadcast, is_graph, make_topology, size_of
+from atomcast.loop.session import Cluster
+from atomcast.network.build import check_broadcast, is_graph, kind_of, make_topology, size_of
 from atomcast.network.faults import Faults
 from atomcast.network.graphs import check_seconds
 from atomcast.network.topology import Topology
@@ -21,17 +21,19 @@ from atomcast.simulation.local_session import LocalSession
 from atomcast.simulation.opening import check_faults, open_with_faults
 
 
-class LocalCluster:
+class LocalCluster(Cluster):
     """N nodes in this process, each touching its own shard and what was broadcast.
 
     Parameters
     ----------
     nodes : int, optional
-        How many nodes; default: as many as the graph given as `topology` has, and else 1.
+        How many nodes; default: as many as `topology` has if it is a graph or an object, and
+        else 1.
     topology : default="star"
         How they are connected: "star" (around a coordinator), "tree" (short for `Tree(arity=2)`),
         "complete", a connected networkx graph, or the path of a GraphML or edge-list file. The
-        nodes of a graph are numbered in the sorted order of their labels.
+        nodes of a graph are numbered in the sorted order of their labels. A `Topology` of your
+        own, which each run copies, or a function that makes one for a number of nodes.
     broadcast : str, optional
         How proposals and atoms get to everybody. Star and tree: "improved" (proposals are
         thinned out on their way to the root; the default) or "plain" (every proposal is sent to
@@ -120,8 +122,8 @@ class LocalCluster:
             check_slow_only(faults, self.nodes)
         elif faults is not None:
             check_faults(self, faults)
-        if is_graph(topology):
-            self.network()  # a graph that cannot work is better refused here than in fit
+        if kind_of(topology) in ("graph", "own"):
+            self.network()  # what cannot work is better refused here than in fit
 
     def network(self) -> Topology:
         """The network itself, ready for `prepare`."""
@@ -154,7 +156,7 @@ def as_cluster(cluster: Any) -> Any:
         return LocalCluster(1)
     if isinstance(cluster, int | np.integer) and not isinstance(cluster, bool):
         return LocalCluster(int(cluster))
-    if not (hasattr(cluster, "open") or isinstance(cluster, LoopElsewhere)):
+    if not isinstance(cluster, Cluster):
         raise ValueError(
             "cluster must be None, a number of nodes or a cluster such as "
             f"LocalCluster(nodes=10), got {cluster!r}"

@@ -20,10 +20,11 @@ from atomcast.cluster.validation import checked_shard as _checked
 from atomcast.data._split import SplitShards
 from atomcast.data.shards import Shards
 from atomcast.loop.replica import Replica
+from atomcast.loop.session import Session
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request
 from atomcast.messages.status import Status
-from atomcast.network.ledger import Ledger
+from atomcast.network.accountant import Accountant
 from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
 from atomcast.storage.fingerprint import data_fingerprint, shard_fingerprint
@@ -34,7 +35,7 @@ if TYPE_CHECKING:
 logger = logging.getLogger(__name__)
 
 
-class LocalSession:
+class LocalSession(Session):
     """The nodes of a `LocalCluster` with their shards loaded."""
 
     speaks = True
@@ -48,9 +49,7 @@ class LocalSession:
                 f"{cluster.nodes} nodes; use LocalCluster(nodes={shards.nodes})"
             )
         self.nodes = cluster.nodes
-        self.ledger = Ledger(self.nodes, shards.party_names)
         self._fingerprint: str | None = None
-        self._network = cluster.network()
         self._cast = cluster.cast
         slow = {} if cluster.faults is None else cluster.faults.slow
         self._pace = Pace(self.nodes, cluster.compute or 0.0, slow)
@@ -63,8 +62,8 @@ class LocalSession:
         self._fleets = (
             self._one_fleet(problem, shards) if together else self._fleet_each(problem, shards)
         )
-        self._network.prepare(self.ledger)
-        self._network.tell_target(problem.d or 0, self.ledger)
+        self._accountant = Accountant(cluster.network(), shards.party_names, problem.d)
+        self.ledger = self._accountant.ledger
         if logger.isEnabledFor(logging.INFO):
             logger.info("%d nodes on %s, threads: %d", self.nodes, machine(), thread_count())
             logger.info("loaded %d atoms in %d shards (%s)", self.n, self.nodes, shards.kind)
@@ -93,13 +92,13 @@ class LocalSession:
             fleets.append(self.fleet_type(atoms, shard.ids, owner, self.nodes, sizes))
         return fleets
 
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
+    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
         """All nodes share this process: there is nothing to tell them."""
         self._balance.resumed = bool(settings.get("resume"))
+        return replica
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Let every node score its own atoms and propose; the network finds the winners."""
-        self.ledger.round = replica.ledger_round
         if not replica.selection.balanced:
             return self._agree(replica, request)
         return self._balance.agree(replica, request, self._agree, self._fleets)
@@ -109,9 +108,9 @@ class LocalSession:
         proposals = self.proposals(replica, request)
         if self._pace.compute:
             scored = np.sum([fleet.scored for fleet in self._fleets], axis=0)
-            seconds = self._pace.seconds(scored)
-            self.ledger.reach(self._network.links.work(np.arange(self.nodes), seconds))
-        return self._network.agree(proposals, request.count, self.ledger)
+            self.ledger.round = replica.ledger_round
+            self._accountant.work(self._pace.seconds(scored))
+        return self._accountant.agree(proposals, request.count, replica.ledger_round)
 
     def proposals(self, replica: Replica, request: Request) -> Proposals:
         """What every node would propose from this state."""
@@ -120,33 +119,24 @@ class LocalSession:
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Broadcast the winners that are not known yet, as bytes on the simulated wire."""
-        self.ledger.round = replica.ledger_round
-        sent, received = [], []
-        for owner, id in zip(agreement.owner.tolist(), agreement.id.tolist(), strict=True):
-            known = id in replica.active
-            if known and not self._resend:
-                continue
-            atom = self.atom(owner, id)
-            sent.append((owner, atom))
-            if not known:
-                received.append(atom)
-        if self.nodes > 1 and sent:
-            self._send(sent)
-        return received
+        winners = agreement.new_to(() if self._resend else replica.active)
+        atoms = self._sent(winners, replica.ledger_round)
+        return [atom for atom in atoms if atom.id not in replica.active]
 
     def atom(self, owner: int, id: int) -> Atom:
         """An atom as its owner would send it."""
         fleet = self._fleets[owner if len(self._fleets) > 1 else 0]
         return wire.as_sent(fleet.atom(id), self._cast)
 
-    def _send(self, sent: Sequence[tuple[int, Atom]]) -> None:
-        """Carry atoms from their owners to everybody."""
-        # What arrives is bit for bit what was sent, so that its length is all we need.
-        sizes = [wire.encoded_size(atom) for _, atom in sent]
-        owners, counts = [owner for owner, _ in sent], [atom.count for _, atom in sent]
-        self._network.broadcast(owners, counts, sizes, self.ledger)
-        for owner, atom in sent:
-            self.ledger.disclose(owner, atom.id, atom.name, atom.count)
+    def _sent(self, winners: Sequence[tuple[int, int]], round: int) -> list[Atom]:
+        """Atoms by owner and id, carried from their owners to everybody."""
+        self.ledger.round = round
+        atoms = [self.atom(owner, id) for owner, id in winners]
+        if self.nodes > 1:
+            # What arrives is bit for bit what was sent, so that its length is all we need.
+            sizes = [wire.encoded_size(atom) for atom in atoms]
+            self._accountant.cast([owner for owner, _ in winners], atoms, sizes)
+        return atoms
 
     def leave(self) -> None:
         """All nodes share this process: there is nobody else to leave."""

@@ -17,7 +17,7 @@ Nodes = int
 
 
 @dataclass(frozen=True, eq=False)
-class Entry:
+class LogEntry:
     """One entry of the log: the agreement of a round, and the atoms that are new in it.
 
     Parameters
@@ -48,7 +48,7 @@ class News(NamedTuple):
 
     source: int
     target: int
-    entry: Entry
+    entry: LogEntry
     carried: tuple[int, ...]
     again: bool = False
 
@@ -71,12 +71,12 @@ class Ask(NamedTuple):
     version: int
 
 
-class Answer(NamedTuple):
+class MissedEntries(NamedTuple):
     """To a neighbour: entries that it lacks (maybe none), and how many I have."""
 
     source: int
     target: int
-    entries: tuple[Entry, ...]
+    entries: tuple[LogEntry, ...]
     head: int
 
 
@@ -102,4 +102,4 @@ class Deliver(NamedTuple):
     again: bool = False
 
 
-Message = News | Offer | Ask | Answer | Fetch | Deliver
+Message = News | Offer | Ask | MissedEntries | Fetch | Deliver

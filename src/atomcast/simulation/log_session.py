@@ -16,18 +16,16 @@ from numpy.typing import NDArray
 
 from atomcast.cluster.validation import refuse_balanced_with_faults
 from atomcast.data.shards import Shards
-from atomcast.domains.base import duality_gap
 from atomcast.loop.replica import Replica
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request, agree
 from atomcast.messages.receiving import check_form
 from atomcast.messages.status import Status
 from atomcast.network.faults import Faults
-from atomcast.network.spanning_tree import SpanningTree
 from atomcast.problems.problem import Problem
 from atomcast.simulation.local_session import LocalSession
-from atomcast.simulation.log_account import Account
-from atomcast.simulation.log_messages import Entry
+from atomcast.simulation.log_messages import LogEntry
+from atomcast.simulation.log_traffic import LogTraffic
 from atomcast.simulation.places import make_vertices, rooted
 from atomcast.simulation.simulator import Simulator
 from atomcast.simulation.stalling import stall, turns
@@ -55,29 +53,30 @@ class LogSession(LocalSession):
     ) -> None:
         super().__init__(cluster, problem, shards)
         self._faults = faults
-        tree = rooted(self._network)
+        tree = rooted(self._accountant.network)
         vertices = make_vertices(tree)
-        links = tree.graph if isinstance(tree, SpanningTree) else tree.links
-        self._account = Account(self.ledger, links, tree.depth, self.nodes)
-        self._account.subtrees([vertex.everyone for vertex in vertices])
+        links = tree.all_links
+        below = [vertex.everyone for vertex in vertices]
+        self._traffic = LogTraffic(self._accountant, links, tree.depth, below)
         latency = float(links.latency.max(initial=0.0))
         self._timed = bool(links.timed or faults.delay)
-        self.simulator = Simulator(vertices, faults, latency, self._account.enter)
+        self.simulator = Simulator(vertices, faults, latency, self._traffic.enter)
         self._root = self.simulator.root
         self._clock = 0  # of the faults: the round, and every turn that is spent on waiting
         self._open: Agreement | None = None  # what was agreed, but is not in the log
         self._silent = 0  # nodes of which nothing was heard in the last round
 
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
+    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
         """All nodes share this process: there is nothing to tell them."""
         refuse_balanced_with_faults(replica)
+        return replica
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Let the nodes at the head of the log propose; those heard in time agree."""
         self.ledger.round = replica.ledger_round
         self._close()
         proposals = self.proposals(replica, request)
-        self._account.begin(proposals, request)
+        self._traffic.begin(proposals, request)
         self._clock = max(self._clock, replica.ledger_round)
         self.simulator.turn(self._clock)
         if self._root.idle:
@@ -101,17 +100,15 @@ class LogSession(LocalSession):
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Get the winners that are not known yet from their owners, and add them to the log."""
         self.ledger.round = replica.ledger_round
-        pairs = zip(agreement.owner.tolist(), agreement.id.tolist(), strict=True)
-        winners = [(owner, id) for owner, id in pairs if id not in replica.active]
+        winners = agreement.new_to(replica.active)
+        owners = [owner for owner, _ in winners]
         atoms = [self.atom(owner, id) for owner, id in winners]
         check_form(replica.active, atoms, agreement)  # what is sent is known by its id from here on
-        self._account.know(atoms)
+        self._traffic.know(atoms)
         self.simulator.send(self._root.fetch(winners))
         self._insist(self._all_here, self._owners_of_missing, replica)
-        self._append(agreement, atoms, [owner for owner, _ in winners])
-        for (owner, _), atom in zip(winners, atoms, strict=True):
-            if self.nodes > 1:
-                self.ledger.disclose(owner, atom.id, atom.name, atom.count)
+        self._append(agreement, atoms, owners)
+        self._accountant.disclose(owners, atoms)
         return atoms
 
     def vote(self, status: Status | None) -> Status | None:
@@ -130,7 +127,7 @@ class LogSession(LocalSession):
         final: bool = False,
     ) -> None:
         version, round = self._root.version, self.ledger.round
-        entry = Entry(version, round, agreement, tuple(atoms), tuple(owners), final)
+        entry = LogEntry(version, round, agreement, tuple(atoms), tuple(owners), final)
         self.simulator.send(self._root.append(entry))
         self.simulator.arm()
         self._open = None
@@ -180,7 +177,7 @@ class LogSession(LocalSession):
             return True
         if not replica.feasible:
             return False
-        gap = duality_gap(replica.domain, replica.active.inner(), agreement.best)
+        gap = replica.domain.gap(replica.active.inner(), agreement.best)
         return replica.certified(gap) <= replica.target
 
     def _wait(self, done: Callable[[], bool]) -> bool:
@@ -236,4 +233,4 @@ class LogSession(LocalSession):
         return np.flatnonzero(~self._heard()).tolist()
 
     def _flush(self) -> None:
-        self._account.flush(self.simulator.now if self._timed else 0.0)
+        self._traffic.flush(self.simulator.now if self._timed else 0.0)

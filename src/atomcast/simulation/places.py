@@ -6,7 +6,6 @@ import numpy as np
 
 from atomcast.network.faults import Faults
 from atomcast.network.rooted import RootedTree
-from atomcast.network.spanning_tree import SpanningTree
 from atomcast.network.topology import Topology
 from atomcast.simulation.vertex import Place, Root, Vertex
 
@@ -48,7 +47,7 @@ def make_vertices(tree: RootedTree) -> list[Vertex]:
 
 def _neighbours(tree: RootedTree) -> list[list[int]]:
     """The neighbours of each vertex, also over edges that the tree does not use."""
-    links = tree.graph if isinstance(tree, SpanningTree) else tree.links
+    links = tree.all_links
     neighbours: list[list[int]] = [[] for _ in range(len(tree.parent))]
     for source, target in zip(links.source.tolist(), links.target.tolist(), strict=True):
         neighbours[source].append(target)

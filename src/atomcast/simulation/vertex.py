@@ -13,12 +13,12 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from atomcast.simulation.log_messages import (
-    Answer,
     Ask,
     Deliver,
-    Entry,
     Fetch,
+    LogEntry,
     Message,
+    MissedEntries,
     News,
     Nodes,
     Offer,
@@ -31,7 +31,7 @@ _HANDLERS = {
     News: "_on_news",
     Offer: "_on_offer",
     Ask: "_on_ask",
-    Answer: "_on_answer",
+    MissedEntries: "_on_answer",
     Fetch: "_on_fetch",
     Deliver: "_on_deliver",
 }
@@ -84,9 +84,9 @@ class Vertex:
 
     def restart(self) -> list[Message]:
         """Forget everything but one's own atoms, and ask for the log."""
-        self.log: list[Entry] = []
+        self.log: list[LogEntry] = []
         self.ended = 0
-        self.held: dict[int, Entry] = {}
+        self.held: dict[int, LogEntry] = {}
         self.aware = 0  # how many entries there are, as far as this vertex has heard
         self.passing: dict[int, tuple[int, int]] = {}  # atom on its way up: version, child
         self.missing: dict[int, tuple[int, int]] = {}  # atom fetched from below: version, owner
@@ -147,7 +147,7 @@ class Vertex:
             out.append(self._offer(again=self.sent != 0))
         return out
 
-    def pass_on(self, entry: Entry) -> list[Message]:
+    def pass_on(self, entry: LogEntry) -> list[Message]:
         """The entry for every child, without the atoms that came from there."""
         out: list[Message] = []
         for child in self.place.below:
@@ -193,9 +193,9 @@ class Vertex:
         if ask.version > len(self.log):
             return self._notice(ask.version, ask.source)
         entries = tuple(self.log[ask.version : ask.version + CHUNK])
-        return [Answer(self.place.number, ask.source, entries, len(self.log))]
+        return [MissedEntries(self.place.number, ask.source, entries, len(self.log))]
 
-    def _on_answer(self, answer: Answer) -> list[Message]:
+    def _on_answer(self, answer: MissedEntries) -> list[Message]:
         before = len(self.log)
         for entry in answer.entries:
             if entry.version >= before:
@@ -247,7 +247,7 @@ class Vertex:
             return self._notice(self.aware, whom)
         return self._offer_if_complete() if len(self.log) > before else []
 
-    def _apply(self, entry: Entry) -> None:
+    def _apply(self, entry: LogEntry) -> None:
         self.log.append(entry)
         self.ended += entry.final
 
@@ -292,7 +292,7 @@ class Vertex:
     def _nudge(self, child: int) -> Message:
         """The newest entry once more; to a child that has it, only how many there are."""
         if self.answered[child] or not self.log:
-            return Answer(self.place.number, child, (), len(self.log))
+            return MissedEntries(self.place.number, child, (), len(self.log))
         entry = self.log[-1]
         pairs = zip(entry.atoms, entry.owners, strict=True)
         carried = tuple(atom.id for atom, owner in pairs if owner != child)
@@ -317,7 +317,7 @@ class Root(Vertex):
     spoken: Nodes = 0  # whoever has offered something, though too late for this version
     since = 0  # offers for older versions do not count as a sign that a wait is worth while
 
-    def append(self, entry: Entry) -> list[Message]:
+    def append(self, entry: LogEntry) -> list[Message]:
         """Add an entry, whose atoms must be here; returns the news for everybody."""
         assert entry.version == len(self.log)
         assert not self.missing

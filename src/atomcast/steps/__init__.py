@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable
-from typing import Literal
+from typing import Any, Literal
 
 from atomcast.steps.away import Away, BlendedPairwise, Pairwise
 from atomcast.steps.base import Step
@@ -20,6 +21,33 @@ STEPS: dict[str, Callable[[int | Literal["auto"]], Step]] = {
     Corrective.name: Corrective,
 }
 
+
+def check_step(step: Any) -> None:
+    """Raise ValueError unless this is the name of a step, a step, or something that makes steps."""
+    if (
+        step not in STEPS
+        if isinstance(step, str)
+        else not (isinstance(step, Step) or callable(step))
+    ):
+        raise ValueError(
+            f"step must be one of {', '.join(map(repr, STEPS))}, or an atomcast.steps.Step of your "
+            f"own or a function that makes one, got {step!r}"
+        )
+
+
+def make_step(step: Any, atoms_per_round: int | Literal["auto"]) -> Step:
+    """A step with a fresh workspace, of what users give as `step`; one for each run.
+
+    A step of a user's own is copied, and what makes steps is called without arguments.
+    """
+    if isinstance(step, str):
+        return STEPS[step](atoms_per_round)
+    made = copy.deepcopy(step) if isinstance(step, Step) else step()
+    if not isinstance(made, Step):
+        raise ValueError(f"step={step!r} makes {made!r}, which is no atomcast.steps.Step")
+    return made
+
+
 __all__ = [
     "STEPS",
     "Away",
@@ -29,4 +57,6 @@ __all__ = [
     "LineSearch",
     "Pairwise",
     "Step",
+    "check_step",
+    "make_step",
 ]

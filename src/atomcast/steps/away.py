@@ -8,7 +8,7 @@ import numpy as np
 
 from atomcast.messages.proposals import Agreement
 from atomcast.steps.base import (
-    SingleAtomStep,
+    Step,
     Vertices,
     carried_vertex,
     move,
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
 
 
-class Away(SingleAtomStep):
+class Away(Step):
     """Towards the best vertex or away from the worst one carried, whichever promises more.
 
     An away step needs no new atom, so that none is broadcast for it.
@@ -61,7 +61,7 @@ class Away(SingleAtomStep):
             move(replica, change, share / (1.0 - share), leaving)
 
 
-class Pairwise(SingleAtomStep):
+class Pairwise(Step):
     """Move weight from the worst vertex carried to the best vertex of all."""
 
     name: ClassVar[str] = "pairwise"
@@ -81,7 +81,7 @@ class Pairwise(SingleAtomStep):
         move(replica, change, float(vertices.share[worst]), int(vertices.position[worst]))
 
 
-class BlendedPairwise(SingleAtomStep):
+class BlendedPairwise(Step):
     """One step towards the winner, then pairwise moves among known atoms, which are free.
 
     The pairwise moves go on while they promise at least half of what the network last promised;

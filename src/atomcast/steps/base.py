@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -16,64 +17,50 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 
-class Step(Protocol):
-    """A rule for new weights. It owns its workspace, and never communicates."""
+class Step(ABC):
+    """A rule for new weights. It owns its workspace, and never communicates.
 
+    A rule must be able to `advance`. All else is optional: what stands here is right for rules that
+    take one atom a round, and whose weights are all that they remember.
+    """
+
+    #: What messages and checkpoints call the rule; by default as its class.
     name: ClassVar[str]
     #: True if the rule keeps an account of vertices, and so needs a domain with finitely many.
-    needs_polytope: ClassVar[bool]
-    #: True if the weights depend on the set of known atoms alone, in whatever order they came.
-    any_order: ClassVar[bool]
-    #: True if no more than one atom joins in a round, beside a common scaling of the weights.
-    one_atom: ClassVar[bool]
-    #: After so many rounds with no new atom and no progress, only rounding is left.
-    patience: ClassVar[float]
-
-    def request(self, replica: Replica) -> Request:
-        """What the nodes are asked to propose in this round."""
-        ...
-
-    def wanted(self, replica: Replica, agreement: Agreement) -> Agreement:
-        """The part of the agreement whose atoms the step needs."""
-        ...
-
-    def advance(self, replica: Replica, agreement: Agreement) -> None:
-        """Set the new weights."""
-        ...
-
-    def memory(self) -> dict[str, NDArray[Any]]:
-        """What the rule carries from round to round, and cannot find out from the weights."""
-        ...
-
-    def remember(self, memory: dict[str, NDArray[Any]]) -> None:
-        """Take over the memory of the same rule in another process."""
-        ...
-
-
-class SingleAtomStep:
-    """What the rules that take one atom a round have in common."""
-
     needs_polytope: ClassVar[bool] = False
+    #: True if the weights depend on the set of known atoms alone, in whatever order they came.
     any_order: ClassVar[bool] = False
+    #: True if no more than one atom joins in a round, beside a common scaling of the weights.
     one_atom: ClassVar[bool] = True
+    #: After so many rounds with no new atom and no progress, only rounding is left.
     patience: ClassVar[float] = 100
     #: Algorithm 3 sends partial sums S_i; rules that know the whole active set need none.
     partial_sums: ClassVar[bool] = False
 
+    def __init_subclass__(cls, **options: Any) -> None:
+        super().__init_subclass__(**options)
+        if "name" not in vars(cls):
+            cls.name = cls.__qualname__
+
     def request(self, replica: Replica) -> Request:
-        """One atom, known or not."""
+        """What the nodes are asked to propose in this round: one atom, known or not."""
         return Request(count=1, partial_sums=self.partial_sums)
 
     def wanted(self, replica: Replica, agreement: Agreement) -> Agreement:
-        """The winner."""
+        """The part of the agreement whose atoms the step needs: all of it."""
         return agreement
 
+    @abstractmethod
+    def advance(self, replica: Replica, agreement: Agreement) -> None:
+        """Set the new weights, the same on every node."""
+
     def memory(self) -> dict[str, NDArray[Any]]:
-        """Nothing: the round and the weights are all that these rules depend on."""
+        """What the rule carries from round to round, and cannot find out from the weights."""
         return {}
 
     def remember(self, memory: dict[str, NDArray[Any]]) -> None:
-        """There is nothing to take over."""
+        """Take over the memory of the same rule in another process."""
+        return None
 
 
 @dataclass(frozen=True)

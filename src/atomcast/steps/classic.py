@@ -6,13 +6,13 @@ import math
 from typing import TYPE_CHECKING, ClassVar
 
 from atomcast.messages.proposals import Agreement
-from atomcast.steps.base import SingleAtomStep, move, winner_vertex
+from atomcast.steps.base import Step, move, winner_vertex
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
 
 
-class Classic(SingleAtomStep):
+class Classic(Step):
     """The step size 2/(k+2) of Algorithm 3, partial sums and all."""
 
     name: ClassVar[str] = "classic"
@@ -27,7 +27,7 @@ class Classic(SingleAtomStep):
         replica.active.move(winner_vertex(replica, agreement) - replica.active.weights, gamma)
 
 
-class LineSearch(SingleAtomStep):
+class LineSearch(Step):
     """Algorithm 3 with the best step size along the same direction."""
 
     name: ClassVar[str] = "line-search"

@@ -7,23 +7,23 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.domains.base import duality_gap
 from atomcast.messages.proposals import Agreement, Request
+from atomcast.steps.base import Step
 from atomcast.steps.inner.choice import (
     CARRIED,
     MANY_WEIGHTS,
     KernelQuadratic,
     Memory,
-    Quadratic,
     inner_solver,
 )
+from atomcast.steps.inner.coordinate_descent import many
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
     from atomcast.steps.inner.newton import Inner
 
 
-class Corrective:
+class Corrective(Step):
     """Re-optimise over the whole active set, which costs no communication.
 
     Several atoms may join in a round, but only violators: atoms that would lower the objective by
@@ -37,7 +37,6 @@ class Corrective:
     """
 
     name: ClassVar[str] = "corrective"
-    needs_polytope: ClassVar[bool] = False
     any_order: ClassVar[bool] = True
     one_atom: ClassVar[bool] = False
     patience: ClassVar[float] = 2
@@ -64,10 +63,6 @@ class Corrective:
         level = _multiplier(replica) + max(needed, likely)
         return Request(count=count, threshold=level, known_too=False)
 
-    def wanted(self, replica: Replica, agreement: Agreement) -> Agreement:
-        """All winners."""
-        return agreement
-
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """Minimise over the hull of all known atoms."""
         self._last_violation = 0.0
@@ -85,20 +80,19 @@ class Corrective:
 
     def _tolerance(self, replica: Replica, agreement: Agreement) -> float:
         """How exact the weights must be: far from the optimum, no better than is of use."""
-        if not replica.active.quadratic:
-            gap = duality_gap(replica.domain, replica.active.inner(), agreement.best)
-            return max(0.1 * replica.target, 0.05 * gap if replica.feasible else 0.0)
-        if len(replica.active) <= MANY_WEIGHTS:
+        active, kernel = replica.active, isinstance(self.inner, KernelQuadratic)
+        few = len(active) <= MANY_WEIGHTS if kernel else not many(active)
+        if active.quadratic and few:
             return 1e-3 * replica.target
-        if isinstance(self.inner, KernelQuadratic):
-            gap = duality_gap(replica.domain, replica.active.inner(), agreement.best)
+        gap = replica.domain.gap(active.inner(), agreement.best)
+        if kernel:
             # The smaller the gap, the more exact: else rounds go by in which only weights change.
             return max(0.3 * replica.target, min(0.2, 0.5 * gap / replica.unit) * gap)
-        return max(1e-3 * replica.target, 0.02 * replica.domain.scale * self._last_violation)
+        return max(0.1 * replica.target, 0.05 * gap if replica.feasible else 0.0)
 
     def memory(self) -> dict[str, NDArray[Any]]:
         """The last violation, and what the inner solver carries from round to round."""
-        if isinstance(self.inner, Quadratic | KernelQuadratic):
+        if isinstance(self.inner, KernelQuadratic):
             self._carried = self.inner.memory()
         return {"last_violation": np.array([self._last_violation]), **self._carried}
 

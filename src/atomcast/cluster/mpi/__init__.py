@@ -1,1 +1,1 @@
-"""TODO mpi."""
+"""Nodes that are MPI ranks, started by mpirun or by a program."""

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from atomcast.cluster.mpi.errors import agreed, end_all_on_error, import_mpi, told_by_all
 from atomcast.data.shards import Shards
-from atomcast.loop.session import DEADLINE, check_deadline
+from atomcast.loop.session import DEADLINE, Cluster, check_deadline
 from atomcast.problems.problem import Problem
 
 if TYPE_CHECKING:
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from atomcast.cluster.mpi.session import MPISession
 
 
-class MPICluster:
+class MPICluster(Cluster):
     """The ranks of an MPI job, each of which is a node with a shard of its own.
 
     Every rank runs the same program and calls `fit` with the same parameters and the same target.
@@ -65,7 +65,7 @@ class MPICluster:
         return LaunchedCluster(nodes, **options)
 
     @property
-    def nodes(self) -> int:
+    def nodes(self) -> int:  # type: ignore[override]  # nobody sets it
         """How many ranks there are."""
         return int(self.comm.Get_size())
 

@@ -23,12 +23,12 @@ from atomcast.data._files import FileShards
 from atomcast.data.shards import Shards
 from atomcast.loop.result import Result
 from atomcast.loop.resuming import Past
-from atomcast.loop.session import DEADLINE, check_deadline
+from atomcast.loop.session import DEADLINE, LoopElsewhere, check_deadline
 from atomcast.loop.solver import Solver
 from atomcast.problems.problem import Problem
 
 
-class LaunchedCluster:
+class LaunchedCluster(LoopElsewhere):
     """MPI ranks that a plain program starts on this machine; made by `MPICluster.launch`.
 
     The data goes to the ranks by files that they map into memory, and they run the loop. The

@@ -17,8 +17,7 @@ from numpy.typing import NDArray
 
 from atomcast._threads import thread_count
 from atomcast.atoms.base import Atoms
-from atomcast.cluster.account import Account, new_winners
-from atomcast.cluster.agreeing import check_digests, check_same_facts, facts, state_digest
+from atomcast.cluster.consistency import check_digests, check_same_facts, facts, state_digest
 from atomcast.cluster.machine import log_nodes
 from atomcast.cluster.mpi.buffers import Broadcaster, gather_bytes, gather_json
 from atomcast.cluster.mpi.errors import (
@@ -52,10 +51,11 @@ from atomcast.cluster.validation import (
 )
 from atomcast.data.shards import Shard, Shards
 from atomcast.loop.replica import Replica
-from atomcast.loop.session import failure
+from atomcast.loop.session import Session, failure
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request
 from atomcast.messages.status import Status
+from atomcast.network.accountant import star_accountant
 from atomcast.network.ledger import Ledger
 from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
@@ -66,7 +66,7 @@ logger = logging.getLogger(__name__)
 STATUSES: tuple[Status, ...] = get_args(Status)
 
 
-class MPISession:
+class MPISession(Session):
     """A rank with its shard loaded; made by `MPICluster.open`."""
 
     def __init__(
@@ -85,7 +85,7 @@ class MPISession:
             with by_all(comm):
                 atoms = self._made(problem, shard)
         self._pulse.at = (NO_ROUND, LOADING)
-        self._account = Account(self.nodes, shards.party_names, problem.d)
+        self._account = star_accountant(self.nodes, shards.party_names, problem.d)
         owner = np.full(len(shard.ids), self.rank, dtype=np.int64)
         self._fleet = Fleet(atoms, shard.ids, owner, self.nodes, sizes)
         self._fingerprint: str | None = None
@@ -97,7 +97,7 @@ class MPISession:
         self._stop = 0
 
     @property
-    def ledger(self) -> Ledger:
+    def ledger(self) -> Ledger:  # type: ignore[override]  # nobody sets it
         """The account of the logical star, the same on every rank."""
         return self._account.ledger
 
@@ -137,7 +137,7 @@ class MPISession:
 
     # -- the verbs of a session -------------------------------------------------------------
 
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
+    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
         """Check that all ranks start the same run from the same state."""
         refuse_balanced(replica)
         told = {**settings, "problem": replica.problem, "weights": replica.active.weights}
@@ -153,6 +153,7 @@ class MPISession:
         self._table.width = replica.request().count
         self._wish = self._stop = 0
         self._due, self._leaving = "proposals", False
+        return replica
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Score this rank's atoms, exchange proposals, and agree."""
@@ -167,7 +168,7 @@ class MPISession:
         self._pulse.at = (replica.round, PROPOSALS)
         proposals = self._exchange(replica, own)
         self._pulse.at = (replica.round, STEPPING)
-        agreement = self._account.agree(replica, proposals, request.count)
+        agreement = self._account.agree(proposals, request.count, replica.ledger_round)
         if request.complete:  # no step follows
             replica.radius.update(self._radii(replica))
             return agreement
@@ -189,7 +190,7 @@ class MPISession:
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Let the owners broadcast the winners that are not known yet."""
-        new = new_winners(replica, agreement)
+        new = agreement.new_to(replica.active)
         if self.nodes == 1:
             return [self._fleet.atom(id) for _, id in new]
         self._due = "nothing"
@@ -212,7 +213,7 @@ class MPISession:
             wire.decode(message, replica.active.length_of(id, self.d)) if atom is None else atom
             for (_, id), atom, message in zip(new, atoms, messages, strict=True)
         ]
-        self._account.enter(owners, received, messages)
+        self._account.cast(owners, received, [len(message) for message in messages])
         return received
 
     def leave(self) -> None:

@@ -31,7 +31,7 @@ def place(comm: Any, shards: Shards, pulse: Pulse) -> Shards:
             "shape": [local.rows(), local.count()],
             "names": local.column_names(),
             "party": None if local.party_names is None else local.party_names[0],
-            "source": shards.source(rank) if hasattr(shards, "source") else f"shard {rank}",
+            "source": shards.source(rank),
         }
     except Exception as error:
         told = {"error": described(error)}
@@ -56,7 +56,7 @@ def _own_part(shards: Shards, rank: int, size: int) -> Shards:
             f"there are {shards.nodes} files, but {size} ranks: every rank reads one file; start "
             f"the program with mpirun -n {shards.nodes}, or write the data in {size} files"
         )
-    return shards.only(rank) if hasattr(shards, "only") else shards
+    return shards.only(rank)
 
 
 class RankShards(Shards):

@@ -101,10 +101,10 @@ class LaunchedRank(MPISession):
         if program is not None:
             program.tell("open", [asdict(report) for report in self.reports])
 
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> None:
+    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
         """Begin a run, whose rounds begin when it has come to where it is resumed from."""
-        super().begin(replica, settings)
         self._first = True
+        return super().begin(replica, settings)
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Let the program know when rounds begin."""

@@ -1,1 +1,1 @@
-"""TODO ray."""
+"""Nodes that are Ray actors."""

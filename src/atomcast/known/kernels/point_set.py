@@ -56,6 +56,8 @@ class KernelActiveSet(ActiveSet):
     quadratic = True
     rounding = 1e-6  # of a matrix that may be in single precision
 
+    inner_kind = "points"
+
     def __init__(
         self,
         spec: KernelSpec,

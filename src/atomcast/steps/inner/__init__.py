@@ -1,1 +1,1 @@
-"""TODO inner."""
+"""Minimisation over all known atoms, which the corrective step asks for."""

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
@@ -10,14 +10,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.domains.base import Domain
-from atomcast.domains.group_ball import GroupBall
-from atomcast.known.active_set import ActiveSet
+from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.known.gram import Gram
-from atomcast.known.kernels.point_set import KernelActiveSet
+from atomcast.steps.inner.column_model import ColumnModel
+from atomcast.steps.inner.coordinate_descent import CoordinateDescent, many
 from atomcast.steps.inner.corral import Corral
-from atomcast.steps.inner.face_descent import FaceDescent
 from atomcast.steps.inner.group_solver import GroupSolver
-from atomcast.steps.inner.newton import Inner, Newton
+from atomcast.steps.inner.newton import Inner, Newton, QuadraticModel
 from atomcast.steps.inner.projected_newton import ProjectedNewton
 
 if TYPE_CHECKING:
@@ -28,28 +27,38 @@ Memory = Mapping[str, NDArray[Any]]
 
 NOTHING: Memory = MappingProxyType({})
 #: How the names begin under which inner solvers remember something.
-CARRIED = ("direction", "low_rank.", "corral.")
+CARRIED = ("low_rank.", "corral.")
 #: Up to so many known weights, a dense inverse of their Gram matrix is the fastest way.
-MANY_WEIGHTS = 1_000
+MANY_WEIGHTS = 1000
+#: The same where the inverse would begin anew for each model of the objective.
+MANY_PRODUCTS = 300
 
 
 class Quadratic:
     """Minimises a quadratic over the hull of the known vertices, by the method for their number."""
 
-    def __init__(self, domain: Domain, memory: Memory = NOTHING) -> None:
+    def __init__(self, domain: Domain) -> None:
         self.corral = Corral(domain, Gram())
-        self.descent = FaceDescent(domain, memory.get("direction"))
+        self.descent = CoordinateDescent(domain)
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known atoms."""
-        # Where atoms are so badly scaled that the first-order method gives up, slow is better.
-        if len(active) <= MANY_WEIGHTS or not self.descent.minimise(active, tolerance):
-            self.corral.minimise(active, tolerance)
+        model = self._model(active)
+        if model is not None:
+            weights, found = self.descent.minimise(model, tolerance)
+            active.set_weights(weights)
+            if found:
+                return
+        # Where atoms are so much alike that coordinate descent gives up, slow is better.
+        self.corral.minimise(active, tolerance)
 
-    def memory(self) -> Memory:
-        """The direction that the power method has come to."""
-        direction = self.descent.direction
-        return {"direction": direction} if len(direction) else {}
+    def _model(self, active: ActiveSet) -> ColumnModel | None:
+        """What coordinate descent should minimise; None if the exact method is faster."""
+        if isinstance(active, ExplicitActiveSet) and many(active):
+            return ColumnModel.of(active)
+        if isinstance(active, QuadraticModel) and len(active) > MANY_PRODUCTS:
+            return active.by_products()
+        return None
 
 
 class KernelQuadratic:
@@ -71,6 +80,14 @@ class KernelQuadratic:
         return self.newton.memory() or self.corral.memory()
 
 
+#: The solvers of quadratics, by what active sets say suits them.
+KINDS: dict[str, Callable[[Any, Memory], Inner]] = {
+    "vertices": lambda domain, _: Quadratic(domain),
+    "points": KernelQuadratic,
+    "groups": lambda domain, _: GroupSolver(domain),
+}
+
+
 def inner_solver(replica: Replica, memory: Memory) -> Inner:
     """Exact for quadratic objectives; a sequence of quadratic models for the others.
 
@@ -79,11 +96,7 @@ def inner_solver(replica: Replica, memory: Memory) -> Inner:
     domain = replica.domain
 
     def exact(memory: Memory = NOTHING) -> Inner:
-        if isinstance(domain, GroupBall):
-            return GroupSolver(domain, Gram())
-        if isinstance(replica.active, KernelActiveSet):
-            return KernelQuadratic(domain, memory)
-        return Quadratic(domain, memory)
+        return KINDS[replica.active.inner_kind](domain, memory)
 
     if replica.active.quadratic:
         return exact(memory)

@@ -76,9 +76,11 @@ class Corral:
                 self._refresh(longest=stalled == 2)
                 slopes = self._slopes(scores)
             promise = max(uneven, float(np.max(level - joining_slopes, initial=0.0)))
+            refused = False
             if len(joining):
                 kept = self._append(joining, sign, np.zeros(len(joining)))
                 slopes = np.concatenate([slopes, joining_slopes[kept]])
+                refused = not len(kept)
             self._descend(slopes)
             if not len(self.share):  # the inverse was none at all
                 active.set_weights(best_weights)
@@ -87,11 +89,15 @@ class Corral:
             # Where rounding is all that is left to gain, a few Newton steps polish, then stop.
             value = active.value()
             if value < best:
-                stalled, best, best_weights = 0, value, active.weights.copy()
+                best, best_weights = value, active.weights.copy()
+                stalled = int(refused)  # if none could join, the inverse is to blame
                 continue
             stalled += 1
             if stalled == 3:
                 break
+            if value > best + tolerance:  # led astray, by an inverse that was none
+                active.set_weights(best_weights)
+                self.restart(active)
         if active.value() > best:
             active.set_weights(best_weights)
 

@@ -1,7 +1,10 @@
 """Minimisation of a quadratic over the ball of the group norm, for the known groups.
 
-Accelerated projected gradient steps find which groups are not zero; Newton steps on the
-optimality conditions of these groups and of the multiplier of the ball do the rest.
+The method is that of `coordinate_descent.py`, a group at a time. Columns of a group are first
+turned so that they are orthogonal: norms of groups stay what they are, and the best weights of one
+group given the others follow from one equation in one variable, their norm. On a face, where it is
+known which groups are not zero, the norm is curved, and a Newton step takes the place of the exact
+solution.
 """
 
 from __future__ import annotations
@@ -10,92 +13,117 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.domains.group_ball import Blocks, GroupBall
-from atomcast.known.active_set import ActiveSet
-from atomcast.known.gram import Gram
+from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
+from atomcast.steps.inner.column_model import ColumnModel
+from atomcast.steps.inner.coordinate_descent import FACE_STEPS, SWEEPS, SWEPT, CoordinateDescent
+from atomcast.steps.inner.turned import TurnedColumns, TurnedProducts
 
 Floats = NDArray[np.float64]
 
-#: Gradient steps between two attempts to finish by Newton steps, and how many attempts.
-STRIDE, ATTEMPTS = 25, 400
-NEWTON_STEPS = 12
+#: Up to so many rows, sweeps go through columns, beyond through the products of columns.
+FEW_ROWS = 500
+#: By which share of the radius a Newton step may end outside the ball and still be one.
+NEAR = 0.02
+#: So many careful steps follow one that went further.
+CAREFUL = 1
+
+
+class GroupDescent(CoordinateDescent):
+    """Coordinate descent over groups whose columns are orthogonal within each."""
+
+    alternations = 300  # there is no other method to fall back on
+
+    def __init__(self, domain: GroupBall, blocks: Blocks) -> None:
+        self.domain = domain
+        self.blocks = blocks
+        self._careful = 0  # steps to come that must not go too far, as one did
+
+    def _norm(self, weights: Floats) -> float:
+        return self.blocks.size(weights)
+
+    def _merit(self, scores: Floats) -> Floats:
+        return (self.blocks.norms(scores) / self.blocks.c)[self.blocks.block]
+
+    def _sweep(
+        self,
+        model: ColumnModel,
+        weights: Floats,
+        gradient: Floats,
+        chosen: NDArray[np.bool_],
+        penalty: float,
+        enough: float,
+    ) -> bool:
+        from atomcast.steps.inner._group_sweeps import sweep_groups
+
+        blocks = self.blocks
+        return bool(
+            sweep_groups(
+                model.columns.compiled, blocks.starts, np.unique(blocks.block[chosen]), blocks.c,
+                *model.bends, weights, gradient, penalty, SWEEPS, SWEPT, enough,
+            )
+        )  # fmt: skip
+
+    def _solve_face(
+        self,
+        model: ColumnModel,
+        weights: Floats,
+        gradient: Floats,
+        penalty: float,
+        excess: float | None,
+        accuracy: tuple[float, float],
+    ) -> float:
+        from atomcast.steps.inner._group_sweeps import solve_group_face
+
+        used = self.blocks.norms(weights) > 0.0
+        if not used.any():
+            return 0.0
+        sizes = np.diff(self.blocks.starts)[used]
+        level = float(
+            solve_group_face(
+                model.columns.compiled, np.flatnonzero(used[self.blocks.block]),
+                np.concatenate(([0], np.cumsum(sizes))), self.blocks.c[used], *model.bends,
+                weights, gradient, penalty, self._careful > 0, excess is not None,
+                excess or 0.0, FACE_STEPS, *accuracy,
+            )
+        )  # fmt: skip
+        # Far outside the ball, the plane that touches it says nothing of its multiplier.
+        near = excess is None or self._norm(weights) <= (1.0 + NEAR) * self.domain.scale
+        self._careful = max(self._careful - 1, 0) if near else CAREFUL
+        return level if near else np.nan
+
+    def _toward(self, model: ColumnModel, weights: Floats, solution: Floats) -> Floats:
+        """What is best on the way of the Newton step; groups that go through zero stay there."""
+        products = np.add.reduceat(weights * solution, self.blocks.starts[:-1])
+        kept = np.where((products < 0.0)[self.blocks.block], 0.0, solution)
+        # The step ends on a plane that touches the ball: without scaling, it would lead outside.
+        best, least = kept, np.inf
+        for step in (1.0, 0.5, 0.2, 0.05, 0.0):
+            point = self._feasible(weights + step * (kept - weights))
+            value = model.at(point)[0]
+            if value >= least:
+                break
+            best, least = point, value
+        return best
 
 
 class GroupSolver:
-    """The best weights of the known groups, to a given gap."""
+    """The best weights of the known groups, to a given gap.
 
-    def __init__(self, domain: GroupBall, gram: Gram) -> None:
+    What it knows of the columns grows with them: it serves one active set.
+    """
+
+    def __init__(self, domain: GroupBall) -> None:
         self.domain = domain
-        self.gram = gram
+        self.turned: TurnedColumns | TurnedProducts | None = None
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Put the best weights over all known groups into the active set."""
         if not len(active):
             return
-        self.gram.extend(active)
-        matrix, blocks = self.gram.matrix, Blocks(active.ids, self.domain)
-        linear = active.scores() - matrix @ active.weights
-        w = blocks.project(active.weights.copy())
-        best, least = w, blocks.gap(w, linear + matrix @ w)
-        bound = min(float(np.linalg.norm(matrix)), float(np.abs(matrix).sum(axis=1).max()))
-        if bound <= 0.0 or least <= tolerance:
-            return
-        for _ in range(ATTEMPTS):
-            w = descend(matrix, linear, blocks, w, bound)
-            for point in (w, polish(matrix, linear, blocks, w)):
-                gap = blocks.gap(point, linear + matrix @ point)
-                if gap < least:
-                    best, least = point, gap
-            if least <= tolerance:
-                break
-            w = best if blocks.gap(w, linear + matrix @ w) > 2.0 * least else w
-        active.set_weights(best)
-
-
-def descend(matrix: Floats, linear: Floats, blocks: Blocks, w: Floats, bound: float) -> Floats:
-    """Accelerated projected gradient steps, with a restart where momentum leads uphill."""
-    ahead, t = w, 1.0
-    for _ in range(STRIDE):
-        new = blocks.project(ahead - (linear + matrix @ ahead) / bound)
-        if float((ahead - new) @ (new - w)) > 0.0:
-            t = 1.0
-        faster = 0.5 * (1.0 + np.sqrt(1.0 + 4.0 * t * t))
-        ahead = new + (t - 1.0) / faster * (new - w)
-        w, t = new, faster
-    return w
-
-
-def polish(matrix: Floats, linear: Floats, blocks: Blocks, w: Floats) -> Floats:
-    """Newton steps on the conditions of optimality for the blocks that are not zero."""
-    used = np.flatnonzero((blocks.norms(w) > 0.0)[blocks.block])
-    if not len(used):
-        return w
-    block = blocks.block[used]
-    x, part = w[used], matrix[np.ix_(used, used)]
-    inside = blocks.size(w) < blocks.beta * (1.0 - 1e-10)
-    gradient = linear[used] + part @ x
-    multiplier = 0.0 if inside else max(-float(x @ gradient) / blocks.beta, 0.0)
-    for _ in range(NEWTON_STEPS):
-        squares = np.bincount(block, x * x, minlength=len(blocks.c))
-        length = np.sqrt(squares)[block]
-        if not np.all(length > 0.0):
-            return w
-        normal = blocks.c[block] * x / length
-        bent = multiplier * blocks.c[block] / length
-        hessian = part + np.diag(bent)
-        hessian -= np.where(block[:, None] == block, np.outer(bent * x / length**2, x), 0.0)
-        residual = gradient + multiplier * normal
-        excess = float(np.sum(normal * x)) - blocks.beta
-        if inside:
-            change = np.linalg.lstsq(hessian, -residual, rcond=1e-13)[0]
-        else:
-            system = np.block([[hessian, normal[:, None]], [normal[None, :], np.zeros((1, 1))]])
-            target = -np.append(residual, excess)
-            solution = np.linalg.lstsq(system, target, rcond=1e-13)[0]
-            change, multiplier = solution[:-1], max(multiplier + float(solution[-1]), 0.0)
-        x = x + change
-        gradient = linear[used] + part @ x
-        if float(np.abs(change).max()) <= 1e-15 * float(np.abs(x).max()):
-            break
-    result = np.zeros_like(w)
-    result[used] = x
-    return blocks.project(result) if np.all(np.isfinite(result)) else w
+        blocks = Blocks(active.ids, self.domain)
+        if self.turned is None:
+            few_rows = isinstance(active, ExplicitActiveSet) and active.objective.d <= FEW_ROWS
+            self.turned = TurnedColumns() if few_rows else TurnedProducts()
+        model = self.turned.model(active, blocks.starts)
+        weights, _ = GroupDescent(self.domain, blocks).minimise(model, tolerance)
+        active.set_weights(self.turned.turns.back(weights))

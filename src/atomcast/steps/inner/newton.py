@@ -14,9 +14,11 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.domains.base import Domain, duality_gap
-from atomcast.known.active_set import ActiveSet
+from atomcast.domains.base import Domain
+from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.messages.atom import Atom
+from atomcast.steps.inner.column_model import ColumnModel, ProductModel, Products
+from atomcast.steps.inner.coordinate_descent import CoordinateDescent, many
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -25,6 +27,8 @@ Positions = NDArray[np.int64]
 RIDGE = 1e-8
 #: A full step is taken if the objective falls by at least this share of what the model promised.
 ENOUGH = 0.25
+#: Sweeps over columns end at a model's gap of this share of the objective's.
+CLOSE = 0.05
 #: Steps after which rounding must be what is left of the gap.
 STEPS = 200
 
@@ -94,6 +98,10 @@ class QuadraticModel(ActiveSet):
         """Columns start to stop of the Hessian."""
         return self._hessian[:, start:stop]
 
+    def by_products(self) -> ProductModel:
+        """The same function in the form that coordinate descent takes."""
+        return ProductModel.with_slopes(Products(self._hessian), self.weights, self.scores())
+
 
 class Newton:
     """Newton steps, each of which hands a quadratic model to an inner solver.
@@ -128,9 +136,7 @@ class Newton:
             scores = active.scores()
             merit = self.domain.known_merit(active.ids, scores)
             level = -float(active.weights @ scores) / self.domain.scale
-            gap = duality_gap(
-                self.domain, -self.domain.scale * level, float(np.max(merit, initial=-np.inf))
-            )
+            gap = self.domain.gap(-self.domain.scale * level, float(np.max(merit, initial=-np.inf)))
             above = active.value() - active.lower_bound
             if gap <= tolerance or above <= self.enough or stalled == 3:
                 return
@@ -154,6 +160,30 @@ class Newton:
 
     def _step(self, active: ActiveSet, chosen: Positions, scores: Floats, gap: float) -> None:
         """Go to the minimiser of the model, or as far towards it as the objective falls."""
+        found = self._by_columns(active, gap) or self._by_products(active, chosen, scores, gap)
+        new, promise = found
+        old, before = active.weights.copy(), active.value()
+        active.set_weights(new)
+        if before - active.value() < ENOUGH * promise:
+            active.set_weights(old)
+            active.search(new - old, 1.0)
+
+    def _by_columns(self, active: ActiveSet, gap: float) -> tuple[Floats, float] | None:
+        """The minimiser of the model and what it promises, where sweeps are the fastest way."""
+        if not self.domain.polytope or not many(active):
+            return None
+        assert isinstance(active, ExplicitActiveSet)
+        model = ColumnModel.of(active)
+        least = RIDGE * gap / self.domain.scale**2
+        if float(model.lengths.min()) <= least:  # hardly a bend: see the ridge of the products
+            return None
+        weights, found = CoordinateDescent(self.domain).minimise(model, CLOSE * gap)
+        return (weights, -model.at(weights)[0]) if found else None
+
+    def _by_products(
+        self, active: ActiveSet, chosen: Positions, scores: Floats, gap: float
+    ) -> tuple[Floats, float]:
+        """The same by a dense Hessian of the chosen weights."""
         hessian = active.hessian(chosen)
         lengths = np.diag(hessian)
         least = gap / self.domain.scale**2  # where a move by a whole vertex would gain the gap
@@ -161,10 +191,6 @@ class Newton:
         ids = [active.ids[k] for k in chosen]
         model = QuadraticModel(ids, active.weights[chosen], scores[chosen], hessian)
         self.make_inner().minimise(model, 0.01 * gap)
-        old, before = active.weights.copy(), active.value()
         new = np.zeros(len(active))
         new[chosen] = model.weights
-        active.set_weights(new)
-        if before - active.value() < ENOUGH * -model.value():
-            active.set_weights(old)
-            active.search(new - old, 1.0)
+        return new, -model.value()

@@ -1,0 +1,61 @@
+"""Generated data of several kinds, for benchmarks that should not be tuned to one of them.
+
+Each maker takes a seed and returns (X, y), y real: text-like columns, gene-like rows, a tall dense
+matrix, and columns in units that have nothing to do with each other.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+
+def text_like(seed: int, d: int = 4_000, n: int = 15_000, words: int = 105_000):
+    """Documents of few words: columns of Zipf lengths, log(1 + count), rows of norm 1."""
+    rng = np.random.default_rng(seed)
+    share = 1.0 / np.arange(1, n + 1)
+    columns = rng.choice(n, size=words, p=share / share.sum())
+    rows = rng.integers(0, d, size=words)
+    X = sparse.coo_matrix((np.ones(words), (rows, columns)), shape=(d, n)).tocsc()
+    X.data = np.log1p(X.data)
+    norms = np.sqrt(np.asarray(X.multiply(X).sum(axis=1)).ravel())
+    X = (sparse.diags(1.0 / np.where(norms > 0.0, norms, 1.0)) @ X).tocsc()
+    weights = np.where(rng.random(n) < 0.05, rng.standard_normal(n), 0.0)
+    return X, X @ weights + 0.1 * rng.standard_normal(d)
+
+
+def gene_like(seed: int, d: int = 72, n: int = 7_000, factors: int = 15):
+    """Few rows, many columns that a few factors explain for the most part."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((d, factors)) @ rng.standard_normal((factors, n))
+    X += rng.standard_normal((d, n))
+    return X, X[:, :20] @ rng.standard_normal(20) + rng.standard_normal(d)
+
+
+def tall(seed: int, d: int = 2_000, n: int = 3_000):
+    """Independent dense columns, a fifth of which matter."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((d, n))
+    weights = np.where(np.arange(n) < n // 5, rng.standard_normal(n), 0.0)
+    return X, X @ weights + rng.standard_normal(d)
+
+
+def badly_scaled(seed: int):
+    """Text-like columns in units that are lognormal, over some six orders of magnitude."""
+    X, y = text_like(seed, 2_000, 6_000, 50_000)
+    units = np.random.default_rng(seed).lognormal(0.0, 2.0, X.shape[1])
+    return (X @ sparse.diags(units)).tocsc(), y
+
+
+KINDS = {"text": text_like, "genes": gene_like, "tall": tall, "badly scaled": badly_scaled}
+
+
+def random_groups(seed: int, n: int, count: int) -> list[list[int]]:
+    """A partition of n columns into groups of random sizes."""
+    label = np.sort(np.random.default_rng(seed).integers(0, count, n))
+    return [np.flatnonzero(label == g).tolist() for g in np.unique(label)]
+
+
+def spread(ratios: list[float]) -> str:
+    """The best, the middle and the worst of several ratios."""
+    return f"best {min(ratios):.2f}, median {np.median(ratios):.2f}, worst {max(ratios):.2f}"

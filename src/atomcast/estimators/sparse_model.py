@@ -1,0 +1,173 @@
+"""A sparse model from parts: what to fit, within what, where, and how."""
+
+from __future__ import annotations
+
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.metrics import accuracy_score, r2_score
+from sklearn.utils import ClassifierTags, RegressorTags
+from sklearn.utils.metaestimators import available_if
+from sklearn.utils.validation import check_is_fitted
+
+from atomcast.domains.base import Domain
+from atomcast.estimators.inputs import (
+    features_and_classes,
+    features_and_target,
+    linear_prediction,
+)
+from atomcast.estimators.linear import LinearModel
+from atomcast.estimators.score_classifier import check_two_classes
+from atomcast.loop.solver import Solver
+from atomcast.objectives import Loss, Objective
+from atomcast.objectives.losses import as_loss
+from atomcast.problems.features import explicit_problem
+
+Floats = NDArray[np.float64]
+
+
+def _classifies(model: SparseModel) -> bool:
+    """Whether a model is a classifier, which its loss says."""
+    return isinstance(model.objective, Loss) and model.objective.classifies
+
+
+class SparseModel(LinearModel):
+    """A sparse linear model from an objective and a domain, your own or ours.
+
+    Minimises ``g(X w)`` over the weights w of a domain, for features that are spread over a
+    network; a regressor, or a classifier of two classes if the loss says so.
+
+    Parameters
+    ----------
+    objective : Loss or callable
+        What to fit: a loss such as `atomcast.objectives.SquaredLoss()`, `LogisticLoss()` or one of
+        your own, which is bound to y when the model is fitted; or a function that makes an
+        objective of y, such as the class `SquaredError`.
+    domain : Domain
+        Within what: `atomcast.domains.L1Ball(beta)`, `Simplex()`, or one of your own.
+    cluster : None, int or cluster, default=None
+        Where the features are: None is one node, an int so many nodes simulated in this process.
+    solver : None, str or Solver, default=None
+        How to fit: None is the corrective step to a relative gap of 1e-4, a str names a step.
+
+    Attributes
+    ----------
+    coef_ : array of shape (n_features,)
+    intercept_ : float
+    classes_ : array of shape (2,)
+        Of a classifier.
+    result_ : Result
+        Objective, certified gap, trace, and the ledger of what was sent.
+    dual_gap_ : float
+        A bound on how far the objective is from its optimum.
+    n_iter_ : int
+        Rounds taken.
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_diabetes
+    >>> from atomcast import SparseModel
+    >>> from atomcast.domains import L1Ball
+    >>> from atomcast.objectives import SquaredLoss
+    >>> X, y = load_diabetes(return_X_y=True)
+    >>> model = SparseModel(SquaredLoss(), L1Ball(1000.0), cluster=5).fit(X, y)
+    >>> model.result_.status
+    'optimal'
+    """
+
+    classes_: NDArray[Any]
+
+    def __init__(
+        self,
+        objective: Any,
+        domain: Domain,
+        cluster: Any = None,
+        solver: str | Solver | None = None,
+    ) -> None:
+        self.objective = objective
+        self.domain = domain
+        self.cluster = cluster
+        self.solver = solver
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array, scipy sparse matrix, DataFrame or Shards of shape (n_samples, n_features)
+            Used as it is, in single or double precision.
+        y : array of shape (n_samples,)
+            The target or the classes, known to every node.
+        """
+        loss, solver = as_loss(self.objective), self._solver()
+        check_domain_of_features(self.domain)
+        if loss.classifies:
+            shards, numbers, cluster = features_and_classes(self, X, y, self.cluster)
+            check_two_classes(self.classes_, y)
+            target: Floats = np.where(numbers == 1, 1.0, -1.0)
+        else:
+            shards, target, cluster = features_and_target(self, X, y, self.cluster)
+        objective = loss.bind(target)
+        if not isinstance(objective, Objective):
+            raise ValueError(
+                f"objective={self.objective!r} makes {objective!r} of the target, which is no "
+                "atomcast.objectives.Objective"
+            )
+        self._solve(solver, explicit_problem(objective, self.domain), objective, shards, cluster)
+        return self
+
+    def _scores(self, X: Any) -> Floats:
+        check_is_fitted(self)
+        return linear_prediction(self, X, self.coef_) + self.intercept_
+
+    @available_if(_classifies)  # type: ignore[untyped-decorator]
+    def decision_function(self, X: Any) -> Floats:
+        """The linear score of the second class, shape (n_samples,)."""
+        return self._scores(X)
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the target, or the class.
+
+        Parameters
+        ----------
+        X : array, scipy sparse matrix, DataFrame or Shards of shape (n_samples, n_features)
+
+        Returns
+        -------
+        array of shape (n_samples,)
+        """
+        scores = self._scores(X)
+        if not _classifies(self):
+            return scores
+        return np.asarray(self.classes_[(scores > 0).astype(int)])
+
+    def score(self, X: Any, y: Any, sample_weight: Any = None) -> float:
+        """The share of classes that are right, or R^2 of a regressor."""
+        measure = accuracy_score if _classifies(self) else r2_score
+        return float(measure(y, self.predict(X), sample_weight=sample_weight))
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.target_tags.required = True
+        if _classifies(self):
+            tags.estimator_type = "classifier"
+            tags.classifier_tags = ClassifierTags(multi_class=False)
+        else:
+            tags.estimator_type = "regressor"
+            tags.regressor_tags = RegressorTags()
+        return tags
+
+
+def check_domain_of_features(domain: Any) -> None:
+    """Raise ValueError unless this is a domain whose vertices are multiples of single features."""
+    if not isinstance(domain, Domain):
+        raise ValueError(
+            "domain must be an atomcast.domains.Domain such as L1Ball(beta=5.0) or Simplex(), "
+            f"got {domain!r}"
+        )
+    if not domain.polytope:
+        raise ValueError(
+            f"SparseModel needs a domain with vertices that are single features, which "
+            f"{type(domain).__name__} is not: use GroupLasso or GroupLogisticRegression for groups"
+        )

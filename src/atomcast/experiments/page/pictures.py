@@ -1,0 +1,67 @@
+"""The pictures of the figures: mean curves with bands on logarithmic axes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import TYPE_CHECKING, Any
+
+from atomcast.experiments.runs.curves import Average, Lines
+from atomcast.plots.curves import COLORS, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+LABELS = {
+    "values": "values sent",
+    "round": "iterations",
+    "seconds": "seconds of local computation",
+    "clock": "seconds by the simulator's clock",
+    "objective": "objective",
+    "mse": "mean squared error",
+    "nodes": "nodes N",
+}
+#: How a method is drawn: a colour by number, and a dash.
+Styles = Mapping[str, tuple[int, str]]
+
+
+def draw(ax: Axes, lines: Sequence[Average], label: str, color: int, style: str = "-") -> None:
+    """A line for the mean and a band from the smallest to the largest, in a colour by number."""
+    chosen = COLORS[color % len(COLORS)]
+    x = [line.x for line in lines]
+    ax.plot(x, [line.mean for line in lines], style, color=chosen, linewidth=1.5, label=label)
+    low, high = [line.low for line in lines], [line.high for line in lines]
+    ax.fill_between(x, low, high, color=chosen, alpha=0.2, linewidth=0)
+
+
+def finish(ax: Axes, x: str, y: str, title: str = "", *, legend: bool = False) -> None:
+    """Logarithmic axes with their names, and a grid."""
+    ax.set(xscale="log", yscale="log", xlabel=LABELS.get(x, x), ylabel=LABELS.get(y, y))
+    ax.set_title(title, fontsize=9)
+    ax.grid(True, which="major", alpha=0.3)
+    if legend:
+        ax.legend(frameon=False, fontsize=8)
+
+
+def panels_in_a_row(
+    lines: Lines, styles: Styles, size: tuple[float, float], x: str, note: str, **shared: Any
+) -> Figure:
+    """The objective of every method against something, on each problem."""
+    figure, panels = new_figure(*size), list(dict.fromkeys(panel for panel, *_ in lines))
+    axes = dict(
+        zip(panels, figure.subplots(1, len(panels), squeeze=False, **shared)[0], strict=True)
+    )
+    for (panel, method), line in lines.items():
+        draw(axes[panel], line, method, *styles[method])
+    for panel, ax in axes.items():
+        finish(ax, x, "objective", panel, legend=panel == panels[0])
+    figure.suptitle(note, fontsize=9)
+    return figure
+
+
+def legend_above(figure: Figure, ax: Axes, title: str, columns: int, **more: Any) -> None:
+    """One legend for all panels, with what was run as its title."""
+    figure.legend(
+        *ax.get_legend_handles_labels(), title=title, title_fontsize=9, frameon=False,
+        loc="outside upper center", ncols=columns, **more,
+    )  # fmt: skip

@@ -1,0 +1,126 @@
+"""A quadratic function of the weights of known atoms, through their columns or their products."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast.known.active_set import ExplicitActiveSet
+
+Floats = NDArray[np.float64]
+
+#: What centring leaves of a column that is constant: rounding, not a direction.
+CONSTANT = 1e-13
+NOTHING: Floats = np.zeros(0)
+
+
+class Known(Protocol):
+    """Columns, as far as a quadratic needs them."""
+
+    def combine(self, weights: Floats) -> Floats:
+        """The weighted sum of the columns."""
+        ...
+
+    def scores(self, vector: Floats) -> Floats:
+        """The inner product of every column with a vector."""
+        ...
+
+    @property
+    def compiled(self) -> Any:
+        """What the compiled passes take."""
+        ...
+
+
+@dataclass(frozen=True)
+class ColumnModel:
+    """The change of an objective, in second order, from where its weights are.
+
+    Parameters
+    ----------
+    columns : Columns
+        A, of shape (d, k).
+    start : array of shape (k,)
+        Weights at which the change is zero,
+    gradient : array of shape (d,)
+        and the gradient there, with respect to the image A alpha.
+    diagonal, rank_one : arrays of shape (d,)
+        h and u of the curvature diag(h) - u u'; u may be empty.
+    along, lengths : arrays of shape (k,)
+        A'u, and the bend along each weight: zero where a column is constant but for rounding.
+    """
+
+    columns: Known
+    start: Floats
+    gradient: Floats
+    diagonal: Floats
+    rank_one: Floats
+    along: Floats
+    lengths: Floats
+
+    @staticmethod
+    def of(active: ExplicitActiveSet) -> ColumnModel:
+        """The quadratic that the objective is, or looks like, at its current weights."""
+        assert active.columns is not None
+        columns, curvature = active.columns, active.objective.curvature(active.image)
+        diagonal = np.full(active.objective.d, 0.0) + curvature.diagonal
+        lengths, along, u = columns.lengths(diagonal), np.zeros(len(active)), NOTHING
+        if curvature.rank_one is not None:
+            u = curvature.rank_one
+            along = columns.scores(u)
+            squares, lengths = lengths, lengths - along**2
+            lengths[lengths <= CONSTANT * squares] = 0.0
+        start, gradient = active.weights.copy(), active.gradient
+        return ColumnModel(columns, start, gradient, diagonal, u, along, lengths)
+
+    def at(self, weights: Floats) -> tuple[float, Floats]:
+        """The value at other weights, and the gradient with respect to the image."""
+        change = weights - self.start
+        image = self.columns.combine(change)
+        gradient = self.gradient + self.diagonal * image
+        if len(self.rank_one):
+            gradient -= self.rank_one * float(self.along @ change)
+        return 0.5 * float(image @ (self.gradient + gradient)), gradient
+
+    @property
+    def bends(self) -> tuple[Floats, Floats, Floats, Floats]:
+        """The curvature, as compiled passes take it."""
+        return self.lengths, self.along, self.rank_one, self.diagonal
+
+
+class Products:
+    """The matrix A'HA in the place of columns: an image is then a change of slopes."""
+
+    def __init__(self, matrix: Floats) -> None:
+        self.matrix = matrix
+
+    @property
+    def compiled(self) -> tuple[Floats]:
+        """The products as compiled passes take them."""
+        return (self.matrix,)
+
+    def combine(self, weights: Floats) -> Floats:
+        """The change of slopes that goes with a change of weights."""
+        return self.matrix @ weights
+
+    def scores(self, vector: Floats) -> Floats:
+        """The slopes, which are what an image is."""
+        return vector
+
+
+class ProductModel(ColumnModel):
+    """A quadratic that is known by the products of its columns."""
+
+    @staticmethod
+    def with_slopes(products: Products, start: Floats, slopes: Floats) -> ProductModel:
+        """The quadratic with these slopes at the start."""
+        k, lengths = len(start), np.diag(products.matrix).copy()
+        return ProductModel(products, start, slopes, np.ones(k), NOTHING, np.zeros(k), lengths)
+
+    def at(self, weights: Floats) -> tuple[float, Floats]:
+        """The value at other weights, and the slopes."""
+        change = weights - self.start
+        slopes = self.gradient + self.columns.combine(change)
+        return 0.5 * float(change @ (self.gradient + slopes)), slopes

@@ -1,0 +1,237 @@
+"""Minimisation of a quadratic over many known atoms: coordinate descent, and solves on a face.
+
+On the border of the domain, the best weights are those of a penalised problem, whose penalty is the
+multiplier of the domain. Sweeps of coordinate descent at a fixed penalty find which weights are
+zero, and the signs of the others. Conjugate gradients then solve for these on their face of the
+domain, which also gives the penalty for the next sweeps: on a face, the norm of the penalised
+solution is affine in the penalty, so that this is Newton's method for the norm to be the radius.
+
+A sweep, and a step of conjugate gradients, cost as much as two products with the known columns.
+Nothing grows with the cube of their number, as it does in `corral.py`.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast.domains.base import Domain
+from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
+from atomcast.steps.inner.column_model import ColumnModel
+
+Floats = NDArray[np.float64]
+Positions = NDArray[np.int64]
+
+#: Sweeps at one penalty, conjugate gradient steps on one face, and how often the two alternate
+#: before the best weights so far have to do.
+SWEEPS, FACE_STEPS, ALTERNATIONS = 10, 300, 100
+#: Sweeps at one penalty end when what is left is this share of the first; steps on a face as well,
+#: with a share that falls by a factor from one face to the next.
+SWEPT, SOLVED, TIGHTER = 0.05, 0.1, 0.8
+#: So many penalties in a row are kept within bounds before the bounds are given up.
+PATIENCE = 4
+#: Up to so many known weights, compiled sweeps are not worth the import of a compiler; the second
+#: number is for a curvature that changes.
+FEW, FEW_CHANGING = 150, 25
+#: Beyond, they are if this many times the stored values is less than the cube of the weights.
+WORTH = 300
+
+
+def many(active: ActiveSet) -> bool:
+    """Whether so many atoms are known that sweeps over their columns cost less than an inverse.
+
+    That is a matter of operations. In a round whose batch is a tenth of the known atoms, keeping an
+    inverse up to date takes about k^3 / 5, and sweeps and steps on a face some hundred products
+    with the columns. Where the curvature changes, the inverse would begin anew in each round.
+    """
+    if not isinstance(active, ExplicitActiveSet) or active.columns is None:
+        return False
+    k = len(active)
+    if k != active.columns.count:  # a feature with a weight for each class
+        return False
+    if not active.quadratic:
+        return k > FEW_CHANGING
+    return k > FEW and k**3 > WORTH * active.columns.stored
+
+
+class CoordinateDescent:
+    """The best weights of many known atoms, to a given gap.
+
+    Parameters
+    ----------
+    domain : Domain
+        A ball of the l1 norm or its nonnegative part, or nonnegative weights with a given sum.
+    """
+
+    alternations = ALTERNATIONS
+
+    def __init__(self, domain: Domain) -> None:
+        self.domain = domain
+        self._signed = bool(domain.merit(np.ones(1))[0] > 0.0)
+
+    def minimise(self, model: ColumnModel, tolerance: float) -> tuple[Floats, bool]:
+        """The best weights, and whether their gap within the known atoms is the tolerance."""
+        if not self.domain.has_origin and not model.lengths.all():
+            return model.start, False  # a flat direction of the simplex is no weight of zero
+        enough, weights = tolerance / self.domain.scale, self._feasible(self._started(model))
+        bounds = _Bounds(self.domain.has_origin, self._steepest(model))
+        penalty, least, best = np.nan, np.inf, weights
+        for alternation in range(self.alternations):
+            feasible = self._feasible(weights)
+            value, gradient = model.at(feasible)
+            if value < least:
+                least, best = value, feasible
+            scores = model.columns.scores(gradient)
+            inner, merit = float(feasible @ scores), self._merit(scores)
+            if self.domain.gap(inner, float(np.max(merit))) <= tolerance:
+                return feasible, True
+            if feasible is not weights:
+                gradient = model.at(weights)[1]
+            level = -inner / self.domain.scale
+            penalty = bounds.within(level if np.isnan(penalty) else penalty)
+            weights = weights.copy()
+            chosen = (weights != 0.0) | (merit > min(penalty, level))
+            settled = self._sweep(model, weights, gradient, chosen, penalty, 0.02 * enough)
+            excess = self._norm(weights) - self.domain.scale
+            if settled:
+                bounds.learn(penalty, excess)
+            inside = self.domain.has_origin and penalty == 0.0 and excess < 0.0
+            accuracy = (SOLVED * TIGHTER**alternation, 0.2 * enough)
+            if inside:
+                solution = weights.copy()
+                self._solve_face(model, solution, gradient, penalty, None, accuracy)
+                inside, gradient = self._norm(solution) <= self.domain.scale, model.at(weights)[1]
+            if not inside:
+                solution = weights.copy()
+                penalty = self._solve_face(model, solution, gradient, penalty, excess, accuracy)
+            if excess < 0.0 and penalty < 0.0 and self.domain.has_origin:
+                continue  # the border only stands in the way: stay inside
+            weights = self._toward(model, weights, solution)
+        return best, False
+
+    def _started(self, model: ColumnModel) -> Floats:
+        """The weights to begin with: a column without length needs none, but a simplex some."""
+        weights = np.where(model.lengths > 0.0, model.start, 0.0)
+        if not self.domain.has_origin and not weights.any():
+            weights[int(np.argmax(self._merit(model.columns.scores(model.gradient))))] = 1.0
+        return weights
+
+    def _steepest(self, model: ColumnModel) -> float:
+        """The penalty from which on all weights are zero."""
+        gradient = model.at(np.zeros(len(model.start)))[1]
+        return float(np.max(self._merit(model.columns.scores(gradient))))
+
+    def _norm(self, weights: Floats) -> float:
+        """What the domain bounds."""
+        return float(np.abs(weights).sum())
+
+    def _merit(self, scores: Floats) -> Floats:
+        """The merit behind each weight."""
+        return self.domain.merit(scores)
+
+    def _sweep(
+        self,
+        model: ColumnModel,
+        weights: Floats,
+        gradient: Floats,
+        chosen: NDArray[np.bool_],
+        penalty: float,
+        enough: float,
+    ) -> bool:
+        """Coordinate descent at a penalty, in place; whether it has come to rest."""
+        from atomcast.known._sweeps import sweep
+
+        return bool(
+            sweep(
+                model.columns.compiled, np.flatnonzero(chosen), *model.bends, weights, gradient,
+                penalty, self._signed, SWEEPS, SWEPT, enough,
+            )
+        )  # fmt: skip
+
+    def _solve_face(
+        self,
+        model: ColumnModel,
+        weights: Floats,
+        gradient: Floats,
+        penalty: float,
+        excess: float | None,
+        accuracy: tuple[float, float],
+    ) -> float:
+        """The minimum over the face of the weights, in place; returns the multiplier there.
+
+        The excess is by how much the norm is too large; None inside the domain. A multiplier that
+        means nothing is NaN.
+        """
+        from atomcast.known._sweeps import solve_face
+
+        support = np.flatnonzero(weights)
+        if not len(support):
+            return 0.0
+        normal = np.sign(weights[support]) if excess is not None else np.zeros(len(support))
+        return float(
+            solve_face(
+                model.columns.compiled, support, *model.bends, weights, gradient, normal,
+                excess or 0.0, FACE_STEPS, *accuracy,
+            )
+        )  # fmt: skip
+
+    def _feasible(self, weights: Floats) -> Floats:
+        """The weights, scaled into the domain if they are outside."""
+        norm = self._norm(weights)
+        if norm > self.domain.scale or (norm > 0.0 and not self.domain.has_origin):
+            return weights * (self.domain.scale / norm)
+        return weights
+
+    def _toward(self, model: ColumnModel, weights: Floats, solution: Floats) -> Floats:
+        """The solution on the face; or, where signs change, what is best on the way there.
+
+        That is the end of the way without the weights that change their sign, the place where the
+        first of them does, or where we are.
+        """
+        flipped = np.flatnonzero(weights * solution < 0.0)
+        if not len(flipped):
+            return solution
+        change = solution - weights
+        steps = -weights[flipped] / change[flipped]
+        choices = [weights]
+        for step in (1.0, float(steps.min())):
+            moved = weights + step * change
+            moved[flipped[steps <= step]] = 0.0
+            choices.append(moved)
+        return min(choices, key=lambda choice: model.at(self._feasible(choice))[0])
+
+
+class _Bounds:
+    """Between which penalties the right one lies, as far as sweeps have shown.
+
+    Sweeps are never quite at rest, so that what one has shown may be wrong: if it stands in the way
+    again and again, it is forgotten.
+    """
+
+    def __init__(self, from_zero: bool, highest: float) -> None:
+        self.lowest, self.highest = (0.0 if from_zero else -np.inf), highest
+        self.refused = 0
+        self._forget()
+
+    def _forget(self) -> None:
+        self.low, self.high = self.lowest, self.highest
+        self.inside = True  # whether no penalty at all may be right
+
+    def learn(self, penalty: float, excess: float) -> None:
+        """Weights are too large in sum at a penalty that is too small."""
+        if excess > 0.0:
+            self.low = max(self.low, penalty)
+            self.inside = False
+        else:
+            self.high = min(self.high, penalty)
+
+    def within(self, penalty: float) -> float:
+        """A penalty between the bounds: this one, or the middle if it is not."""
+        penalty = min(max(penalty, self.lowest), self.highest)
+        if self.refused >= PATIENCE:
+            self._forget()
+        if penalty <= self.high and (penalty > self.low or (self.inside and penalty == self.low)):
+            self.refused = 0
+            return penalty
+        self.refused += 1
+        return 0.5 * (self.low + self.high) if np.isfinite(self.low) else self.high
