@@ -26,7 +26,7 @@ def test_quiet_by_default(run, files):
 def test_one_v_is_for_operators(command, run, files):
     done = run(*command, "-v")
     json.loads(done.stdout)
-    assert "INFO atomcast.simulation.local: " in done.stderr
+    assert "INFO atomcast.simulation.local_session: " in done.stderr
     assert "nodes on " in done.stderr
     assert "DEBUG" not in done.stderr
 
