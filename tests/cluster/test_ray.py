@@ -71,7 +71,8 @@ def actors():
     found = []
     for process in me.children(recursive=True):
         try:
-            if "RayNode" in process.name() or "RayNode" in " ".join(process.cmdline()):
+            named = "RayNode" in process.name() or "RayNode" in " ".join(process.cmdline())
+            if named and process.status() != psutil.STATUS_ZOMBIE:
                 found.append(process)
         except psutil.NoSuchProcess:
             continue
@@ -85,6 +86,7 @@ def killed_one(processes):
             process.kill()
         except psutil.NoSuchProcess:
             continue
+        wait_until(lambda process=process: process not in actors(), "an actor survived")
         return True
     return False
 
@@ -92,6 +94,9 @@ def killed_one(processes):
 @pytest.mark.parametrize("step", ["line-search", "corrective"])
 def test_a_killed_actor_comes_back_and_the_answer_is_the_same(step, cluster_of, caplog):
     caplog.set_level(logging.INFO, "atomcast.cluster.ray.ray_session")
+    for nodes in SIZES:
+        cluster_of(nodes).close()  # whoever is killed is to be one of two
+    wait_until(lambda: not actors(), "actors were left behind")
     X, y = regression(seed=1, d=40, n=60)
     killed = []
 
