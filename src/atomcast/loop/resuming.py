@@ -24,8 +24,8 @@ from atomcast.storage.container import Arrays
 from atomcast.storage.fingerprint import object_fingerprint
 
 if TYPE_CHECKING:
+    from atomcast.loop.best import Best
     from atomcast.loop.replica import Replica
-    from atomcast.loop.solver import Best
 
 
 @dataclass
