@@ -54,7 +54,8 @@ def test_a_rank_that_stalls(way, jobs):
     message, (code, output) = WAYS[way][-1], jobs[way]
     assert code != 0
     assert "ended after" not in output, output  # by itself, that is
-    assert len(re.findall(message, output)) == 1, output  # one rank speaks for all
+    # The first rank that has waited too long ends all; others may speak before it does so.
+    assert len(set(re.findall(message, output))) == 1, output
     assert "StallError" in output
 
 
