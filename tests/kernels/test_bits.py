@@ -46,7 +46,7 @@ def test_blocks_of_bits_are_the_formula_rounded_once(d, dtype):
     X, labels = bits_and_labels(37, d)
     bits, table = packed(X), np.exp(-GAMMA * np.arange(d + 1.0))
     out = np.full((37, 50), np.nan, dtype=dtype)
-    fill_bit_block(bits, bits[:21], signed_table(table, 3), out, (labels, labels[:21]))
+    fill_bit_block(bits, bits[:21], signed_table(table, -0.5), out, (labels, labels[:21]))
     distance = np.abs(X[:, None] - X[:21]).sum(axis=2)
     signs = np.where(labels[:, None] == labels[:21], 1.0, -0.5)
     expected = signs * (np.exp(-GAMMA * distance) + 1)

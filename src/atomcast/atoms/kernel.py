@@ -65,7 +65,6 @@ class KernelAtoms:
 
     def _forget(self) -> None:
         self._active: KernelActiveSet | None = None
-        self._codes: Codes = self.labels
         self._sums: KernelSums | None = None
         self._total: Floats = np.zeros(self.n)
         self._weights: Floats = np.zeros(0)
@@ -77,7 +76,7 @@ class KernelAtoms:
 
     def take(self, rows: NDArray[np.int64]) -> KernelAtoms:
         """Some of the examples, as atoms of their own."""
-        return KernelAtoms(self.points[rows], self.labels[rows], self.ids[rows], self.storage)
+        return type(self)(self.points[rows], self.labels[rows], self.ids[rows], self.storage)
 
     def atom(self, j: int, id: int) -> Atom:
         """The j-th example with its label."""
@@ -94,17 +93,17 @@ class KernelAtoms:
         active = self._active
         assert active is not None
         kernel, code, sums = active.kernel, active.code, self._kernel_sums(active)
-        lengths = kernel.diagonal(self.points) + 1.0 + code.ridge(self._codes)
+        lengths = kernel.diagonal(self.points) + 1.0 + code.ridge(self.labels)
         points, how = self.points, "compiled" if self.n * self.d >= COMPILE_FROM else "plain"
         if isinstance(sums, BinarySums):
             points, how = sums.bits, "bits"
-        return KernelSpace(points, self._codes, kernel, code, lengths, how)
+        return KernelSpace(points, self.labels, kernel, code, lengths, how)
 
     def follow(self, active: KernelActiveSet) -> None:
         """Belong to this active set, which knows the kernel, from now on."""
         if active is not self._active:
             self._forget()
-            self._active, self._codes = active, active.codes(self.labels)
+            self._active = active
             active.d = self.d
 
     def scores(self, replica: Replica) -> Floats:
@@ -134,17 +133,17 @@ class KernelAtoms:
     def _kernel_sums(self, active: KernelActiveSet) -> KernelSums:
         """The way to sum columns over these examples, chosen when it is first needed."""
         if self._sums is None:
-            self._sums = kernel_sums(self.points, active.kernel, active.code, self._codes)
+            self._sums = kernel_sums(self.points, active.kernel, active.code, self.labels)
         return self._sums
 
     def _catch_up(self, active: KernelActiveSet) -> None:
         """Find out which of the points that have come since the last round are our own."""
-        new = np.array(active.ids[self._log :], dtype=np.int64)
+        new = np.array(active.ids[self._log * active.width :: active.width], dtype=np.int64)
         at = np.minimum(np.searchsorted(self.ids, new), max(self.n - 1, 0))
         ours = self.ids[at] == new if self.n else np.zeros(len(new), dtype=bool)
         self._local.extend(at[ours].tolist())
         self._known.extend((self._log + np.flatnonzero(ours)).tolist())
-        self._log = len(active)
+        self._log = active.atoms
 
     def _add(
         self, active: KernelActiveSet, scale: float, changed: NDArray[np.int64], rest: Floats
@@ -159,7 +158,7 @@ class KernelAtoms:
         for position, amount in zip(changed.tolist(), rest.tolist(), strict=True):
             row = int(np.searchsorted(self.ids, active.ids[position]))
             if row < self.n and self.ids[row] == active.ids[position]:
-                ridge = float(active.code.ridge(self._codes[row : row + 1])[0])
+                ridge = float(active.code.ridge(self.labels[row : row + 1])[0])
                 self._total[row] += 2.0 * amount * ridge
 
     def _sum_afresh(self, active: KernelActiveSet) -> None:
@@ -193,7 +192,7 @@ class KernelAtoms:
         if not self._sums.cacheable:
             return
         ends, dtype = np.cumsum(active.arrivals), np.dtype(self.storage.dtype)
-        while self._cached < len(active):
+        while self._cached < active.atoms:
             end = int(ends[np.searchsorted(ends, self._cached, side="right")])
             stop = min(self._cached + COLUMNS, end)
             used = sum(block.nbytes for block in self._blocks)
@@ -201,8 +200,13 @@ class KernelAtoms:
             if used + more > self.storage.cache_bytes:
                 return
             part = slice(self._cached, stop)
-            self._blocks.append(self._sums.block(active.points[part], dtype))
+            self._blocks.append(self._columns(active.points[part], dtype))
             self._cached = stop
+
+    def _columns(self, points: Points, dtype: Any) -> NDArray[Any]:
+        """The kernel between the examples and some points, as it is kept."""
+        assert self._sums is not None
+        return self._sums.block(points, dtype)
 
 
 def _by_columns(replica: Replica) -> bool:
@@ -210,10 +214,12 @@ def _by_columns(replica: Replica) -> bool:
     return replica.step.one_atom
 
 
-def kernel_atoms(shard: Shard, labels: LocalLabels, storage: Storage) -> KernelAtoms:
-    """The rows of a node's shard as atoms."""
+def kernel_atoms(
+    shard: Shard, labels: LocalLabels, storage: Storage, kind: type[KernelAtoms] = KernelAtoms
+) -> KernelAtoms:
+    """The rows of a node's shard as atoms of some kind."""
     points = shard.matrix.tocsr() if sparse.issparse(shard.matrix) else shard.matrix
-    return KernelAtoms(points, labels.of(shard), shard.ids, storage)
+    return kind(points, labels.of(shard), shard.ids, storage)
 
 
 class LocalLabels:

@@ -116,6 +116,30 @@ class Simplex(Domain):
         return onto_simplex(weights, self.scale)
 
 
+@dataclass(frozen=True)
+class Nonnegative(Domain):
+    """Nonnegative weights of any size, for objectives that do not depend on their scale."""
+
+    polytope: ClassVar[bool] = False
+
+    @property
+    def scale(self) -> float:
+        """Atoms as they are."""
+        return 1.0
+
+    def merit(self, scores: Floats) -> Floats:
+        """Minus each score."""
+        return np.negative(scores)
+
+    def signs(self, scores: Floats) -> Floats:
+        """Always positive."""
+        return np.ones_like(scores)
+
+    def project(self, ids: Sequence[int], weights: Floats) -> Floats:
+        """Without what is negative."""
+        return np.maximum(weights, 0.0)
+
+
 def onto_simplex(weights: Floats, total: float) -> Floats:
     """The nearest nonnegative weights with this sum (by sorting)."""
     falling = np.sort(weights)[::-1]

@@ -72,10 +72,9 @@ def fitted_sigmoids(estimator: Any, X: Any, y: Any, solver: Solver) -> tuple[Flo
     return fitted, ledgers.seen
 
 
-def with_ledgers(results: tuple[Result, ...], ledgers: list[Ledger]) -> tuple[Result, ...]:
-    """Results of a fit whose ledger also has what was sent to fit cross-validated copies."""
-    whole = joined([("", results[-1].ledger), *named("calibration", ledgers)])
-    return tuple(replace(result, ledger=whole) for result in results)
+def with_ledgers(result: Result, ledgers: list[Ledger]) -> Result:
+    """The result of a fit whose ledger also has what was sent to fit cross-validated copies."""
+    return replace(result, ledger=joined([("", result.ledger), *named("calibration", ledgers)]))
 
 
 def probabilities(decisions: Floats, sigmoids: Floats) -> Floats:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import partial
 from typing import Any, Self
 
 import numpy as np
@@ -22,9 +21,10 @@ from atomcast.estimators.class_weights import class_weights
 from atomcast.estimators.inputs import check_same_index, keep_names, validated
 from atomcast.estimators.score_classifier import ScoreClassifier
 from atomcast.estimators.solving import warn_unless_converged
+from atomcast.estimators.voting import pair_values, votes
 from atomcast.known.kernels.functions import Gamma, KernelSpec
 from atomcast.known.kernels.kernel_matrix import kernel_block
-from atomcast.known.kernels.labels import LabelCode, one_against_rest
+from atomcast.known.kernels.labels import LabelCode, Machines, one_vs_one, one_vs_rest
 from atomcast.known.kernels.point_set import SupportVectors
 from atomcast.loop.interrupting import all_or_nothing
 from atomcast.loop.result import Result
@@ -32,10 +32,10 @@ from atomcast.loop.session import Cluster
 from atomcast.loop.solver import Solver
 from atomcast.problems.examples import USUAL_N, kernel_problem
 from atomcast.simulation.local import LocalCluster, as_cluster
-from atomcast.storage.checkpoint import Checkpoint
 
 Floats = NDArray[np.float64]
 
+MULTI_CLASS = ("auto", "one-vs-one", "one-vs-rest", "direct")
 FORMATS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 #: Kernel values that prediction computes at a time.
 PIECE = 1 << 23
@@ -47,23 +47,14 @@ def _calibrated(estimator: KernelSVC) -> bool:
     return True
 
 
-def _refuse_checkpoints(solver: Solver) -> None:
-    """Machines that are fitted one after the other would need a checkpoint each."""
-    if solver.resume is not None or any(isinstance(w, Checkpoint) for w in solver.callbacks):
-        raise ValueError(
-            'multi_class="one-vs-rest" can neither write nor resume checkpoints, because it fits '
-            'one machine after the other: use multi_class="direct", or leave them out'
-        )
-
-
 class KernelSVC(ScoreClassifier):
     """Kernel support vector machine for examples that are spread over a network.
 
     Solves the dual of the L2-loss SVM, min alpha' K~ alpha over the simplex, by distributed
     Frank-Wolfe: every node keeps its own examples, and only those that the model needs are
     broadcast, with their labels. In the primal, it minimises ``||w||^2 / 2 + b^2 / 2 + C / 2 *
-    sum(max(0, 1 - y f(x))^2)`` with ``f(x) = <w, phi(x)> + b``. With T > 2 classes it is the
-    direct multi-class L2-SVM, in which labels are the corners of a regular simplex.
+    sum(max(0, 1 - y f(x))^2)`` with ``f(x) = <w, phi(x)> + b``. With T > 2 classes there is such
+    a machine for every two of them; all share the examples that were broadcast.
 
     Parameters
     ----------
@@ -83,10 +74,10 @@ class KernelSVC(ScoreClassifier):
         Multiplies C for each class.
     probability : bool, default=False
         Whether to calibrate probabilities, by five-fold cross-validation.
-    multi_class : {"direct", "one-vs-rest"}, default="direct"
-        With more than two classes: one machine for all, or one machine a class, which share the
-        examples that were broadcast: more rounds and more support vectors, but often a better
-        accuracy.
+    multi_class : {"auto", "one-vs-one", "one-vs-rest", "direct"}, default="auto"
+        With more than two classes: a machine for every two classes, which vote; a machine for
+        each class; or one machine for all, in which labels are the corners of a regular simplex.
+        "auto" is "one-vs-one" with the corrective step, and "direct" with others, which it needs.
     cluster : None, int or cluster, default=None
         Where the examples are: None is one node, an int so many nodes simulated in this process.
     solver : None, str or Solver, default=None
@@ -99,22 +90,21 @@ class KernelSVC(ScoreClassifier):
     ----------
     classes_ : array of shape (n_classes,)
     support_ : array of shape (n_SV,)
-        Global ids of the support vectors.
+        Global ids of the support vectors; class by class if there is a machine for every two.
     support_vectors_ : array or CSR matrix of shape (n_SV, n_features)
     n_support_ : array of shape (n_classes,)
-    dual_coef_ : array of shape (1, n_SV), or (n_classes, n_SV) if there are more than two classes
-    intercept_ : array of shape (1,) or (n_classes,)
+    dual_coef_ : array of shape (1, n_SV), (n_classes, n_SV) or (n_classes - 1, n_SV)
+        With two classes; with more; with a machine for every two, as in scikit-learn's SVC.
+    intercept_ : array of shape (1,), (n_classes,) or (n_classes * (n_classes - 1) / 2,)
     result_ : Result
-        Objective, certified gap, trace, and the ledger of all that was sent; otherwise of the
-        last machine, if there is one for each class.
-    results_ : tuple of Result
-        The results of all machines; more than one if there is one for each class.
+        Objective, certified gap, trace, and the ledger of all that was sent. Of several machines,
+        the objective is the sum, and none has a larger relative gap than the one stated.
     calibration_ : array of shape (1 or n_classes, 2)
         With probability=True: a and b of each probability 1 / (1 + exp(a * decision + b)).
     dual_gap_ : float
         A bound on how far the objective of `result_` is from its optimum.
     n_iter_ : int
-        Rounds taken, by all machines.
+        Rounds taken.
 
     Examples
     --------
@@ -128,7 +118,6 @@ class KernelSVC(ScoreClassifier):
 
     usual_tol = 1e-3
     result_: Result
-    results_: tuple[Result, ...]
 
     def __init__(
         self,
@@ -140,7 +129,7 @@ class KernelSVC(ScoreClassifier):
         coef0: float = 0.0,
         class_weight: Any = None,
         probability: bool = False,
-        multi_class: str = "direct",
+        multi_class: str = "auto",
         cluster: Any = None,
         solver: str | Solver | None = None,
         cache_bytes: int = 2**31,
@@ -175,38 +164,44 @@ class KernelSVC(ScoreClassifier):
         solver = self._solver()
         shards, y, cluster = self._inputs(X, y)
         labels = self._encode(y, classes, shards)
-        code = LabelCode(
-            len(self.classes_), self.C * class_weights(self.class_weight, self.classes_, y, shards)
-        )
-        make = partial(
-            kernel_problem,
-            spec=spec,
-            labels=labels,
-            solver=solver,
-            cache_bytes=self.cache_bytes,
+        costs = self.C * class_weights(self.class_weight, self.classes_, y, shards)
+        machines = self._machines(solver)
+        problem = kernel_problem(
+            spec,
+            LabelCode(len(self.classes_), costs),
+            labels,
+            solver,
+            self.cache_bytes,
             # With Shards.mine nobody knows how many examples there are in all.
-            n=USUAL_N if shards.kind == "mine" else shards.count(axis=0),
+            USUAL_N if shards.kind == "mine" else shards.count(axis=0),
+            machines,
         )
-        check_choice("multi_class", self.multi_class, ("direct", "one-vs-rest"))
-        if self.multi_class == "one-vs-rest" and code.classes > 2:
-            _refuse_checkpoints(solver)
-            rivals = [one_against_rest(code, c) for c in range(code.classes)]
-            problems = [make(code=rival, one_class=c) for c, rival in enumerate(rivals)]
-            names = [f"class {label}" for label in self.classes_]
-            results = solver.solve_path(problems, shards, cluster, names)
-            self._keep(list(results), one_vs_rest=True)
-        else:
-            self._keep([solver.solve(make(code=code), shards, cluster)], one_vs_rest=False)
-        for result in self.results_:
-            warn_unless_converged(result, solver)
+        self.result_ = solver.solve(problem, shards, cluster)
+        self._keep(self.result_, machines)
+        warn_unless_converged(self.result_, solver)
         if self.probability:
             if self.result_.status == "interrupted":
                 raise KeyboardInterrupt("interrupted before probabilities were calibrated")
             with all_or_nothing():
                 self.calibration_, ledgers = fitted_sigmoids(self, X, y, solver)
-            self.results_ = with_ledgers(self.results_, ledgers)
-            self.result_ = self.results_[-1]
+            self.result_ = with_ledgers(self.result_, ledgers)
         return self
+
+    def _machines(self, solver: Solver) -> Machines | None:
+        """The machines that share the examples; None if there is a single one."""
+        check_choice("multi_class", self.multi_class, MULTI_CLASS)
+        corrective, classes = solver.step == "corrective", len(self.classes_)
+        usual = "one-vs-one" if corrective else "direct"
+        how = usual if self.multi_class == "auto" else self.multi_class
+        if classes == 2 or how == "direct":
+            return None
+        if not corrective:
+            raise ValueError(
+                f"multi_class={how!r} needs the corrective step, which re-optimises all machines "
+                f'at once, got step={solver.step!r}: use Solver("corrective") or '
+                'multi_class="direct"'
+            )
+        return one_vs_one(classes) if how == "one-vs-one" else one_vs_rest(classes)
 
     def _inputs(self, X: Any, y: Any) -> tuple[Shards, NDArray[Any], Any]:
         """Check the data; returns the examples in shards, the labels, the cluster."""
@@ -249,36 +244,31 @@ class KernelSVC(ScoreClassifier):
         codes: NDArray[Any] = np.searchsorted(self.classes_, y).astype(dtype)
         return OwnLabels(codes) if mine else LocalLabels(codes)
 
-    def _keep(self, results: list[Result], one_vs_rest: bool) -> None:
-        """Take the fitted attributes from the results of one machine, or of one per class."""
-        self.results_ = tuple(results)
-        self.result_ = results[-1]
-        self.dual_gap_ = self.result_.gap
-        self.n_iter_ = sum(result.rounds for result in results)
-        ids = np.concatenate([result.atom_ids for result in results])
-        self.support_, first = np.unique(ids, return_index=True)
-        contents: list[SupportVectors] = [result.content for result in results]
-        points = [content.points for content in contents]
-        together = (
-            sparse.vstack(points).tocsr() if sparse.issparse(points[0]) else np.vstack(points)
-        )
-        self.support_vectors_ = together[first]
-        labels = np.concatenate([content.labels for content in contents])[first]
-        classes = len(self.classes_)
+    def _keep(self, result: Result, machines: Machines | None) -> None:
+        """Take the fitted attributes from the result of one machine, or of several."""
+        self.dual_gap_, self.n_iter_ = result.gap, result.rounds
+        content: SupportVectors = result.content
+        classes, labels, self._kernel = len(self.classes_), content.labels, content.kernel
         self.n_support_ = np.bincount(labels, minlength=classes)
-        rival = -1.0 if one_vs_rest else -1.0 / (classes - 1)
-        self.dual_coef_ = np.where(labels == np.arange(classes)[:, None], 1.0, rival)
-        for c in range(classes):
-            result = results[c] if one_vs_rest else results[0]
+        if machines is None:
+            self.support_, self.support_vectors_ = result.atom_ids, content.points
             # Divided by the objective, weights on the simplex become those of the unit margin.
-            weights = np.zeros(len(labels))
-            at = np.searchsorted(self.support_, result.atom_ids)
-            weights[at] = result.atom_weights / result.objective
-            self.dual_coef_[c] *= weights
-        if classes == 2:
-            self.dual_coef_ = self.dual_coef_[1:]
-        self.intercept_ = self.dual_coef_.sum(axis=1)
-        self._kernel = contents[0].kernel
+            sides = np.where(labels == np.arange(classes)[:, None], 1.0, -1.0 / (classes - 1))
+            dual_coef = sides * result.atom_weights / result.objective
+            self.dual_coef_ = dual_coef[1:] if classes == 2 else dual_coef
+            self.intercept_ = self.dual_coef_.sum(axis=1)
+            return
+        points, place = np.divmod(result.atom_ids, machines.width)
+        self.support_, at = np.unique(points, return_inverse=True)
+        weights = np.zeros((len(self.support_), machines.width))
+        weights[at, place] = result.atom_weights
+        self.intercept_ = machines.spread(labels, weights).sum(axis=0)
+        # Of a machine for every two classes there are those in which a point has a side.
+        sides = machines.side[labels]
+        order = np.argsort(labels, kind="stable") if (sides == 0).any() else np.arange(len(labels))
+        signed = (weights * sides)[order]
+        self.dual_coef_ = signed[sides[order] != 0].reshape(len(order), -1).T
+        self.support_, self.support_vectors_ = self.support_[order], content.points[order]
 
     @property
     def gamma_(self) -> float:
@@ -287,7 +277,7 @@ class KernelSVC(ScoreClassifier):
         return float(getattr(self._kernel, "gamma", np.nan))
 
     def decision_function(self, X: Any) -> Floats:
-        """How far examples are on a class's side, in units of the margin.
+        """How far examples are on a class's side, in units of the margin, or of votes.
 
         Parameters
         ----------
@@ -299,7 +289,7 @@ class KernelSVC(ScoreClassifier):
         """
         check_is_fitted(self)
         if isinstance(X, Shards):
-            values = np.zeros((X.count(axis=0), len(self.dual_coef_)))
+            values = np.zeros((X.count(axis=0), 1 if len(self.classes_) == 2 else len(self.classes_)))
             for i in range(X.nodes):
                 shard = X.shard(i, axis=0)
                 values[shard.ids] = self._decision(shard.matrix)
@@ -308,16 +298,21 @@ class KernelSVC(ScoreClassifier):
         return values if len(self.classes_) > 2 else values[:, 0]
 
     def _decision(self, X: Any) -> Floats:
-        values = np.empty((X.shape[0], len(self.dual_coef_)))
-        points = self.support_vectors_
+        points, intercept = self.support_vectors_, self.intercept_
         if sparse.issparse(points) and not sparse.issparse(X):
             X = sparse.csr_array(X)
+        values = np.empty((X.shape[0], len(intercept)))
+        pairs = 1 < len(self.dual_coef_) < len(self.classes_)
         height = max(PIECE // max(points.shape[0], 1), 1)
         for start in range(0, X.shape[0], height):
             rows = slice(start, start + height)
             block = kernel_block(self._kernel, X[rows], points, np.float64)
-            values[rows] = block @ self.dual_coef_.T + self.intercept_
-        return values
+            values[rows] = intercept + (
+                pair_values(block, self.dual_coef_, self.n_support_)
+                if pairs
+                else block @ self.dual_coef_.T
+            )
+        return votes(values, len(self.classes_)) if pairs else values
 
     @available_if(_calibrated)
     def predict_proba(self, X: Any) -> Floats:

@@ -78,8 +78,7 @@ class Replica:
 
     def continue_from(self, previous: Replica, weights: Floats) -> None:
         """Know all that another run knew, and start from these weights."""
-        adopt = self.problem.adopt
-        self.active = previous.active if adopt is None else adopt(previous.active)
+        self.active = previous.active
         self.active.set_weights(weights)
         self.first_round = previous.ledger_round + 1
 

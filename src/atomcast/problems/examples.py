@@ -8,9 +8,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from atomcast.atoms.kernel import LocalLabels, kernel_atoms
-from atomcast.domains.base import Simplex
+from atomcast.atoms.machines import MachineAtoms
+from atomcast.domains.base import Nonnegative, Simplex
 from atomcast.known.kernels.functions import KernelSpec
-from atomcast.known.kernels.labels import LabelCode
+from atomcast.known.kernels.labels import LabelCode, Machines, Unsigned
+from atomcast.known.kernels.machine_set import MachineActiveSet
 from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.known.kernels.storage import Storage
 from atomcast.problems.problem import Batches, BoundedBatches, Problem
@@ -39,6 +41,11 @@ def batches(n: int, code: LabelCode) -> Batches:
     return BoundedBatches(share, max(n // 64, 16), min(largest, int((1 + share) * 2048)), kept=0.1)
 
 
+def machine_batches(n: int) -> Batches:
+    """How many of n examples may join in a round if they serve several machines."""
+    return BoundedBatches(0.5, max(n // 16, 64), max(n // 8, 64), kept=0.1)
+
+
 def kernel_problem(
     spec: KernelSpec,
     code: LabelCode,
@@ -46,7 +53,7 @@ def kernel_problem(
     solver: Solver,
     cache_bytes: int,
     n: int = USUAL_N,
-    one_class: int | None = None,
+    machines: Machines | None = None,
 ) -> Problem:
     """Minimise alpha' K~ alpha over the simplex, where the rows of the data are the points.
 
@@ -57,18 +64,27 @@ def kernel_problem(
     cache_bytes : int
     n : int
         How many points there are in all, as far as everybody knows.
-    one_class : int, optional
-        Tell this class from all others; the code then has two classes.
+    machines : Machines, optional
+        Solve such a problem for each of these machines, over points that they share, instead of
+        one in which classes are as the code has them.
     """
     dtype: Any = np.float32 if solver.tol >= SINGLE_PRECISION_TOL else np.float64
     batch = solver.step == "corrective" or spec.needs_sample
-    storage = Storage(cache_bytes, dtype)
+    storage, sample = Storage(cache_bytes, dtype), SAMPLE if batch else 1
+    if machines is not None:
+        return Problem(
+            Nonnegative(),
+            partial(MachineActiveSet, spec, Unsigned(code.classes, code.costs), storage, machines),
+            partial(kernel_atoms, labels=labels, storage=storage, kind=MachineAtoms),
+            axis=0,
+            batches=machine_batches(n),
+            sample=sample,
+        )
     return Problem(
         Simplex(),
-        partial(KernelActiveSet, spec, code, storage, one_class),
+        partial(KernelActiveSet, spec, code, storage),
         partial(kernel_atoms, labels=labels, storage=storage),
         axis=0,
         batches=batches(n, code),
-        sample=SAMPLE if batch else 1,
-        adopt=partial(KernelActiveSet.relabelled, code=code, one_class=one_class),
+        sample=sample,
     )

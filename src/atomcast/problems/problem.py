@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, Protocol
+from typing import Protocol
 
 from atomcast.atoms.base import Atoms
 from atomcast.data.shards import Shard
@@ -84,9 +84,6 @@ class Problem:
         How many atoms may join in a round of the corrective step, if that is left to us.
     sample : int
         So many atoms, drawn at random, are broadcast before the first step; 0: none.
-    adopt : callable, optional
-        Makes the active set of this problem from that of the one before it on a path; by default
-        it is the same.
     missing : bool
         Whether values of the data may be missing (NaN).
     family : int
@@ -100,6 +97,5 @@ class Problem:
     axis: int = 1
     batches: Batches = GrowingBatches()
     sample: int = 0
-    adopt: Callable[[Any], ActiveSet] | None = None
     missing: bool = False
     family: int = 1

@@ -17,6 +17,7 @@ from atomcast.steps.inner.choice import (
     inner_solver,
 )
 from atomcast.steps.inner.coordinate_descent import many
+from atomcast.steps.inner.machines import MachineSolver
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
@@ -80,8 +81,10 @@ class Corrective(Step):
 
     def _tolerance(self, replica: Replica, agreement: Agreement) -> float:
         """How exact the weights must be: far from the optimum, no better than is of use."""
-        active, kernel = replica.active, isinstance(self.inner, KernelQuadratic)
+        active, kernel = replica.active, isinstance(self.inner, KernelQuadratic | MachineSolver)
         few = len(active) <= MANY_WEIGHTS if kernel else not many(active)
+        if isinstance(self.inner, MachineSolver):
+            few = False
         if active.quadratic and few:
             return 1e-3 * replica.target
         gap = replica.domain.gap(active.inner(), agreement.best)

@@ -285,6 +285,19 @@ def row_products(block: Any, vector: Any, out: Any) -> None:  # pragma: no cover
 
 
 @njit(cache=True, nogil=True)
+def gather_square(
+    block: Any, first: Any, positions: Any, signs: Any, start: Any, stop: Any, out: Any
+) -> None:  # pragma: no cover - compiled
+    """Rows start to stop of the part at some positions, and their mirror, from rows of a block."""
+    for i in range(uint64(start), uint64(stop)):
+        row, sign = block[positions[i] - uint64(first)], signs[i]
+        for j in range(i + uint64(1)):
+            value = sign * signs[j] * row[positions[j]]
+            out[i, j] = value
+            out[j, i] = value
+
+
+@njit(cache=True, nogil=True)
 def apply_labels(
     rows: Any, left: Any, right: Any, other: Any
 ) -> None:  # pragma: no cover - compiled

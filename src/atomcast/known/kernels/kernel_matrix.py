@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -101,7 +102,7 @@ class AugmentedKernel:
         """Put rows of the matrix up to column `width` into `out`, computed from the points."""
         left, right = self._labels[positions], self._labels[:width]
         if self._bits is not None and len(positions) * width >= LARGE_BLOCK // 16:
-            self._bits.fill(self.kernel, positions, out, (left, right), self.code.classes)
+            self._bits.fill(self.kernel, positions, out, (left, right), self.code.other)
         else:
             rows = self.kernel.block(self._points[positions], self._points[:width], out.dtype)
             self._apply_labels(rows, left, right)
@@ -113,7 +114,7 @@ class AugmentedKernel:
         if rows.size >= LARGE_BLOCK:
             from atomcast.known.kernels._loops import apply_labels
 
-            apply_labels(rows, left, right, -1.0 / (self.code.classes - 1))
+            apply_labels(rows, left, right, self.code.other)
         else:
             rows += 1
             rows *= self.code.table.astype(rows.dtype)[left][:, right]
@@ -134,6 +135,21 @@ class AugmentedKernel:
             above = positions < first
             if above.any():
                 out[above, first:last] = block[: last - first, positions[above]].T
+        return out
+
+    def square(self, positions: Positions, signs: Floats, dtype: Any) -> NDArray[Any]:
+        """The part that belongs to some points in order, with signs, shape (m, m)."""
+        out = np.empty((len(positions),) * 2, dtype=dtype)
+        if self._blocks is None:
+            out[:] = self.rows(positions)[:, positions] * signs[:, None] * signs
+            return out
+        from atomcast.known.kernels._loops import gather_square
+
+        ends = np.searchsorted(positions, HEIGHT * np.arange(len(self._blocks) + 1))
+        columns = positions.astype(np.uint64)
+        for b, (start, stop) in enumerate(pairwise(ends.tolist())):
+            if start < stop:
+                gather_square(self._blocks[b], HEIGHT * b, columns, signs, start, stop, out)
         return out
 
     def part(self, start: int, columns: Positions) -> Floats:
@@ -220,12 +236,12 @@ class BitLog:
         positions: Positions,
         out: NDArray[Any],
         codes: tuple[Codes, Codes],
-        classes: int,
+        other: float,
     ) -> None:
         """Put <label, label> (k + 1) between some points and as many first ones into `out`."""
         table = np.exp(-kernel.gamma * np.arange(64.0 * self._bits.shape[1] + 1))
         known = self._bits[: len(codes[1])]
-        fill_bit_block(self._bits[positions], known, signed_table(table, classes), out, codes)
+        fill_bit_block(self._bits[positions], known, signed_table(table, other), out, codes)
 
 
 def kernel_block(kernel: Kernel, X: Points, Z: Points, dtype: Any) -> NDArray[Any]:

@@ -1,14 +1,17 @@
-"""Labels as vectors: equal ones have product 1, different ones -1/(T-1)."""
+"""Labels as vectors (equal ones have product 1, different ones -1/(T-1)), or as sides of machines."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.integer]
+Positions = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
@@ -27,9 +30,14 @@ class LabelCode:
     costs: Floats
 
     @property
+    def other(self) -> float:
+        """The product of two labels that differ."""
+        return -1.0 / (self.classes - 1)
+
+    @property
     def table(self) -> Floats:
         """The product of every two labels, shape (T, T)."""
-        table = np.full((self.classes, self.classes), -1.0 / (self.classes - 1))
+        table = np.full((self.classes, self.classes), self.other)
         np.fill_diagonal(table, 1.0)
         return table
 
@@ -45,9 +53,8 @@ class LabelCode:
         codes : int array of shape (n,)
         sums : array of shape (n, T)
         """
-        other = -1.0 / (self.classes - 1)
         own = sums[np.arange(len(codes)), codes]
-        return (1.0 - other) * own + other * sums.sum(axis=1)
+        return (1.0 - self.other) * own + self.other * sums.sum(axis=1)
 
     def spread(self, codes: Codes, weights: Floats) -> Floats:
         """The weights in the column of each point's class, shape (m, T)."""
@@ -56,7 +63,94 @@ class LabelCode:
         return columns
 
 
-def one_against_rest(code: LabelCode, one_class: int) -> LabelCode:
-    """The code of the rest and one class; the rest costs what its classes cost on average."""
-    rest = np.delete(code.costs, one_class).mean()
-    return LabelCode(2, np.array([rest, code.costs[one_class]]))
+class Unsigned(LabelCode):
+    """Labels that only say what errors cost: their signs differ from machine to machine."""
+
+    @property
+    def other(self) -> float:
+        """One, as of equal labels."""
+        return 1.0
+
+
+@dataclass(frozen=True)
+class Machines:
+    """Several machines over the same points, each of which tells some classes from others.
+
+    A point has T weights, one for each machine that its class takes part in; where there are
+    fewer such machines, some weights belong to none and stay zero.
+
+    Parameters
+    ----------
+    machine : int array of shape (T, T)
+        The machine that each weight of a point of some class belongs to; -1 if there is none.
+    side : array of shape (T, T)
+        On which side of it the class is: 1 or -1, or 0 if there is no machine.
+    """
+
+    machine: NDArray[np.int64]
+    side: Floats
+
+    @cached_property
+    def count(self) -> int:
+        """How many machines there are."""
+        return int(self.machine.max()) + 1
+
+    @property
+    def width(self) -> int:
+        """How many weights a point has."""
+        return self.machine.shape[1]
+
+    def members(self, m: int, codes: Codes) -> tuple[Positions, Positions]:
+        """Which points take part in machine m, and where their weights stand among all."""
+        has, place = np.nonzero(self.machine == m)
+        places = np.full(len(self.machine), -1)
+        places[has] = place
+        points = np.flatnonzero(places[codes] >= 0)
+        return points, points * self.width + places[codes[points]]
+
+    def spread(self, codes: Codes, weights: Floats) -> Floats:
+        """The weights, signed, in the column of the machine that each belongs to.
+
+        Parameters
+        ----------
+        codes : int array of shape (m,)
+        weights : array of shape (m, T)
+
+        Returns
+        -------
+        array of shape (m, count)
+        """
+        # What belongs to no machine ends in a further column.
+        columns = np.zeros((len(codes), self.count + 1))
+        columns[np.arange(len(codes))[:, None], self.machine[codes]] = weights * self.side[codes]
+        return columns[:, :-1]
+
+    def sums(self, code: int, kernel: NDArray[Any], spread: Floats) -> Floats:
+        """The margins of points of one class, as far as other points contribute to them.
+
+        Parameters
+        ----------
+        code : int
+        kernel : array of shape (n, m)
+            The kernel between the points and the others.
+        spread : array of shape (m, count)
+
+        Returns
+        -------
+        array of shape (n, T)
+        """
+        factors = spread[:, self.machine[code]] * self.side[code]
+        return kernel @ factors.astype(kernel.dtype) + factors.sum(axis=0)
+
+
+def one_vs_one(classes: int) -> Machines:
+    """A machine for every two classes, in order; the first of them is on the side of one."""
+    machine = np.full((classes, classes), -1)
+    first, second = np.triu_indices(classes, 1)
+    machine[first, second] = machine[second, first] = np.arange(len(first))
+    return Machines(machine, np.sign(np.arange(classes) - np.arange(classes)[:, None]) * 1.0)
+
+
+def one_vs_rest(classes: int) -> Machines:
+    """A machine for each class, which is on the side of one, and all others opposite."""
+    return Machines(np.tile(np.arange(classes), (classes, 1)), 2.0 * np.eye(classes) - 1.0)

@@ -49,26 +49,24 @@ class KernelActiveSet(ActiveSet):
     code : LabelCode
     storage : Storage
         The memory that the kernel matrix of the known points may take, and its precision.
-    one_class : int, optional
-        Tell this class from all others; the code then has two classes, the rest and this one.
     """
 
     quadratic = True
     rounding = 1e-6  # of a matrix that may be in single precision
 
     inner_kind = "points"
+    #: How many weights a point has.
+    width = 1
 
     def __init__(
         self,
         spec: KernelSpec,
         code: LabelCode,
         storage: Storage,
-        one_class: int | None = None,
     ) -> None:
         super().__init__()
         self.spec = spec
         self.code = code
-        self.one_class = one_class
         #: How long points are, once somebody has told who holds some.
         self.d: int | None = None
         #: How many points came with each broadcast; what is computed from them is cut up likewise.
@@ -79,27 +77,6 @@ class KernelActiveSet(ActiveSet):
         self._products: Floats = np.zeros(16)
         self._gram: AugmentedKernel | None = None
 
-    @staticmethod
-    def relabelled(
-        known: KernelActiveSet, code: LabelCode, one_class: int | None
-    ) -> KernelActiveSet:
-        """The same known points and weights, for a machine that tells other classes apart."""
-        new = KernelActiveSet(known.spec, code, known.storage, one_class)
-        new.ids, new.names = list(known.ids), list(known.names)
-        new.extras = dict(known.extras)
-        new.position = dict(known.position)
-        new._log, new._labels = known._log, known._labels
-        new.arrivals = [len(known)]
-        new._weights, new._products = known._weights.copy(), np.zeros(len(known._weights))
-        new._gram = new._augmented(known.kernel)
-        new._gram.extend(new.points, new.labels)
-        new.install(known.weights, new._gram.times(known.weights))
-        return new
-
-    def codes(self, labels: Codes) -> Codes:
-        """Labels as this machine sees them: as they are, or one class against the rest."""
-        return labels if self.one_class is None else (labels == self.one_class).astype(np.uint8)
-
     @property
     def points(self) -> Points:
         """The points received, shape (count, d)."""
@@ -107,8 +84,8 @@ class KernelActiveSet(ActiveSet):
 
     @property
     def labels(self) -> Codes:
-        """The class of each, as this machine sees it, shape (count,)."""
-        return self.codes(self._labels[: len(self)])
+        """The class of each, shape (count,)."""
+        return self._labels[: self.atoms]
 
     @property
     def gram(self) -> AugmentedKernel:
@@ -130,7 +107,7 @@ class KernelActiveSet(ActiveSet):
         return AugmentedKernel(kernel, self.code, self.storage.cache_bytes, self.storage.dtype)
 
     def _store(self, atoms: Sequence[Atom]) -> None:
-        old, new = len(self) - len(atoms), len(self)
+        old, new = self.atoms - len(atoms), self.atoms
         for atom in atoms:
             if not SMALLEST <= _length(atom) <= LARGEST:  # which is also true of a point at zero
                 check_in_scale("X", atom.values, f"the point {atom.id}")
@@ -138,15 +115,18 @@ class KernelActiveSet(ActiveSet):
         self._log.append(atoms)
         self._labels = grown(self._labels, old, new)
         self._labels[old:new] = [int(atom.extras[0]) for atom in atoms]
-        self._products = grown(self._products, old, new)
-        self._products[old:new] = 0.0
         if self._gram is None:
             self._gram = self._augmented(self.spec.resolve(self.points))
         self._gram.extend(self.points, self.labels)
         if old == 0:
             self._check_kernel()
-        if np.any(self.weights):
-            self._products[old:new] = self._gram.row_products(old, self.weights)
+        before = self.width * old
+        self._products = grown(self._products, before, len(self))
+        self._products[before : len(self)] = self._joining(old) if np.any(self.weights) else 0.0
+
+    def _joining(self, start: int) -> Floats:
+        """The products of points from `start` on, which have no weight yet, shape (m,)."""
+        return self.gram.row_products(start, self.weights)
 
     def doubt(self, atom: Atom) -> str | None:
         """Whether it is no point of this space, or its class is none."""
@@ -156,9 +136,7 @@ class KernelActiveSet(ActiveSet):
         if not (math.isfinite(_length(atom)) or np.all(np.isfinite(atom.values))):
             return "it has NaN or infinity among its values"
         labels = atom.extras.tolist()
-        # A machine for one class against the rest does not know how many classes there are.
-        one_of = self.code.classes if self.one_class is None else np.iinfo(self._labels.dtype).max
-        if len(labels) != 1 or labels[0] not in range(one_of):
+        if len(labels) != 1 or labels[0] not in range(self.code.classes):
             return f"its class is {labels}"
         return None
 
@@ -187,7 +165,7 @@ class KernelActiveSet(ActiveSet):
         """Look at the first points closely if the kernel is the user's own."""
         if not isinstance(self.kernel, Custom):
             return
-        first = np.arange(min(len(self), 256))
+        first = np.arange(min(self.atoms, 256))
         matrix = self.gram.rows(first)[:, first]
         size = float(np.abs(matrix).max())
         if np.abs(matrix - matrix.T).max() > 1e-8 * size:
@@ -284,7 +262,7 @@ class KernelActiveSet(ActiveSet):
         if not len(self):
             return None
         at = np.array([self.position[int(id)] for id in ids], dtype=np.int64)
-        return SupportVectors(self.points[at], self._labels[: len(self)][at], self.kernel)
+        return SupportVectors(self.points[at], self.labels[at], self.kernel)
 
 
 def _length(atom: Atom) -> float:

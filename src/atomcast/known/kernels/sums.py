@@ -245,7 +245,7 @@ class BinarySums(KernelSums):
         order = np.argsort(labels, kind="stable")
         ends = np.cumsum(np.bincount(labels, minlength=self.code.classes))
         known, chosen = packed(others[order]), rows.astype(np.uint64)
-        table = signed_table(self._table, self.code.classes)
+        table = signed_table(self._table, self.code.other)
         run_all([
             partial(
                 add_bits, chosen[part], self.bits, self.labels, known, ends, weights[order],
@@ -255,9 +255,9 @@ class BinarySums(KernelSums):
         ])  # fmt: skip
 
 
-def signed_table(table: Floats, classes: int) -> Floats:
+def signed_table(table: Floats, other: float) -> Floats:
     """<label, label> (k + 1) by number of bits, of equal labels (row 0) and of others (row 1)."""
-    return np.outer([1.0, -1.0 / (classes - 1)], table + 1.0)
+    return np.outer([1.0, other], table + 1.0)
 
 
 def fill_bit_block(

@@ -16,6 +16,7 @@ from atomcast.steps.inner.column_model import ColumnModel
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent, many
 from atomcast.steps.inner.corral import Corral
 from atomcast.steps.inner.group_solver import GroupSolver
+from atomcast.steps.inner.machines import MachineSolver
 from atomcast.steps.inner.newton import Inner, Newton, QuadraticModel
 from atomcast.steps.inner.projected_newton import ProjectedNewton
 
@@ -84,6 +85,7 @@ class KernelQuadratic:
 KINDS: dict[str, Callable[[Any, Memory], Inner]] = {
     "vertices": lambda domain, _: Quadratic(domain),
     "points": KernelQuadratic,
+    "machines": lambda *_: MachineSolver(),
     "groups": lambda domain, _: GroupSolver(domain),
 }
 

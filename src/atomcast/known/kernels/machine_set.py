@@ -1,0 +1,190 @@
+"""What everybody knows of several kernel machines that share their points."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast.known.kernels.functions import KernelSpec
+from atomcast.known.kernels.labels import Codes, LabelCode, Machines
+from atomcast.known.kernels.point_set import SCORE_ROUNDING, KernelActiveSet, SupportVectors
+from atomcast.known.kernels.storage import Storage
+from atomcast.messages.atom import Atom
+from atomcast.messages.receiving import Misfit, misfit_of
+
+Floats = NDArray[np.float64]
+Positions = NDArray[np.int64]
+
+
+class MachineActiveSet(KernelActiveSet):
+    """Points received, with a weight in every machine that their class takes part in.
+
+    Machine m minimises f_m = beta' K~ beta / (1' beta)^2 over nonnegative weights beta, which is
+    problem (4) of the paper at alpha = beta / sum(beta); weights are scaled to the margin one, so
+    that K~ beta >= 1 at the optimum. The objective is the sum of all f_m. The score of a point is
+    twice how much its worst margin exceeds that of its machine, relatively, times the objective:
+    the best score then is a bound on the relative gap of every machine, and of their sum.
+
+    Parameters
+    ----------
+    spec, code, storage : see `KernelActiveSet`
+    machines : Machines
+    """
+
+    inner_kind = "machines"
+
+    def __init__(
+        self, spec: KernelSpec, code: LabelCode, storage: Storage, machines: Machines
+    ) -> None:
+        super().__init__(spec, code, storage)
+        self.machines = machines
+        self.width = machines.width
+        self._sizes = self._squares = np.zeros(machines.count)
+
+    def _width(self, atom: Atom) -> int:
+        return self.width
+
+    def total(self, n: int) -> int:
+        """As many weights for each example as it may have."""
+        return n * self.width
+
+    def support(self) -> tuple[Positions, Floats]:
+        """Numbers point * T + place and weights where the weight is not zero."""
+        used = np.flatnonzero(self.weights)
+        ids = np.array(self.ids, dtype=np.int64)[used] * self.width + used % self.width
+        return ids, self.weights[used].copy()
+
+    def content(self, ids: Positions) -> SupportVectors | None:
+        """The points that some weights belong to, each once, and the kernel."""
+        at = [self.position[id] // self.width for id in self.points_of(ids).tolist()]
+        return SupportVectors(self.points[at], self.labels[at], self.kernel) if at else None
+
+    def points_of(self, ids: Positions) -> Positions:
+        """The points that the weights with these numbers belong to, increasing."""
+        return np.unique(ids // self.width)
+
+    def extras_of(self, ids: Positions) -> Floats:
+        """The class of the point that each weight belongs to, shape (k, 1)."""
+        return super().extras_of(ids // self.width)
+
+    def _by_point(self, flat: Floats) -> Floats:
+        return flat.reshape(-1, self.width)
+
+    @property
+    def spread(self) -> Floats:
+        """The signed weights of each machine, shape (points, machines)."""
+        return self.machines.spread(self.labels, self._by_point(self.weights))
+
+    @property
+    def levels(self) -> Floats:
+        """The mean margin of each machine, shape (machines,): one, up to rounding."""
+        sizes = self._sizes
+        return np.divide(self._squares, sizes, out=np.ones_like(sizes), where=sizes > 0)
+
+    def _joining(self, start: int) -> Floats:
+        """The margins of points from `start` on, which have no weight yet, in their machines."""
+        return self._sums(np.arange(start, self.atoms), self.spread).ravel()
+
+    def _sums(self, positions: Positions, spread: Floats) -> Floats:
+        """The margins of some points, shape (m, T), without 1/C of their own."""
+        rows, labels = self.gram.rows(positions) - 1.0, self.labels[positions]
+        sums = np.zeros((len(positions), self.width))
+        for code in np.unique(labels).tolist():
+            own = labels == code
+            sums[own] = self.machines.sums(code, rows[own][:, : len(spread)], spread)
+        return sums
+
+    def set_weights(self, weights: Floats) -> None:
+        """Replace all weights; products are computed afresh, machine by machine."""
+        products = np.zeros(len(self))
+        for m in range(self.machines.count):
+            at, matrix = self.matrix(m)
+            products[at] = products_of(matrix, weights[at])
+        self.install(weights, products)
+
+    def matrix(self, m: int) -> tuple[Positions, NDArray[Any]]:
+        """Where the weights of machine m stand, and their part of its augmented kernel."""
+        points, at = self.machines.members(m, self.labels)
+        side = self.machines.side[self.labels[points], at % self.width]
+        return at, self.gram.square(points, side, self.storage.dtype)
+
+    def install(self, weights: Floats, products: Floats) -> None:
+        """Replace all weights, by someone who knows the products K~ beta too."""
+        super().install(weights, products)
+        machine, count = self.machines.machine[self.labels].ravel(), self.machines.count + 1
+        self._sizes = np.bincount(machine + 1, weights, count)[1:]
+        self._squares = np.bincount(machine + 1, weights * products, count)[1:]
+
+    def value(self) -> float:
+        """The sum of the objectives of all machines."""
+        used = self._sizes > 0
+        return float((self._squares[used] / self._sizes[used] ** 2).sum())
+
+    def inner(self) -> float:
+        """Zero: scores are measured from that of the weights."""
+        return 0.0
+
+    def scores(self) -> Floats:
+        """The score of each known point, once for each of its weights."""
+        worst = self.relative(self._by_point(self.image_products), self.labels)
+        return np.repeat(worst, self.width)
+
+    def relative(
+        self, margins: Floats, labels: Codes, levels: Floats | None = None, value: float = 0.0
+    ) -> Floats:
+        """The scores of points from their margins, now or where levels and objective were these.
+
+        Parameters
+        ----------
+        margins : array of shape (n, T)
+        labels : int array of shape (n,)
+        """
+        if levels is None:
+            levels, value = self.levels, self.value()
+        # What belongs to no machine has a level of zero, and is no margin.
+        by_class = np.append(1.0 / levels, np.inf)[self.machines.machine]
+        with np.errstate(invalid="ignore"):
+            worst = np.fmin.reduce(margins * by_class[labels], axis=1)
+        return 2.0 * value * (worst - 1.0)
+
+    def iterate(self) -> tuple[Floats, Floats, float]:
+        """The signed weights of all machines, their levels, and the objective."""
+        return self.spread, self.levels, self.value()
+
+    def misfit(
+        self,
+        ids: Sequence[int],
+        stated: Floats,
+        iterate: tuple[Floats, Floats, float] | None = None,
+    ) -> Misfit:
+        """Compare stated scores with those of points that came one after the other."""
+        start = self.position[ids[0]] // self.width
+        part = np.arange(start, start + len(ids))
+        spread, levels, value = self.iterate() if iterate is None else iterate
+        margins = self._by_point(self.image_products)[part]
+        if iterate is not None:
+            margins = self._sums(part, spread)
+        scores = self.relative(margins, self.labels[part], levels, value)
+        length = np.sqrt(self.gram.diagonal)
+        longest = float(np.max(length[: len(spread)] @ np.abs(spread) / levels))
+        allowed = SCORE_ROUNDING * 2.0 * value * length[part] * longest
+        return misfit_of(stated - scores, allowed, length[part])
+
+    def memory(self) -> dict[str, NDArray[Any]]:
+        """The batches in which points came: all else follows from the weights."""
+        return {"kernel.arrivals": np.array(self.arrivals, dtype=np.int64)}
+
+    def remember(self, memory: dict[str, NDArray[Any]]) -> None:
+        """Nothing is left to take over."""
+
+
+def products_of(matrix: NDArray[Any], weights: Floats) -> Floats:
+    """The product of a matrix that may be in single precision with weights, in double precision."""
+    from atomcast.known.kernels._loops import row_products
+
+    products = np.zeros(len(matrix))
+    row_products(matrix, weights, products)
+    return products
