@@ -88,6 +88,10 @@ class Corrective(Step):
         if active.quadratic and few:
             return 1e-3 * replica.target
         gap = replica.domain.gap(active.inner(), agreement.best)
+        if isinstance(self.inner, MachineSolver):
+            import os
+            f,c,e=map(float,os.environ.get("MT","0.3,0.2,0.5").split(","))
+            return max(f * replica.target, min(c, e * gap / replica.unit) * gap)
         if kernel:
             # The smaller the gap, the more exact: else rounds go by in which only weights change.
             return max(0.3 * replica.target, min(0.2, 0.5 * gap / replica.unit) * gap)

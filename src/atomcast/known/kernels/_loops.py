@@ -286,13 +286,13 @@ def row_products(block: Any, vector: Any, out: Any) -> None:  # pragma: no cover
 
 @njit(cache=True, nogil=True)
 def gather_square(
-    block: Any, first: Any, positions: Any, signs: Any, start: Any, stop: Any, out: Any
+    block: Any, first: Any, positions: Any, start: Any, stop: Any, out: Any
 ) -> None:  # pragma: no cover - compiled
     """Rows start to stop of the part at some positions, and their mirror, from rows of a block."""
     for i in range(uint64(start), uint64(stop)):
-        row, sign = block[positions[i] - uint64(first)], signs[i]
+        row = block[positions[i] - uint64(first)]
         for j in range(i + uint64(1)):
-            value = sign * signs[j] * row[positions[j]]
+            value = row[positions[j]]
             out[i, j] = value
             out[j, i] = value
 

@@ -129,13 +129,13 @@ class RBF:
         if sparse.issparse(X) or sparse.issparse(Z):
             return self._sparse_block(X, Z, dtype)
         z = self._scaled(Z)
-        z_norms = _square_lengths(z)
+        z_norms = square_lengths(z)
         out = np.empty((X.shape[0], Z.shape[0]), dtype=dtype)
         small = np.dtype(dtype) == np.float32 and z_norms.max(initial=0.0) <= BENIGN
         z_short = z.astype(np.float32) if small else None
         for rows in pieces(len(out), max(z.shape)):  # also the scaled points stay in cache
             x = self._scaled(X[rows])
-            x_norms = _square_lengths(x)
+            x_norms = square_lengths(x)
             if z_short is not None and x_norms.max(initial=0.0) <= BENIGN:
                 part = x.astype(np.float32) @ z_short.T
                 _exp_of_distances(part, x_norms.astype("f"), z_norms.astype("f"))
@@ -154,10 +154,10 @@ class RBF:
             return np.ascontiguousarray(self._sparse_block(Z, X, dtype).T)
         out = np.empty((X.shape[0], Z.shape[0]), dtype=dtype)
         right = _right_factor(Z)
-        z_norms = self.gamma * _square_lengths(Z)
+        z_norms = self.gamma * square_lengths(Z)
         for rows in pieces(*out.shape):
             part = 2.0 * self.gamma * _product(X[rows], right)
-            part -= self.gamma * _square_lengths(X[rows])[:, None] + z_norms
+            part -= self.gamma * square_lengths(X[rows])[:, None] + z_norms
             np.minimum(part, 0.0, out=part)
             out[rows] = np.exp(part, out=part)
         return out
@@ -179,7 +179,7 @@ class Dot:
 
     def diagonal(self, X: Points) -> Floats:
         """The value of each row with itself."""
-        return self._of_products(_square_lengths(X))
+        return self._of_products(square_lengths(X))
 
     def block(self, X: Points, Z: Points, dtype: Any = np.float64) -> NDArray[Any]:
         """The values between all rows of X and all rows of Z, shape (n, m)."""
@@ -270,7 +270,8 @@ def _exp_of_distances(products: NDArray[Any], left: NDArray[Any], right: NDArray
     np.exp(products, out=products)
 
 
-def _square_lengths(X: Points) -> Floats:
+def square_lengths(X: Points) -> Floats:
+    """The squared length of each point, shape (n,)."""
     if sparse.issparse(X):
         return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
     X = np.asarray(X, dtype=np.float64)

@@ -137,20 +137,27 @@ class AugmentedKernel:
                 out[above, first:last] = block[: last - first, positions[above]].T
         return out
 
-    def square(self, positions: Positions, signs: Floats, dtype: Any) -> NDArray[Any]:
-        """The part that belongs to some points in order, with signs, shape (m, m)."""
-        out = np.empty((len(positions),) * 2, dtype=dtype)
+    def fill_square(self, positions: Positions, start: int, out: NDArray[Any]) -> None:
+        """Put the part that belongs to some points, in order, into `out`, but for the first rows.
+
+        Parameters
+        ----------
+        positions : array of shape (m,)
+        start : int
+            The part of so many points is there already.
+        out : array of shape (m, m)
+        """
         if self._blocks is None:
-            out[:] = self.rows(positions)[:, positions] * signs[:, None] * signs
-            return out
+            out[start:] = self.rows(positions[start:])[:, positions]
+            out[:start, start:] = out[start:, :start].T
+            return
         from atomcast.known.kernels._loops import gather_square
 
         ends = np.searchsorted(positions, HEIGHT * np.arange(len(self._blocks) + 1))
         columns = positions.astype(np.uint64)
-        for b, (start, stop) in enumerate(pairwise(ends.tolist())):
-            if start < stop:
-                gather_square(self._blocks[b], HEIGHT * b, columns, signs, start, stop, out)
-        return out
+        for b, (first, stop) in enumerate(pairwise(np.maximum(ends, start).tolist())):
+            if first < stop:
+                gather_square(self._blocks[b], HEIGHT * b, columns, first, stop, out)
 
     def part(self, start: int, columns: Positions) -> Floats:
         """Rows `start` and on of some columns before them, or of any if start is 0."""

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
+from threading import Lock
 from typing import Any
 
 import numpy as np
@@ -17,6 +19,35 @@ from atomcast.messages.receiving import Misfit, misfit_of
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
+
+
+@dataclass(frozen=True)
+class Part:
+    """What takes part in one machine.
+
+    Parameters
+    ----------
+    machine : int
+    points : array of shape (k,)
+        The positions of the points, increasing.
+    at : array of shape (k,)
+        Where their weights stand among all weights.
+    side : array of shape (k,)
+        On which side of the machine they are, 1 or -1.
+    """
+
+    machine: int
+    points: Positions
+    at: Positions
+    side: Floats
+
+    def products(self, matrix: NDArray[Any], beta: Floats) -> Floats:
+        """K~ times some weights, summed in double precision, shape (k,)."""
+        from atomcast.known.kernels._loops import row_products
+
+        result = np.zeros(len(beta))
+        row_products(matrix, self.side * beta, result)
+        return self.side * result
 
 
 class MachineActiveSet(KernelActiveSet):
@@ -43,6 +74,8 @@ class MachineActiveSet(KernelActiveSet):
         self.machines = machines
         self.width = machines.width
         self._sizes = self._squares = np.zeros(machines.count)
+        self._kept: dict[tuple[int, ...], tuple[NDArray[Any], int]] = {}
+        self._lock = Lock()
 
     def _width(self, atom: Atom) -> int:
         return self.width
@@ -101,15 +134,34 @@ class MachineActiveSet(KernelActiveSet):
         """Replace all weights; products are computed afresh, machine by machine."""
         products = np.zeros(len(self))
         for m in range(self.machines.count):
-            at, matrix = self.matrix(m)
-            products[at] = products_of(matrix, weights[at])
+            part = self.part(m)
+            products[part.at] = part.products(self.matrix(part), weights[part.at])
         self.install(weights, products)
 
-    def matrix(self, m: int) -> tuple[Positions, NDArray[Any]]:
-        """Where the weights of machine m stand, and their part of its augmented kernel."""
+    def part(self, m: int) -> Part:
+        """The points that take part in machine m."""
         points, at = self.machines.members(m, self.labels)
-        side = self.machines.side[self.labels[points], at % self.width]
-        return at, self.gram.square(points, side, self.storage.dtype)
+        return Part(m, points, at, self.machines.side[self.labels[points], at % self.width])
+
+    def matrix(self, part: Part) -> NDArray[Any]:
+        """The augmented kernel between the points of a machine, without their sides.
+
+        Matrices are kept and extended as long as they fit in the budget.
+        """
+        key = tuple(np.flatnonzero((self.machines.machine == part.machine).any(axis=1)).tolist())
+        with self._lock:
+            buffer, count = self._kept.pop(key, (np.empty((0, 0), self.storage.dtype), 0))
+            size = len(part.points)
+            if size > len(buffer):
+                larger = np.empty((max(size, 5 * len(buffer) // 4),) * 2, buffer.dtype)
+                larger[:count, :count] = buffer[:count, :count]
+                buffer = larger
+            matrix = buffer[:size, :size]
+            self.gram.fill_square(part.points, count, matrix)
+            used = sum(kept.nbytes for kept, _ in self._kept.values())
+            if used + buffer.nbytes <= self.storage.cache_bytes:
+                self._kept[key] = buffer, size
+        return matrix
 
     def install(self, weights: Floats, products: Floats) -> None:
         """Replace all weights, by someone who knows the products K~ beta too."""
@@ -179,12 +231,3 @@ class MachineActiveSet(KernelActiveSet):
 
     def remember(self, memory: dict[str, NDArray[Any]]) -> None:
         """Nothing is left to take over."""
-
-
-def products_of(matrix: NDArray[Any], weights: Floats) -> Floats:
-    """The product of a matrix that may be in single precision with weights, in double precision."""
-    from atomcast.known.kernels._loops import row_products
-
-    products = np.zeros(len(matrix))
-    row_products(matrix, weights, products)
-    return products

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from atomcast._checks import LARGEST, SMALLEST, check_in_scale
 from atomcast.known.active_set import ActiveSet
 from atomcast.known.columns import grown
-from atomcast.known.kernels.functions import Custom, Kernel, KernelSpec
+from atomcast.known.kernels.functions import Custom, Kernel, KernelSpec, square_lengths
 from atomcast.known.kernels.kernel_matrix import AugmentedKernel, not_positive
 from atomcast.known.kernels.labels import Codes, LabelCode
 from atomcast.known.kernels.points import PointLog, Points
@@ -108,11 +108,11 @@ class KernelActiveSet(ActiveSet):
 
     def _store(self, atoms: Sequence[Atom]) -> None:
         old, new = self.atoms - len(atoms), self.atoms
-        for atom in atoms:
-            if not SMALLEST <= _length(atom) <= LARGEST:  # which is also true of a point at zero
-                check_in_scale("X", atom.values, f"the point {atom.id}")
-        self.arrivals.append(len(atoms))
         self._log.append(atoms)
+        lengths = np.sqrt(square_lengths(self.points[old:]))
+        for k in np.flatnonzero(~((SMALLEST <= lengths) & (lengths <= LARGEST))):  # zero is fine
+            check_in_scale("X", atoms[k].values, f"the point {atoms[k].id}")
+        self.arrivals.append(len(atoms))
         self._labels = grown(self._labels, old, new)
         self._labels[old:new] = [int(atom.extras[0]) for atom in atoms]
         if self._gram is None:

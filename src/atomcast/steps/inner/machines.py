@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from atomcast._threads import run_all
 from atomcast.known.active_set import ActiveSet
-from atomcast.known.kernels.machine_set import MachineActiveSet, products_of
+from atomcast.known.kernels.machine_set import MachineActiveSet
 
 Floats = NDArray[np.float64]
 
@@ -45,16 +45,14 @@ def _improve(
     """Improve the weights of one machine in place, scaled to a mean margin of one."""
     from atomcast.steps.inner._greedy import descend
 
-    at = active.machines.members(m, active.labels)[1]
-    if not len(at):
+    part = active.part(m)
+    beta, margins = weights[part.at], products[part.at]
+    if not len(beta) or _gap(beta, margins) <= tolerance:
         return
-    beta, margins = weights[at], products[at]
-    if _gap(beta, margins) <= tolerance:
-        return
-    matrix = active.matrix(m)[1]
-    descend(matrix, beta, margins, tolerance, MOST_STEPS)
+    matrix = active.matrix(part)
+    descend(matrix, part.side, beta, margins, tolerance, MOST_STEPS)
     beta *= beta.sum() / float(beta @ margins)
-    weights[at], products[at] = beta, products_of(matrix, beta)
+    weights[part.at], products[part.at] = beta, part.products(matrix, beta)
 
 
 def _gap(beta: Floats, margins: Floats) -> float:
