@@ -166,7 +166,8 @@ class KernelAtoms:
         assert self._sums is not None
         total, weights = self._total, 2.0 * active.weights
         total[:] = 0.0
-        self._keep_columns(active)
+        if self._sums.cacheable:
+            self._keep_columns(active)
         start = 0
         for block in self._blocks:
             part = slice(start, start + block.shape[1])
@@ -188,9 +189,6 @@ class KernelAtoms:
 
         Blocks end where a broadcast did, so that a run that is resumed has the same ones.
         """
-        assert self._sums is not None
-        if not self._sums.cacheable:
-            return
         ends, dtype = np.cumsum(active.arrivals), np.dtype(self.storage.dtype)
         while self._cached < active.atoms:
             end = int(ends[np.searchsorted(ends, self._cached, side="right")])
@@ -200,13 +198,13 @@ class KernelAtoms:
             if used + more > self.storage.cache_bytes:
                 return
             part = slice(self._cached, stop)
-            self._blocks.append(self._columns(active.points[part], dtype))
+            self._blocks.append(self._columns(active, part))
             self._cached = stop
 
-    def _columns(self, points: Points, dtype: Any) -> NDArray[Any]:
-        """The kernel between the examples and some points, as it is kept."""
+    def _columns(self, active: KernelActiveSet, part: slice) -> NDArray[Any]:
+        """The kernel between the examples and some known points, as it is kept."""
         assert self._sums is not None
-        return self._sums.block(points, dtype)
+        return self._sums.block(active.points[part], self.storage.dtype)
 
 
 def _by_columns(replica: Replica) -> bool:

@@ -6,21 +6,21 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
-from atomcast.atoms.kernel import KernelAtoms, LocalLabels
-from atomcast.data.shards import Shard
-from atomcast.known.kernels.labels import LabelCode
+from atomcast._threads import ranges
+from atomcast.atoms.kernel import KernelAtoms
+from atomcast.known.kernels.kernel_matrix import kernel_block
 from atomcast.known.kernels.machine_set import MachineActiveSet
-from atomcast.known.kernels.points import Points
-from atomcast.known.kernels.space import KernelSpace
-from atomcast.known.kernels.storage import Storage
+from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.known.kernels.sums import COLUMNS
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
 
 Floats = NDArray[np.float64]
+
+#: So many examples at a time are brought in order.
+PIECE = 1 << 13
 
 
 class MachineAtoms(KernelAtoms):
@@ -41,7 +41,6 @@ class MachineAtoms(KernelAtoms):
         self.follow(active)
         if not np.any(active.weights):
             return np.zeros(self.n)
-        self._sums = self._kernel_sums(active)
         self._catch_up(active)
         self._keep_columns(active)
         margins, spread, start = np.zeros((self.n, active.width)), active.spread, 0
@@ -50,16 +49,20 @@ class MachineAtoms(KernelAtoms):
             start += block.shape[1]
         for first in range(start, len(spread), COLUMNS):
             part = slice(first, first + COLUMNS)
-            block = self._columns(active.points[part], self.storage.dtype)
-            self._add_margins(margins, active, block, spread[part])
+            self._add_margins(margins, active, self._columns(active, part), spread[part])
         scores = np.empty(self.n)
         scores[self._order] = active.relative(margins, self.labels[self._order])
         # The active set has these exactly, with 1/C on the diagonal.
         scores[self._local] = active.scores()[:: active.width][self._known]
         return scores
 
-    def _columns(self, points: Points, dtype: Any) -> NDArray[Any]:
-        return super()._columns(points, dtype)[self._order]
+    def _columns(self, active: KernelActiveSet, part: slice) -> NDArray[Any]:
+        points, dtype, cuts = active.points[part], self.storage.dtype, -(-self.n // PIECE)
+        parts = [
+            kernel_block(active.kernel, self.points[self._order[rows]], points, dtype)
+            for rows in ranges(self.n, cuts)
+        ]
+        return parts[0] if len(parts) == 1 else np.concatenate(parts)
 
     def _add_margins(
         self, margins: Floats, active: MachineActiveSet, block: NDArray[Any], spread: Floats

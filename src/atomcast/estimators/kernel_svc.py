@@ -289,7 +289,9 @@ class KernelSVC(ScoreClassifier):
         """
         check_is_fitted(self)
         if isinstance(X, Shards):
-            values = np.zeros((X.count(axis=0), 1 if len(self.classes_) == 2 else len(self.classes_)))
+            values = np.zeros(
+                (X.count(axis=0), 1 if len(self.classes_) == 2 else len(self.classes_))
+            )
             for i in range(X.nodes):
                 shard = X.shard(i, axis=0)
                 values[shard.ids] = self._decision(shard.matrix)

@@ -42,10 +42,11 @@ def batches(n: int, code: LabelCode) -> Batches:
 
 
 def machine_batches(n: int) -> Batches:
-    """How many of n examples may join in a round if they serve several machines."""
-    import os
-    a,b,c,d=map(float,os.environ.get("MB","0.5,16,8,0.1").split(","))
-    return BoundedBatches(a, max(int(n // b), 64), max(int(n // c), 64), kept=d)
+    """How many of n examples may join in a round if they serve several machines.
+
+    There are violators of one machine or another, so that batches are large from the start.
+    """
+    return BoundedBatches(0.5, max(n // 16, 64), max(n // 8, 64), kept=0.1)
 
 
 def kernel_problem(

@@ -81,17 +81,14 @@ class Corrective(Step):
 
     def _tolerance(self, replica: Replica, agreement: Agreement) -> float:
         """How exact the weights must be: far from the optimum, no better than is of use."""
-        active, kernel = replica.active, isinstance(self.inner, KernelQuadratic | MachineSolver)
+        active, inner = replica.active, self.inner
+        gap = replica.domain.gap(active.inner(), agreement.best)
+        if isinstance(inner, MachineSolver):
+            return max(0.7 * replica.target, min(0.05, 0.2 * gap / replica.unit) * gap)
+        kernel = isinstance(inner, KernelQuadratic)
         few = len(active) <= MANY_WEIGHTS if kernel else not many(active)
-        if isinstance(self.inner, MachineSolver):
-            few = False
         if active.quadratic and few:
             return 1e-3 * replica.target
-        gap = replica.domain.gap(active.inner(), agreement.best)
-        if isinstance(self.inner, MachineSolver):
-            import os
-            f,c,e=map(float,os.environ.get("MT","0.3,0.2,0.5").split(","))
-            return max(f * replica.target, min(c, e * gap / replica.unit) * gap)
         if kernel:
             # The smaller the gap, the more exact: else rounds go by in which only weights change.
             return max(0.3 * replica.target, min(0.2, 0.5 * gap / replica.unit) * gap)

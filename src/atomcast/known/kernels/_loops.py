@@ -16,7 +16,7 @@ from numba import njit, types
 from numba import uint64 as uint64_type
 from numba.extending import intrinsic
 
-BLOCK = 256
+BLOCK, TILE = 256, 32
 #: Rows of at least a cache line are asked for so many bytes ahead: computing leaves the processor
 #: less room to look ahead by itself than a plain read does.
 LINE, AHEAD = 64, 2048
@@ -288,13 +288,20 @@ def row_products(block: Any, vector: Any, out: Any) -> None:  # pragma: no cover
 def gather_square(
     block: Any, first: Any, positions: Any, start: Any, stop: Any, out: Any
 ) -> None:  # pragma: no cover - compiled
-    """Rows start to stop of the part at some positions, and their mirror, from rows of a block."""
-    for i in range(uint64(start), uint64(stop)):
-        row = block[positions[i] - uint64(first)]
-        for j in range(i + uint64(1)):
-            value = row[positions[j]]
-            out[i, j] = value
-            out[j, i] = value
+    """Rows start to stop of the part at some positions, and their mirror, from rows of a block.
+
+    Tile by tile, so that what is written to the mirror stays in cache.
+    """
+    begin, end, size = uint64(start), uint64(stop), uint64(TILE)
+    for top in range(begin, end, size):
+        last = min(uint64(top) + size, end)
+        for left in range(uint64(0), last, size):
+            for i in range(uint64(top), last):
+                row = block[positions[i] - uint64(first)]
+                for j in range(uint64(left), min(uint64(left) + size, i + uint64(1))):
+                    value = row[positions[j]]
+                    out[i, j] = value
+                    out[j, i] = value
 
 
 @njit(cache=True, nogil=True)

@@ -128,26 +128,28 @@ class RBF:
         """The values between all rows of X and all rows of Z, shape (n, m)."""
         if sparse.issparse(X) or sparse.issparse(Z):
             return self._sparse_block(X, Z, dtype)
-        z = self._scaled(Z)
-        z_norms = square_lengths(z)
+        z, z_norms = self._scaled(Z)
         out = np.empty((X.shape[0], Z.shape[0]), dtype=dtype)
         small = np.dtype(dtype) == np.float32 and z_norms.max(initial=0.0) <= BENIGN
-        z_short = z.astype(np.float32) if small else None
+        # A product of these is minus a squared distance: norms need no pass of their own.
+        right = np.column_stack([2.0 * z, -z_norms, np.ones(len(z))]).T
+        short = right.astype(np.float32) if small else right
         for rows in pieces(len(out), max(z.shape)):  # also the scaled points stay in cache
-            x = self._scaled(X[rows])
-            x_norms = square_lengths(x)
-            if z_short is not None and x_norms.max(initial=0.0) <= BENIGN:
-                part = x.astype(np.float32) @ z_short.T
-                _exp_of_distances(part, x_norms.astype("f"), z_norms.astype("f"))
+            x, x_norms = self._scaled(X[rows])
+            left = np.column_stack([x, np.ones(len(x)), -x_norms])
+            if small and x_norms.max(initial=0.0) <= BENIGN:
+                part = np.matmul(left.astype(np.float32), short, out=out[rows])
+                np.exp(np.minimum(part, 0.0, out=part), out=part)
             else:
-                part = x @ z.T
-                _exp_of_distances(part, x_norms, z_norms)
-            out[rows] = part
+                part = left @ right
+                out[rows] = np.exp(np.minimum(part, 0.0, out=part), out=part)
         return out
 
-    def _scaled(self, X: NDArray[Any]) -> Floats:
+    def _scaled(self, X: NDArray[Any]) -> tuple[Floats, Floats]:
+        """Points around the centre, in units of the kernel, and their squared lengths."""
         centre = 0.0 if self.centre is None else self.centre
-        return (np.asarray(X, dtype=np.float64) - centre) * np.sqrt(self.gamma)
+        scaled = (np.asarray(X, dtype=np.float64) - centre) * np.sqrt(self.gamma)
+        return scaled, square_lengths(scaled)
 
     def _sparse_block(self, X: Points, Z: Points, dtype: Any) -> NDArray[Any]:
         if FEW_ROWS * X.shape[0] < Z.shape[0]:  # it is the right factor that is made dense
@@ -259,15 +261,6 @@ def pieces(n: int, m: int) -> list[slice]:
     """Row ranges of an (n, m) block that are small enough to stay in cache."""
     height = max(PIECE // max(m, 1), 16)
     return [slice(start, min(start + height, n)) for start in range(0, n, height)]
-
-
-def _exp_of_distances(products: NDArray[Any], left: NDArray[Any], right: NDArray[Any]) -> None:
-    """Turn products into exp(-squared distance), in place."""
-    products *= 2
-    products -= left[:, None]
-    products -= right
-    np.minimum(products, 0, out=products)
-    np.exp(products, out=products)
 
 
 def square_lengths(X: Points) -> Floats:

@@ -1,4 +1,4 @@
-"""Labels as vectors (equal ones have product 1, different ones -1/(T-1)), or as sides of machines."""
+"""Labels as vectors (equal ones have product 1, others -1/(T-1)), or as sides of machines."""
 
 from __future__ import annotations
 
@@ -100,13 +100,21 @@ class Machines:
         """How many weights a point has."""
         return self.machine.shape[1]
 
-    def members(self, m: int, codes: Codes) -> tuple[Positions, Positions]:
-        """Which points take part in machine m, and where their weights stand among all."""
-        has, place = np.nonzero(self.machine == m)
-        places = np.full(len(self.machine), -1)
-        places[has] = place
-        points = np.flatnonzero(places[codes] >= 0)
-        return points, points * self.width + places[codes[points]]
+    @cached_property
+    def places(self) -> NDArray[np.int64]:
+        """Which weight of a point of each class belongs to each machine, shape (count, T).
+
+        It is -1 where the class does not take part.
+        """
+        places = np.full((self.count, len(self.machine)), -1)
+        code, place = np.nonzero(self.machine >= 0)
+        places[self.machine[code, place], code] = place
+        return places
+
+    @cached_property
+    def groups(self) -> list[bytes]:
+        """By machine, what tells its classes from others: some machines share all their points."""
+        return [row.tobytes() for row in self.places >= 0]
 
     def spread(self, codes: Codes, weights: Floats) -> Floats:
         """The weights, signed, in the column of the machine that each belongs to.

@@ -73,8 +73,10 @@ class MachineActiveSet(KernelActiveSet):
         super().__init__(spec, code, storage)
         self.machines = machines
         self.width = machines.width
-        self._sizes = self._squares = np.zeros(machines.count)
-        self._kept: dict[tuple[int, ...], tuple[NDArray[Any], int]] = {}
+        self._sizes: Floats = np.zeros(machines.count)
+        self._squares: Floats = np.zeros(machines.count)
+        self._kept: dict[bytes, tuple[NDArray[Any], int]] = {}
+        self._budget = storage.cache_bytes
         self._lock = Lock()
 
     def _width(self, atom: Atom) -> int:
@@ -92,16 +94,16 @@ class MachineActiveSet(KernelActiveSet):
 
     def content(self, ids: Positions) -> SupportVectors | None:
         """The points that some weights belong to, each once, and the kernel."""
-        at = [self.position[id] // self.width for id in self.points_of(ids).tolist()]
-        return SupportVectors(self.points[at], self.labels[at], self.kernel) if at else None
-
-    def points_of(self, ids: Positions) -> Positions:
-        """The points that the weights with these numbers belong to, increasing."""
-        return np.unique(ids // self.width)
+        at = self._positions(np.unique(ids // self.width))
+        return SupportVectors(self.points[at], self.labels[at], self.kernel) if len(at) else None
 
     def extras_of(self, ids: Positions) -> Floats:
         """The class of the point that each weight belongs to, shape (k, 1)."""
-        return super().extras_of(ids // self.width)
+        points, inverse = np.unique(ids // self.width, return_inverse=True)
+        return self.labels[self._positions(points)][inverse, None].astype(np.float64)
+
+    def _positions(self, points: Positions) -> Positions:
+        return np.array([self.position[id] // self.width for id in points.tolist()], dtype=int)
 
     def _by_point(self, flat: Floats) -> Floats:
         return flat.reshape(-1, self.width)
@@ -140,35 +142,49 @@ class MachineActiveSet(KernelActiveSet):
 
     def part(self, m: int) -> Part:
         """The points that take part in machine m."""
-        points, at = self.machines.members(m, self.labels)
-        return Part(m, points, at, self.machines.side[self.labels[points], at % self.width])
+        places = self.machines.places[m][self.labels]
+        points = (places >= 0).nonzero()[0]
+        places = places[points]
+        return Part(
+            m, points, points * self.width + places, self.machines.side[self.labels[points], places]
+        )
 
     def matrix(self, part: Part) -> NDArray[Any]:
         """The augmented kernel between the points of a machine, without their sides.
 
         Matrices are kept and extended as long as they fit in the budget.
         """
-        key = tuple(np.flatnonzero((self.machines.machine == part.machine).any(axis=1)).tolist())
+        key, size = self.machines.groups[part.machine], len(part.points)
         with self._lock:
             buffer, count = self._kept.pop(key, (np.empty((0, 0), self.storage.dtype), 0))
-            size = len(part.points)
+            self._budget += buffer.nbytes
             if size > len(buffer):
                 larger = np.empty((max(size, 5 * len(buffer) // 4),) * 2, buffer.dtype)
                 larger[:count, :count] = buffer[:count, :count]
                 buffer = larger
             matrix = buffer[:size, :size]
-            self.gram.fill_square(part.points, count, matrix)
-            used = sum(kept.nbytes for kept, _ in self._kept.values())
-            if used + buffer.nbytes <= self.storage.cache_bytes:
+            if count < size:
+                self.gram.fill_square(part.points, count, matrix)
+            if buffer.nbytes <= self._budget:
                 self._kept[key] = buffer, size
+                self._budget -= buffer.nbytes
         return matrix
+
+    def gaps(self) -> Floats:
+        """The relative duality gap of each machine within the known points, shape (machines,)."""
+        machine = self.machines.machine[self.labels].ravel()
+        least = np.full(self.machines.count + 1, np.inf)
+        np.minimum.at(least, machine, self.image_products)
+        return np.where(self._sizes > 0, 2.0 * (1.0 - least[:-1] / self.levels), np.inf)
 
     def install(self, weights: Floats, products: Floats) -> None:
         """Replace all weights, by someone who knows the products K~ beta too."""
         super().install(weights, products)
         machine, count = self.machines.machine[self.labels].ravel(), self.machines.count + 1
-        self._sizes = np.bincount(machine + 1, weights, count)[1:]
-        self._squares = np.bincount(machine + 1, weights * products, count)[1:]
+        self._sizes, self._squares = (
+            np.bincount(machine + 1, sums, count)[1:].astype(np.float64)
+            for sums in (weights, weights * products)
+        )
 
     def value(self) -> float:
         """The sum of the objectives of all machines."""
@@ -206,12 +222,7 @@ class MachineActiveSet(KernelActiveSet):
         """The signed weights of all machines, their levels, and the objective."""
         return self.spread, self.levels, self.value()
 
-    def misfit(
-        self,
-        ids: Sequence[int],
-        stated: Floats,
-        iterate: tuple[Floats, Floats, float] | None = None,
-    ) -> Misfit:
+    def misfit(self, ids: Sequence[int], stated: Floats, iterate: Any = None) -> Misfit:
         """Compare stated scores with those of points that came one after the other."""
         start = self.position[ids[0]] // self.width
         part = np.arange(start, start + len(ids))
@@ -224,10 +235,3 @@ class MachineActiveSet(KernelActiveSet):
         longest = float(np.max(length[: len(spread)] @ np.abs(spread) / levels))
         allowed = SCORE_ROUNDING * 2.0 * value * length[part] * longest
         return misfit_of(stated - scores, allowed, length[part])
-
-    def memory(self) -> dict[str, NDArray[Any]]:
-        """The batches in which points came: all else follows from the weights."""
-        return {"kernel.arrivals": np.array(self.arrivals, dtype=np.int64)}
-
-    def remember(self, memory: dict[str, NDArray[Any]]) -> None:
-        """Nothing is left to take over."""

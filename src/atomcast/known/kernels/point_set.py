@@ -110,7 +110,8 @@ class KernelActiveSet(ActiveSet):
         old, new = self.atoms - len(atoms), self.atoms
         self._log.append(atoms)
         lengths = np.sqrt(square_lengths(self.points[old:]))
-        for k in np.flatnonzero(~((SMALLEST <= lengths) & (lengths <= LARGEST))):  # zero is fine
+        # Also points at zero are looked at, and are fine.
+        for k in np.flatnonzero(~((lengths >= SMALLEST) & (lengths <= LARGEST))).tolist():
             check_in_scale("X", atoms[k].values, f"the point {atoms[k].id}")
         self.arrivals.append(len(atoms))
         self._labels = grown(self._labels, old, new)
@@ -133,10 +134,12 @@ class KernelActiveSet(ActiveSet):
         d = self.points.shape[1] if len(self) else self.d
         if d is not None and atom.d != d:
             return f"it has {atom.d} values instead of {d}"
-        if not (math.isfinite(_length(atom)) or np.all(np.isfinite(atom.values))):
+        values = atom.values
+        if not (math.isfinite(values @ values) or np.all(np.isfinite(values))):
             return "it has NaN or infinity among its values"
         labels = atom.extras.tolist()
-        if len(labels) != 1 or labels[0] not in range(self.code.classes):
+        # A float in a range would be compared with every number of it.
+        if len(labels) != 1 or not (0 <= labels[0] < self.code.classes and labels[0] % 1 == 0):
             return f"its class is {labels}"
         return None
 
@@ -144,11 +147,11 @@ class KernelActiveSet(ActiveSet):
         """The largest value of the augmented kernel: products are at most that large."""
         return float(self.gram.diagonal.max()) if len(self) else 0.0
 
-    def iterate(self) -> Floats:
+    def iterate(self) -> Any:
         """The weights."""
         return self.weights.copy()
 
-    def misfit(self, ids: Sequence[int], stated: Floats, iterate: Floats | None = None) -> Misfit:
+    def misfit(self, ids: Sequence[int], stated: Floats, iterate: Any = None) -> Misfit:
         """Compare stated scores with the gradient at points that came one after the other."""
         start = self.position[ids[0]]
         part = slice(start, start + len(ids))
@@ -263,12 +266,6 @@ class KernelActiveSet(ActiveSet):
             return None
         at = np.array([self.position[int(id)] for id in ids], dtype=np.int64)
         return SupportVectors(self.points[at], self.labels[at], self.kernel)
-
-
-def _length(atom: Atom) -> float:
-    """The norm of a point; infinite if its squares are too large."""
-    values = atom.values.astype(np.float64, copy=False)
-    return math.sqrt(values @ values)
 
 
 def rescaling(old: Floats, new: Floats) -> tuple[float, Floats]:

@@ -83,10 +83,8 @@ def update(
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def newton(
-    matrix: Any, side: Any, beta: Any, short: Any
-) -> None:  # pragma: no cover - compiled
-    """Go to the best weights on a face: where those that are zero, or would fall below, are zero."""
+def newton(matrix: Any, side: Any, beta: Any, short: Any) -> None:  # pragma: no cover - compiled
+    """Go to the best weights on a face, on which those at zero, or that would fall below, stay."""
     used = np.flatnonzero(beta > 0.0)
     free, goal = used, np.zeros(0)
     while len(free):
@@ -113,9 +111,7 @@ def newton(
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
-def factored(
-    matrix: Any, side: Any, free: Any, lower: Any
-) -> Any:  # pragma: no cover - compiled
+def factored(matrix: Any, side: Any, free: Any, lower: Any) -> Any:  # pragma: no cover - compiled
     """The Cholesky factor of some rows and columns; False if rounding leaves none."""
     for i in range(uint64(len(free))):
         row, sign = matrix[free[i]], side[free[i]]

@@ -20,7 +20,7 @@ Floats = NDArray[np.float64]
 #: Steps after which rounding must be what is left of a machine's gap.
 MOST_STEPS = 10_000_000
 #: The relative gap to which the first points are fitted.
-FIRST = 0.05
+FIRST = 0.2
 
 
 class MachineSolver:
@@ -34,7 +34,7 @@ class MachineSolver:
         weights, products = active.weights.copy(), active.image_products.copy()
         run_all([
             partial(_improve, active, m, relative, weights, products)
-            for m in range(active.machines.count)
+            for m in np.flatnonzero(active.gaps() > relative).tolist()
         ])  # fmt: skip
         active.install(weights, products)
 
@@ -46,16 +46,9 @@ def _improve(
     from atomcast.steps.inner._greedy import descend
 
     part = active.part(m)
-    beta, margins = weights[part.at], products[part.at]
-    if not len(beta) or _gap(beta, margins) <= tolerance:
+    if not len(part.at):
         return
-    matrix = active.matrix(part)
-    descend(matrix, part.side, beta, margins, tolerance, MOST_STEPS)
-    beta *= beta.sum() / float(beta @ margins)
-    weights[part.at], products[part.at] = beta, part.products(matrix, beta)
-
-
-def _gap(beta: Floats, margins: Floats) -> float:
-    """The relative duality gap of a machine within the known points."""
-    square = float(beta @ margins)
-    return 2.0 * (1.0 - float(margins.min()) * float(beta.sum()) / square) if square else np.inf
+    beta, margins = weights[part.at], products[part.at]
+    descend(active.matrix(part), part.side, beta, margins, tolerance, MOST_STEPS)
+    scale = beta.sum() / float(beta @ margins)
+    weights[part.at], products[part.at] = scale * beta, scale * margins
