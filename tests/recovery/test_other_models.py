@@ -26,7 +26,8 @@ MODELS = {
     "group lasso": (lambda c: GroupLasso(2.0, groups=GROUPS, cluster=c), TARGET),
     "boosting": (lambda c: L1AdaBoost(cluster=c), LABELS > 0),
     "multinomial": (lambda c: SparseLogisticRegression(3.0, cluster=c), LABELS),
-    "kernel, direct": (lambda c: KernelSVC(cluster=c), LABELS),
+    "kernel, one against one": (lambda c: KernelSVC(cluster=c), LABELS),
+    "kernel, direct": (lambda c: KernelSVC(multi_class="direct", cluster=c), LABELS),
     "kernel, one against the rest": (
         lambda c: KernelSVC(multi_class="one-vs-rest", cluster=c),
         LABELS,

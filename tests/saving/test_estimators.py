@@ -99,6 +99,8 @@ CASES = {
     "rbf, single precision": (KernelSVC(10.0), classes(), lambda X: X.astype(np.float32)),
     "rbf, sparse": (KernelSVC(), binary(), sparse.csr_array),
     "rbf, three classes": (KernelSVC(), classes(3, ["x", "y", "z"]), pd.DataFrame),
+    "direct": (KernelSVC(multi_class="direct", cluster=2), classes(3), np.asarray),
+    "four classes": (KernelSVC(cluster=2), classes(4), np.asarray),
     "one-vs-rest": (KernelSVC(multi_class="one-vs-rest", cluster=2), classes(3), np.asarray),
     "laplacian": (KernelSVC(kernel="laplacian", gamma="scale"), classes(), np.asarray),
     "linear": (KernelSVC(kernel="linear", class_weight="balanced"), classes(), np.asarray),
@@ -128,7 +130,7 @@ def check_same(loaded, model, X):
             here, there = getattr(model, method)(X), getattr(loaded, method)(X)
             np.testing.assert_array_equal(there, here)
             assert there.dtype.kind == here.dtype.kind
-    not_saved = {"result_", "results_", "ledgers_", "groups_"}
+    not_saved = {"result_", "ledgers_", "groups_"}
     for name, value in vars(model).items():
         if not name.endswith("_") or name.startswith("_") or name in not_saved:
             continue

@@ -137,8 +137,8 @@ def kernel_svm(
     degree: Annotated[int, typer.Option(help="Of the polynomial kernel.")] = 3,
     coef0: Annotated[float, typer.Option(help="The constant in the polynomial kernel.")] = 0.0,
     multi_class: Annotated[
-        str, typer.Option(help="direct: one machine; or one-vs-rest: one a class.")
-    ] = "direct",
+        str, typer.Option(help="one-vs-one, one-vs-rest, direct (one machine) or auto.")
+    ] = "auto",
     balanced: Balanced = False,
 ) -> Any:
     """A kernel support vector machine; here a file holds the rows of a node, with all columns."""

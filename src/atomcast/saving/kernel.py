@@ -15,7 +15,7 @@ from atomcast.storage.container import Arrays, text_array, texts_of
 
 
 class KernelLayout:
-    """`KernelSVC`, of one machine for all classes or of one a class."""
+    """`KernelSVC`, of one machine for all classes, one a class or one for every two."""
 
     atoms_are = "examples"
 
@@ -38,29 +38,39 @@ class KernelLayout:
     def unpack(self, estimator: Any, arrays: Arrays) -> None:
         """Set the fitted attributes."""
         classes = classes_in(arrays)
-        support, dual_coef = increasing(arrays["support"]), finite(arrays["dual_coef"])
-        if dual_coef.ndim != 2 or dual_coef.shape[1] != len(support):
-            raise ValueError("coefficients and support vectors do not go together")
-        check_decisions(len(dual_coef), classes)
-        n_support = arrays["n_support"]
-        if n_support.shape != classes.shape or n_support.sum() != len(support):
+        support, dual_coef = _support_in(arrays)
+        n_support, pairs = arrays["n_support"], 1 < len(dual_coef) == len(classes) - 1
+        if not pairs:
+            check_decisions(len(dual_coef), classes)
+        if n_support.shape != classes.shape or (n_support < 0).any():
+            raise ValueError("n_support does not say how many there are of each class")
+        if n_support.sum() != len(support):
             raise ValueError("n_support does not count the support vectors of each class")
+        machines = len(classes) * (len(classes) - 1) // 2 if pairs else len(dual_coef)
         shape = len(support), estimator.n_features_in_
         estimator._kernel = kernel_in(arrays, estimator.n_features_in_)
         estimator.support_vectors_ = _points_in(arrays, shape)
         estimator.classes_, estimator.support_, estimator.n_support_ = classes, support, n_support
         estimator.dual_coef_ = dual_coef
-        estimator.intercept_ = finite(arrays["intercept"], (len(dual_coef),))
+        estimator.intercept_ = finite(arrays["intercept"], (machines,))
         estimator.n_iter_ = int(arrays["n_iter"])
         if estimator.probability:
-            estimator.calibration_ = finite(arrays["calibration"], (len(dual_coef), 2))
+            decisions = len(classes) if pairs else len(dual_coef)
+            estimator.calibration_ = finite(arrays["calibration"], (decisions, 2))
 
     def atoms(self, arrays: Arrays) -> Atoms:
         """The support vectors and their coefficients."""
-        support, dual_coef = increasing(arrays["support"]), finite(arrays["dual_coef"])
-        if dual_coef.ndim != 2 or dual_coef.shape[1] != len(support):
-            raise ValueError("coefficients and support vectors do not go together")
+        support, dual_coef = _support_in(arrays)
         return support, dual_coef[0] if len(dual_coef) == 1 else dual_coef.T
+
+
+def _support_in(arrays: Arrays) -> Atoms:
+    """Global ids of the support vectors, in any order, and a column of coefficients for each."""
+    support, dual_coef = arrays["support"], finite(arrays["dual_coef"])
+    increasing(np.sort(support))
+    if dual_coef.ndim != 2 or dual_coef.shape[1] != len(support):
+        raise ValueError("coefficients and support vectors do not go together")
+    return support, dual_coef
 
 
 def kernel_arrays(kernel: Kernel) -> Arrays:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import cached_property
 from typing import Any
 
 import numpy as np
@@ -90,7 +89,7 @@ class Machines:
     machine: NDArray[np.int64]
     side: Floats
 
-    @cached_property
+    @property
     def count(self) -> int:
         """How many machines there are."""
         return int(self.machine.max()) + 1
@@ -100,7 +99,7 @@ class Machines:
         """How many weights a point has."""
         return self.machine.shape[1]
 
-    @cached_property
+    @property
     def places(self) -> NDArray[np.int64]:
         """Which weight of a point of each class belongs to each machine, shape (count, T).
 
@@ -111,7 +110,7 @@ class Machines:
         places[self.machine[code, place], code] = place
         return places
 
-    @cached_property
+    @property
     def groups(self) -> list[bytes]:
         """By machine, what tells its classes from others: some machines share all their points."""
         return [row.tobytes() for row in self.places >= 0]

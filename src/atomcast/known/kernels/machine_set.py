@@ -75,6 +75,7 @@ class MachineActiveSet(KernelActiveSet):
         self.width = machines.width
         self._sizes: Floats = np.zeros(machines.count)
         self._squares: Floats = np.zeros(machines.count)
+        self._places, self._groups = machines.places, machines.groups
         self._kept: dict[bytes, tuple[NDArray[Any], int]] = {}
         self._budget = storage.cache_bytes
         self._lock = Lock()
@@ -142,7 +143,7 @@ class MachineActiveSet(KernelActiveSet):
 
     def part(self, m: int) -> Part:
         """The points that take part in machine m."""
-        places = self.machines.places[m][self.labels]
+        places = self._places[m][self.labels]
         points = (places >= 0).nonzero()[0]
         places = places[points]
         return Part(
@@ -154,7 +155,7 @@ class MachineActiveSet(KernelActiveSet):
 
         Matrices are kept and extended as long as they fit in the budget.
         """
-        key, size = self.machines.groups[part.machine], len(part.points)
+        key, size = self._groups[part.machine], len(part.points)
         with self._lock:
             buffer, count = self._kept.pop(key, (np.empty((0, 0), self.storage.dtype), 0))
             self._budget += buffer.nbytes
@@ -235,3 +236,8 @@ class MachineActiveSet(KernelActiveSet):
         longest = float(np.max(length[: len(spread)] @ np.abs(spread) / levels))
         allowed = SCORE_ROUNDING * 2.0 * value * length[part] * longest
         return misfit_of(stated - scores, allowed, length[part])
+
+    def remember(self, memory: dict[str, NDArray[Any]]) -> None:
+        """Take over the products, and what follows from them."""
+        super().remember(memory)
+        self.install(self.weights, self.image_products)
