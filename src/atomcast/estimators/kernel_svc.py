@@ -267,7 +267,7 @@ class KernelSVC(ScoreClassifier):
         sides = machines.side[labels]
         order = np.argsort(labels, kind="stable") if (sides == 0).any() else np.arange(len(labels))
         signed = (weights * sides)[order]
-        self.dual_coef_ = signed[sides[order] != 0].reshape(len(order), -1).T
+        self.dual_coef_ = np.ascontiguousarray(signed[sides[order] != 0].reshape(len(order), -1).T)
         self.support_, self.support_vectors_ = self.support_[order], content.points[order]
 
     @property
@@ -319,5 +319,5 @@ class KernelSVC(ScoreClassifier):
     @available_if(_calibrated)
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each class, shape (n_samples, n_classes)."""
-        decisions = self.decision_function(X).reshape(-1, len(self.dual_coef_))
-        return probabilities(decisions, self.calibration_)
+        decisions = self.decision_function(X)
+        return probabilities(decisions.reshape(len(decisions), -1), self.calibration_)
