@@ -15,7 +15,17 @@ from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import atomcast
-from atomcast import Lasso, LassoCV, LocalCluster, Solver
+from atomcast import (
+    GroupLasso,
+    GroupLogisticRegression,
+    L1AdaBoost,
+    Lasso,
+    LassoCV,
+    LocalCluster,
+    Solver,
+    SparseLogisticRegression,
+    SparseLogisticRegressionCV,
+)
 from atomcast.domains import L1Ball, Simplex
 from atomcast.estimators.lasso import SparseLinearModel
 from atomcast.estimators.solving import SolvedEstimator
@@ -29,6 +39,13 @@ ESTIMATORS = [x for x in PUBLIC if isinstance(x, type) and issubclass(x, SolvedE
         Lasso(),
         Lasso(beta=3.0, fit_intercept=False, cluster=3, solver=Solver(step="away", max_rounds=50)),
         LassoCV(n_betas=4, cv=3),
+        SparseLogisticRegression(),
+        SparseLogisticRegression(5.0, cluster=3, solver=Solver(step="pairwise", max_rounds=50)),
+        SparseLogisticRegressionCV(n_betas=3, cv=2, solver=Solver(tol=1e-2)),
+        GroupLasso(),
+        GroupLogisticRegression(cluster=2),
+        L1AdaBoost(),
+        L1AdaBoost(0.2, cluster=2, solver=Solver(step="pairwise", max_rounds=50)),
     ]
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
