@@ -14,7 +14,8 @@ from typer.testing import CliRunner
 from atomcast import Lasso, Shards, load_model
 from atomcast.commands.engines import ENGINES
 from atomcast.commands.estimators import ESTIMATORS, Recipe
-from atomcast.commands.fit import STEP_NAMES, _command
+from atomcast.commands.fit import _command
+from atomcast.commands.fit_options import STEP_NAMES
 from atomcast.commands.inputs import check_rows
 from atomcast.steps import STEPS
 
