@@ -35,12 +35,14 @@ def draw(ax: Axes, lines: Sequence[Average], label: str, color: int, style: str 
 
 
 def finish(ax: Axes, x: str, y: str, title: str = "", *, legend: bool = False) -> None:
-    """Logarithmic axes with their names, and a grid."""
+    """Logarithmic axes with their names, and a grid; the legend of a single panel is below it."""
     ax.set(xscale="log", yscale="log", xlabel=LABELS.get(x, x), ylabel=LABELS.get(y, y))
     ax.set_title(title, fontsize=9)
     ax.grid(True, which="major", alpha=0.3)
     if legend:
-        ax.legend(frameon=False, fontsize=8)
+        ax.legend(
+            frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2
+        )
 
 
 def panels_in_a_row(
@@ -54,8 +56,8 @@ def panels_in_a_row(
     for (panel, method), line in lines.items():
         draw(axes[panel], line, method, *styles[method])
     for panel, ax in axes.items():
-        finish(ax, x, "objective", panel, legend=panel == panels[0])
-    figure.suptitle(note, fontsize=9)
+        finish(ax, x, "objective", panel)
+    legend_above(figure, axes[panels[0]], note, 3)
     return figure
 
 
