@@ -187,8 +187,8 @@ class Fig5c(Experiment):
                 "dFW converges properly under random communication drops, even of 40 %",
                 f"{WHERE}; the abstract says fairly robust",
                 "with the step of the paper that is the lower one without loss, the mean objective "
-                "of the nodes is lower at the end than at half of the rounds: for all probabilities "
-                "of loss, some, none",
+                "of the nodes is lower at the end than at half of the rounds: for all "
+                "probabilities of loss, some, none",
                 f"at the end, {shown}, it is so many times that at half of the rounds: "
                 f"{_by_loss(falls)}",
                 [fall < 1 for fall in falls.values()],
@@ -196,9 +196,9 @@ class Fig5c(Experiment):
             finding(
                 "it is only a bit slower then",
                 WHERE,
-                "with that step, to the objective that it ends with it takes at most 1.5 times the rounds that the "
-                "run without loss takes, and it is not stuck since half of the rounds: for all "
-                "probabilities of loss, some, none",
+                "with that step, to the objective that it ends with it takes at most 1.5 times the "
+                "rounds that the run without loss takes, and it is not stuck since half of the "
+                "rounds: for all probabilities of loss, some, none",
                 f"times as many rounds: {_by_loss(slower)}; times the objective at the end: "
                 f"{_by_loss(above)}{again if repaired else ''}",
                 [slower[p] <= A_BIT and falls[p] < 1 for p in lost],
