@@ -52,4 +52,4 @@ class Options:
 
     def usual_note(self, about: str, nodes: int, rounds: int) -> str:
         """What a figure says of its runs, after what it says about the data."""
-        return f"{about}, N = {nodes}, {self.times}, {rounds:,} rounds of the classic step"
+        return f"{about}, N = {nodes}, {self.times}, {rounds:,} rounds of dFW"
