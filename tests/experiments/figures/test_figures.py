@@ -117,7 +117,7 @@ def test_fig4_compares_at_equal_beta(tmp_path):
         assert min(row.objective for row in mine) == pytest.approx(best, rel=1e-4)
         ends = {row.method: row.objective for row in mine}
         assert ends["ADMM (rho=10, alpha=1.5)"] < 1.2 * best
-    assert len(costs) == 2 * 3 * 6
+    assert len(costs) == 2 * 3 * 7
     corrective = [cost for cost in costs if cost.method == CORRECTIVE]
     assert all(np.isfinite([cost.values, cost.round, cost.seconds]).all() for cost in corrective)
     assert len(read(tmp_path / "fig4-cost.csv")) == len(costs)
@@ -164,6 +164,8 @@ def test_what_methods_needed_is_read_off_their_curves():
             start = 100.0 + 20 * run
             later = 21.0 + k if name != admm else 4.0 + 20 * run
             rows += made_up(panel, name, run, (0, start), (100, 80.0), (200, later))
+            if name == admm:
+                rows += [row._replace(method=admm_runs.PROXIMAL) for row in rows[-3:]]
     one = replace(TINY_3, atom_densities=(0.1,), solution_densities=(0.1,))
     (verdict,) = one.judge(rows, {panel: truths})
     assert verdict.parameters == admm

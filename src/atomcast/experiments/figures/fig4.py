@@ -45,6 +45,7 @@ if TYPE_CHECKING:
 AXES = ("values", "round", "seconds")
 #: What is drawn beside the best ADMM.
 OURS = (CLASSIC, LINE_SEARCH, ONCE, CORRECTIVE)
+DRAWN = (*OURS, "ADMM, coordinate descent", admm_runs.PROXIMAL)
 
 
 class Cost(NamedTuple):
@@ -116,7 +117,9 @@ class Fig4(Experiment):
             }
             rows = dfw.points(label, run, done, len(data.y))
             features, rounds = Features.of(shards), self.admm_rounds
-            rows += admm_runs.run_all(label, run, data.y, features, lam, case, rounds)
+            rows += admm_runs.run_all(
+                label, run, data.y, features, lam, case, rounds, proximal=True
+            )
         return Done(rows, (exact.objective,))
 
     def judge(self, rows: Sequence[Point], facts: Facts) -> list[Cost]:
@@ -147,9 +150,8 @@ class Fig4(Experiment):
         axes = figure.subplots(len(betas), len(AXES), squeeze=False, sharex="col", sharey="row")
         panels = dict(zip(product(betas, AXES), axes.ravel(), strict=True))
         for (label, method, x), line in found.lines.items():
-            ours = method in OURS
-            color = OURS.index(method) if ours else len(OURS)
-            draw(panels[label, x], line, method if ours else "ADMM, best parameters", color)
+            text = "ADMM, coordinate descent" if method in admm_runs.NAMES else method
+            draw(panels[label, x], line, text, DRAWN.index(text))
         for (label, x), ax in panels.items():
             finish(ax, x, "mse", f"$\\beta$ = {self.cases()[label]:g}")
         legend_above(figure, axes[0, 0], note, 3)
@@ -158,7 +160,10 @@ class Fig4(Experiment):
     def findings(self, found: Found) -> list[Finding]:
         """Who needs less communication, fewer iterations and less time on real data."""
         costs: Sequence[Cost] = found.judged
-        admm = {(c.beta, c.above): c for c in costs if c.method in admm_runs.NAMES}
+        admm, proximal = (
+            {(c.beta, c.above): c for c in costs if c.method in names}
+            for names in (admm_runs.NAMES, [admm_runs.PROXIMAL])
+        )
         cases, densest = _cases(costs, PAPER, admm), max(cost.beta for cost in costs)
         fewer = _above([Case(case.admm, case.ours) for case in cases], "round", 1)
         # Of all beta but the largest, unless there is only one.
@@ -189,14 +194,14 @@ class Fig4(Experiment):
                 _sentence("fewer", fewer, cases, "round"),
                 fewer,
             ),
-            _each(cases),
-            _time(cases),
+            *_local(_cases(costs, PAPER, proximal), "by proximal gradient, as in the paper"),
+            *_local(cases, "by compiled coordinate descent"),
         ]
 
 
 def shown_methods(rows: Sequence[Point], label: str) -> tuple[str, ...]:
-    """What is shown of a problem: of ADMM, the best parameters."""
-    return *OURS, admm_runs.best(rows, label)
+    """What is shown of a problem: of ADMM, the best parameters, in both ways."""
+    return *OURS, admm_runs.best(rows, label), admm_runs.PROXIMAL
 
 
 #: "1 to 2 orders of magnitude".
@@ -221,7 +226,11 @@ class Case(NamedTuple):
 
 
 def _cases(costs: Sequence[Cost], method: str, admm: dict[tuple[float, float], Cost]) -> list[Case]:
-    return [Case(c, admm[c.beta, c.above]) for c in costs if c.method == method]
+    return [
+        Case(cost, admm[where])
+        for cost in costs
+        if cost.method == method and (where := (cost.beta, cost.above)) in admm
+    ]
 
 
 def _catching_up(cases: Sequence[Case]) -> Finding:
@@ -252,6 +261,12 @@ def _shown(times: Range) -> str:
     if low == high:
         return number(low)
     return f"at most {number(high)}" if high < np.inf else f"at least {number(low)}"
+
+
+def _local(cases: Sequence[Case], how: str) -> list[Finding]:
+    """Local computation, with the local problems of ADMM solved in some way."""
+    both = _each(cases), _time(cases)
+    return [one._replace(claim=f"{one.claim} (ADMM's local problems {how})") for one in both]
 
 
 def _each(cases: Sequence[Case]) -> Finding:

@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 from urllib.parse import quote
 
-from atomcast.experiments.page import reports
+from atomcast.experiments.page import claims, reports
 from atomcast.experiments.page.findings import Finding
 from atomcast.experiments.page.reports import Kept, PrintedTable
 from atomcast.experiments.page.verdicts import CLEARLY, MUCH, Verdict
@@ -39,7 +39,7 @@ def write(out: Path, names: Iterable[str], failures: Mapping[str, str] | None = 
     and why.
     """
     names = list(names)
-    kept = sorted(reports.find(out, names), key=lambda one: one.report.title)
+    kept = claims.in_order(out, names)
     missing = [name for name in names if name not in {one.name for one in kept}]
     parts = [
         _head(),
@@ -88,7 +88,7 @@ def _claims(kept: Sequence[Kept]) -> str:
         rows = "\n".join(_claim(finding) for finding in report.findings)
         groups.append(
             f'<tbody><tr><th colspan="4" scope="rowgroup"><a href="#{quote(one.name)}">'
-            f"{escape(report.title)}</a> <small>{escape(_note(one))}</small></th></tr>\n"
+            f"{escape(report.title)}</a> <small>{escape(one.about)}</small></th></tr>\n"
             f"{rows}</tbody>"
         )
     body = "".join(groups)
@@ -103,12 +103,6 @@ def _claims(kept: Sequence[Kept]) -> str:
         f"&ldquo;much&rdquo; and &ldquo;dramatically&rdquo; {MUCH:g} times.</p>\n"
         + _scrolling("Claims and verdicts", f"<table><thead>{head}</thead>{body}</table>")
     )
-
-
-def _note(one: Kept) -> str:
-    """What was run, and whether that is less than it could be."""
-    smaller = "; made smaller or shorter by --quick" if "--quick" in one.command.split() else ""
-    return one.report.note + smaller
 
 
 def _claim(finding: Finding) -> str:
@@ -130,7 +124,7 @@ def _section(one: Kept, out: Path) -> str:
     report = one.report
     parts = [
         f'<section id="{escape(one.name)}"><h2>{escape(report.title)}</h2>',
-        f"<p>{escape(_note(one))}.</p>",
+        f"<p>{escape(one.about)}.</p>",
         _picture(one, out),
         *(_table(table) for table in report.tables),
         "<h3>Findings</h3>",
