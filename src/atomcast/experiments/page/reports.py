@@ -66,10 +66,8 @@ class Kept:
     @property
     def about(self) -> str:
         """What was run, and whether that is less than it could be."""
-        smaller = (
-            "; made smaller or shorter by --quick" if "--quick" in self.command.split() else ""
-        )
-        return self.report.note + smaller
+        quick = "--quick" in self.command.split()
+        return self.report.note + ("; made smaller or shorter by --quick" if quick else "")
 
 
 def circumstances(seconds: float | None = None) -> dict[str, str]:
