@@ -318,11 +318,11 @@ def test_claims_are_written_into_a_page_between_their_marks(tmp_path):
     report = Report(EVIL, "d = 3 | n = 4", [], [Finding("a | b", EVIL, "r", "1\n2", Verdict.HOLDS)])
     kept = [reports.Kept("fig3", "atomcast reproduce fig3", {"cores": "2"}, report)]
     page = tmp_path / "page.md"
-    page.write_text(f"before {claims.BEGIN} old {claims.END} after")
+    page.write_text(f"before {claims.BEGIN} outdated {claims.END} after")
     text = claims.write_into(page, kept).read_text()
     assert text.startswith("before <!-- claims: begin -->\n| the paper says |")
     assert text.endswith("<!-- claims: end --> after")
-    assert "old" not in text
+    assert "outdated" not in text
     assert "<script" not in text
     assert "| a \\| b |" in text
     assert "| 1 2 | **holds** |" in text
