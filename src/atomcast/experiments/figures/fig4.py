@@ -153,7 +153,7 @@ class Fig4(Experiment):
             text = "ADMM, coordinate descent" if method in admm_runs.NAMES else method
             draw(panels[label, x], line, text, DRAWN.index(text))
         for (label, x), ax in panels.items():
-            finish(ax, x, "mse", f"$\\beta$ = {self.cases()[label]:g}")
+            finish(ax, x, "mse", label)
         legend_above(figure, axes[0, 0], note, 3)
         return figure
 
