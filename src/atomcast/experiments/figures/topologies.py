@@ -174,7 +174,8 @@ class Topologies(Experiment):
         Measured as marks, formulas as lines, one panel a step.
         """
         figure, rows = new_figure(11.0, 9.2), found.rows
-        above, below = np.ravel(figure.subfigures(2, 1, height_ratios=(4, 5)))
+        halves: Any = figure.subfigures(2, 1, height_ratios=(4, 5))
+        above, below = halves
         for ax, network in zip(above.subplots(1, 3), DRAWN, strict=True):
             plot_network(small_run(network, self.d).ledger, ax=ax)
             ax.set_title(f"{network}\n{ax.get_title()}", fontsize=9)
@@ -194,7 +195,10 @@ class Topologies(Experiment):
             title = f"{step} step (marks: measured, spread of runs; lines: {lines})"
             finish(ax, "nodes", "values", title, legend=True)
         runs = len({row.run for row in rows})
-        figure.suptitle(f"dense atoms of d = {self.d} values, {runs} runs", fontsize=10)
+        said = (
+            f"dense atoms of d = {self.d} values, {runs} runs; star, tree and spanning tree nearly"
+        )
+        below.suptitle(f"{said} coincide", fontsize=9)
         return figure
 
     def tables(self, found: Found, note: str) -> list[PrintedTable]:

@@ -22,6 +22,11 @@ PAPER = (
     "Bellet, Liang, Bagheri Garakani, Balcan, Sha: A Distributed Frank-Wolfe Algorithm for "
     "Communication-Efficient Sparse Learning"
 )
+#: What every picture shows, if it has curves.
+CURVES = (
+    "Curves are means over the runs of what was reached just then, with bands from the smallest to "
+    "the largest run; costs and verdicts go by the best so far, round by round"
+)
 STYLE = Path(__file__).with_name("style.css")
 #: How a verdict looks; its words say the same.
 CLASSES = {
@@ -141,8 +146,9 @@ def _picture(one: Kept, out: Path) -> str:
         name = f"{one.name}{suffix}"
         if (out / name).is_file():
             text = f"{one.report.title}; {one.report.note}. The numbers are in the tables and files"
-            source = quote(name)
-            return f'<p><a href="{source}"><img src="{source}" alt="{escape(text)}"></a></p>'
+            source, caption = quote(name), f"{one.report.title}; {one.report.note}. {CURVES}"
+            image = f'<a href="{source}"><img src="{source}" alt="{escape(text)}"></a>'
+            return f"<figure>{image}<figcaption>{escape(caption)}</figcaption></figure>"
     return ""
 
 
