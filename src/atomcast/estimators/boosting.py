@@ -38,7 +38,7 @@ class L1AdaBoost(ScoreClassifier):
     """The best convex combination of base classifiers, which are spread over a network.
 
     Minimises ``log(mean_i exp(-y_i sum_j alpha_j h_j(x_i) / T))`` over weights alpha that are not
-    negative and sum to one (problem (8) of the paper). In each round every node finds the base
+    negative and sum to one (problem (5) of the paper). In each round every node finds the base
     classifier of its own that does best on the weighted examples, and only winners are broadcast.
 
     Parameters
