@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote
@@ -318,9 +319,14 @@ def test_claims_are_written_into_a_page_between_their_marks(tmp_path):
     report = Report(EVIL, "d = 3 | n = 4", [], [Finding("a | b", EVIL, "r", "1\n2", Verdict.HOLDS)])
     kept = [reports.Kept("fig3", "atomcast reproduce fig3", {"cores": "2"}, report)]
     page = tmp_path / "page.md"
-    page.write_text(f"before {claims.BEGIN} outdated {claims.END} after")
+    table = PrintedTable("t | u", ["a", "b"], [["1", "<2>"]])
+    kept = [replace(kept[0], report=replace(report, tables=[table]))]
+    begin, end = "<!-- claims: begin -->", "<!-- claims: end -->"
+    fig = "<!-- fig3: begin -->outdated<!-- fig3: end -->"
+    page.write_text(f"{fig} before {begin} outdated {end} after")
     text = claims.write_into(page, kept).read_text()
-    assert text.startswith("before <!-- claims: begin -->\n| the paper says |")
+    assert text.startswith("<!-- fig3: begin -->\n*t \\| u*\n\n| a | b |\n|---|---:|\n| 1 | &lt;2")
+    assert "before <!-- claims: begin -->\n| the paper says |" in text
     assert text.endswith("<!-- claims: end --> after")
     assert "outdated" not in text
     assert "<script" not in text
@@ -337,12 +343,14 @@ def test_the_page_of_the_documentation_is_that_of_the_numbers_beside_it():
     kept = claims.in_order(docs / "numbers", EXPERIMENTS)
     assert kept
     page = (docs / "reproduction.md").read_text(encoding="utf-8")
-    assert f"{claims.BEGIN}\n{claims.table(kept)}\n{claims.END}" in page
+    assert page == claims.filled(page, kept)
+    assert all(f"<!-- {one.name}: begin -->" in page for one in kept)
+    assert "<!-- claims: begin -->" in page
 
 
 def test_the_command_writes_claims_into_a_page(tmp_path):
     page = tmp_path / "page.md"
-    page.write_text(f"{claims.BEGIN}{claims.END}")
+    page.write_text("<!-- claims: begin --><!-- claims: end -->")
     words = ["lower-bound", "--quick", "--out", str(tmp_path / "out"), "--into", str(page)]
     assert CliRunner().invoke(app, words).exit_code == 0
     assert "section 4.2" in page.read_text()
