@@ -14,10 +14,10 @@ import typer
 
 from atomcast.cluster.mpi.job import job_rank
 from atomcast.commands.engines import chosen_engine, make_cluster, ranks, together
-from atomcast.commands.errors import clear_errors
 from atomcast.commands.estimators import ESTIMATORS, Recipe
 from atomcast.commands.fit_options import FitOptions
 from atomcast.commands.logs import log_on_stderr
+from atomcast.commands.mistakes import clear_errors
 
 if TYPE_CHECKING:
     from atomcast.data.shards import Shards
@@ -53,7 +53,7 @@ def _prepared(
     recipe: Recipe, parameters: dict[str, Any], options: FitOptions
 ) -> tuple[Any, Shards, Any]:
     """The estimator with its cluster and solver, the data and the target, all of them checked."""
-    from atomcast.commands.inputs import Reading, check_rows, check_target, read_data
+    from atomcast.commands.named_files import Reading, check_rows, check_target, read_data
 
     _check_outputs(options)
     engine = chosen_engine(options.engine)
@@ -73,7 +73,7 @@ def _prepared(
 
 
 def _check_outputs(options: FitOptions) -> None:
-    from atomcast.commands.inputs import check_output
+    from atomcast.commands.named_files import check_output
 
     check_output("--out", options.out, (".safetensors",))
     check_output("--trace", options.trace, (".csv",))
@@ -120,7 +120,7 @@ def _write(estimator: Any, options: FitOptions) -> None:
 def _draw(ledger: Any, path: Path) -> None:
     """Write the picture of a network, without a window."""
     from atomcast.network.picture import SIZE
-    from atomcast.plots.curves import new_figure
+    from atomcast.plots.drawing import new_figure
 
     figure = new_figure(*SIZE)
     ledger.plot_network(ax=figure.subplots())
@@ -129,8 +129,8 @@ def _draw(ledger: Any, path: Path) -> None:
 
 def _report(estimator: Any, rows: int, seconds: float, options: FitOptions) -> None:
     """Say what came out of the fit."""
+    from atomcast.report.printing import print_json, print_table
     from atomcast.report.summary import outcome, outcome_rows
-    from atomcast.report.tables import print_json, print_table
     from atomcast.saving.certificate import certificate_of
 
     summary = {

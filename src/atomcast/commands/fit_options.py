@@ -9,8 +9,8 @@ from typing import Annotated
 import typer
 
 from atomcast.commands.engines import ENGINES
-from atomcast.commands.errors import Debug
 from atomcast.commands.logs import Verbosity
+from atomcast.commands.mistakes import Debug
 
 #: The steps, as `atomcast.steps.STEPS` has them; named here so that --help needs no NumPy.
 STEP_NAMES = ("classic", "line-search", "away", "pairwise", "blended-pairwise", "corrective")

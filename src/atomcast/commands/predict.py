@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from atomcast.commands.errors import Debug, clear_errors
 from atomcast.commands.fit_options import Align, RowIds
+from atomcast.commands.mistakes import Debug, clear_errors
 
 
 def predict(
@@ -38,7 +38,7 @@ def predict(
         import warnings
 
         from atomcast import load_model
-        from atomcast.commands.inputs import Reading, check_output, features_for
+        from atomcast.commands.named_files import Reading, check_output, features_for
 
         check_output("--out", out, (".npy", ".csv"))
         estimator = load_model(model)

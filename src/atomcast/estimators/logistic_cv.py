@@ -11,7 +11,7 @@ from sklearn.model_selection import check_cv
 
 from atomcast.domains.base import L1Ball
 from atomcast.estimators.inputs import features_and_classes
-from atomcast.estimators.logistic import (
+from atomcast.estimators.logistic_regression import (
     SparseLogisticModel,
     coefficients,
     example_weights,

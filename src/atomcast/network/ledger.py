@@ -12,7 +12,7 @@ from atomcast.network.disclosure import BEFORE, COORDINATOR, Disclosed, Disclosu
 from atomcast.network.picture import plot_network
 from atomcast.network.views import Views
 from atomcast.network.wave import KINDS, Count, Counts, Kind, Payload, Wave
-from atomcast.plots.page.tables import HtmlTable
+from atomcast.plots.page.html_tables import HtmlTable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from atomcast import __version__
 from atomcast._checks import check_count
-from atomcast.saving.boosting import BoostingLayout
+from atomcast.saving.boosting_layout import BoostingLayout
 from atomcast.saving.certificate import (
     Certificate,
     certificate_header,
@@ -53,8 +53,8 @@ LAYOUTS: dict[str, Layout | str] = {
     "GroupLasso": GroupLayout(LinearLayout()),
     "GroupLogisticRegression": GroupLayout(LogisticLayout()),
     "L1AdaBoost": BoostingLayout(),
-    "KernelSVC": "atomcast.saving.kernel:LAYOUT",
-    "SparseModel": "atomcast.saving.composed:LAYOUT",
+    "KernelSVC": "atomcast.saving.kernel_layout:LAYOUT",
+    "SparseModel": "atomcast.saving.composed_layout:LAYOUT",
 }
 #: Where the classes are of estimators that are not public names of this package.
 ELSEWHERE: dict[str, str] = {}

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from atomcast._replacing import replacing
-from atomcast.plots.curves import COLORS, LABELS, column, new_figure
-from atomcast.plots.page.tables import HtmlTable, whole_page
+from atomcast.plots.drawing import COLORS, LABELS, column, new_figure
+from atomcast.plots.page.html_tables import HtmlTable, whole_page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
