@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import copy
 import mmap
-import numbers
 import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
+from atomcast._checks import check_count
 from atomcast.data._blocks import MatrixShards, contiguous_bounds
 from atomcast.data.matrices import IntArray, Matrix, as_matrix, cut, oriented, ready
 from atomcast.data.matrices import take as take_atoms
@@ -64,7 +64,7 @@ class SplitShards(MatrixShards):
     ) -> None:
         self._index = getattr(X, "index", None) if is_table(X) else None
         super().__init__(X, names, "X")
-        self._nodes = _checked_nodes(nodes)
+        self._nodes = check_count("nodes", nodes, "that hold the atoms")
         self._party_names = (
             None if party_names is None else checked_party_names(party_names, self._nodes)
         )
@@ -164,14 +164,6 @@ class SplitShards(MatrixShards):
         if isinstance(state["_matrix"], dict):
             state["_matrix"] = np.memmap(**state["_matrix"])
         self.__dict__.update(state)
-
-
-def _checked_nodes(nodes: int) -> int:
-    if isinstance(nodes, bool) or not isinstance(nodes, numbers.Integral):
-        raise TypeError(f"nodes={nodes!r} is not accepted: give a whole number of nodes, e.g. 10")
-    if nodes < 1:
-        raise ValueError(f"nodes={nodes} is not accepted: at least 1 node must hold the atoms")
-    return int(nodes)
 
 
 def _checked_sizes(sizes: Sequence[int], nodes: int, X: Matrix) -> tuple[int, ...]:

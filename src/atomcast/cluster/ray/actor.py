@@ -25,8 +25,8 @@ from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request
 from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
-from atomcast.storage.checkpoint import parse_checkpoint
 from atomcast.storage.fingerprint import shard_fingerprint
+from atomcast.storage.snapshot import parse_checkpoint
 
 #: What a turn tells: the agreement, and for each owner in turn how many atoms it has sent.
 News = tuple[Any, ...]
