@@ -27,6 +27,7 @@ from atomcast.messages.status import Status
 from atomcast.network.accountant import Accountant
 from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
+from atomcast.selection.rules import Balanced
 from atomcast.storage.fingerprint import data_fingerprint, shard_fingerprint
 
 if TYPE_CHECKING:
@@ -99,7 +100,7 @@ class LocalSession(Session):
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Let every node score its own atoms and propose; the network finds the winners."""
-        if not replica.selection.balanced:
+        if not isinstance(replica.selection, Balanced):
             return self._agree(replica, request)
         return self._balance.agree(replica, request, self._agree, self._fleets)
 

@@ -154,16 +154,7 @@ class LogSession(LocalSession):
         heard = self._heard()
         if heard.all():
             return agree(proposals, request.count)
-        rows = heard[proposals.node]
-        part = Proposals(
-            proposals.node[rows],
-            proposals.id[rows],
-            proposals.score[rows],
-            proposals.merit[rows],
-            np.where(heard, proposals.best, -np.inf),
-            None if proposals.partial is None else np.where(heard, proposals.partial, 0.0),
-        )
-        return replace(agree(part, request.count), complete=False)
+        return replace(agree(proposals.of(heard), request.count), complete=False)
 
     # -- waiting ----------------------------------------------------------------------------
 
