@@ -8,7 +8,7 @@ import numpy as np
 from engines_rounds import Scored, session_rounds, tiny_problem
 
 from atomcast.cluster.consistency import check_digests, state_digest
-from atomcast.network.accountant import star_accountant
+from atomcast.network.star import star_accountant
 from atomcast.network.wire import codec as wire
 
 

@@ -20,9 +20,8 @@ from atomcast.loop.interrupting import all_or_nothing
 from atomcast.loop.journal import Journal
 from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver
-from atomcast.network.accountant import Accountant
 from atomcast.network.joined_ledgers import joined, named
-from atomcast.network.ledger import Ledger
+from atomcast.network.ledger import Accountant, Ledger
 from atomcast.problems.problem import Problem
 
 Floats = NDArray[np.float64]

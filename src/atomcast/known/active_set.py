@@ -16,9 +16,8 @@ from numpy.typing import NDArray
 
 from atomcast.domains.base import Domain
 from atomcast.known.columns import Columns, grown, with_appended
-from atomcast.messages.atom import NO_EXTRAS, Atom
+from atomcast.messages.atom import NO_EXTRAS, Atom, Misfit, Size, misfit_of, receive, rounding
 from atomcast.messages.proposals import Agreement
-from atomcast.messages.receiving import Misfit, Size, misfit_of, receive, rounding
 from atomcast.objectives import Objective
 
 Floats = NDArray[np.float64]

@@ -15,9 +15,8 @@ from atomcast.loop.credible import check_best, check_memory, check_numbers, chec
 from atomcast.loop.result import Result
 from atomcast.loop.session import Resumable, Session, Sharing
 from atomcast.loop.trace import Trace
-from atomcast.messages.atom import Atom
+from atomcast.messages.atom import Atom, check_form
 from atomcast.messages.proposals import Agreement
-from atomcast.messages.receiving import check_form
 from atomcast.messages.status import Status
 from atomcast.storage.checkpoint import Outcome, Snapshot, checkpoint_content, parse_checkpoint
 from atomcast.storage.container import Arrays

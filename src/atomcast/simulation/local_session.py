@@ -24,7 +24,7 @@ from atomcast.loop.session import Session
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request
 from atomcast.messages.status import Status
-from atomcast.network.accountant import Accountant
+from atomcast.network.ledger import Accountant
 from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
 from atomcast.selection.rules import Balanced

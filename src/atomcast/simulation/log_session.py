@@ -17,9 +17,8 @@ from numpy.typing import NDArray
 from atomcast.cluster.validation import refuse_balanced_with_faults
 from atomcast.data.shards import Shards
 from atomcast.loop.replica import Replica
-from atomcast.messages.atom import Atom
+from atomcast.messages.atom import Atom, check_form
 from atomcast.messages.proposals import Agreement, Proposals, Request, agree
-from atomcast.messages.receiving import check_form
 from atomcast.messages.status import Status
 from atomcast.network.faults import Faults
 from atomcast.problems.problem import Problem
@@ -57,7 +56,7 @@ class LogSession(LocalSession):
         vertices = make_vertices(tree)
         links = tree.all_links
         below = [vertex.everyone for vertex in vertices]
-        self._traffic = LogTraffic(self._accountant, links, tree.depth, below)
+        self._traffic = LogTraffic(self.ledger, links, tree.depth, below)
         latency = float(links.latency.max(initial=0.0))
         self._timed = bool(links.timed or faults.delay)
         self.simulator = Simulator(vertices, faults, latency, self._traffic.enter)

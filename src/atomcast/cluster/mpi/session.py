@@ -55,8 +55,8 @@ from atomcast.loop.session import Session, failure
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request
 from atomcast.messages.status import Status
-from atomcast.network.accountant import star_accountant
 from atomcast.network.ledger import Ledger
+from atomcast.network.star import star_accountant
 from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
 

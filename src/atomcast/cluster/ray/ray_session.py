@@ -32,8 +32,8 @@ from atomcast.loop.session import Session, failure
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Request
 from atomcast.messages.status import Status
-from atomcast.network.accountant import star_accountant
 from atomcast.network.ledger import Ledger
+from atomcast.network.star import star_accountant
 from atomcast.problems.problem import Problem
 from atomcast.storage.fingerprint import data_fingerprint
 
