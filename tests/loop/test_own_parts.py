@@ -11,7 +11,7 @@ from atomcast import Lasso, LocalCluster, Solver
 from atomcast.domains import L1Ball
 from atomcast.network.complete import Complete
 from atomcast.network.star import Star
-from atomcast.selection.rules import Selection, Subset
+from atomcast.selection.rules import Rewording, Subset
 from atomcast.steps import Step
 from atomcast.steps.base import winner_vertex
 from atomcast.steps.classic import LineSearch
@@ -96,7 +96,7 @@ def test_a_selection_that_forgets_to_choose():
         Forgetful()
 
 
-class TwoOfEach(Selection):
+class TwoOfEach(Rewording):
     """No more than two atoms of each node in a round, whatever the loop would take."""
 
     def asked(self, request, nodes):

@@ -18,7 +18,7 @@ from atomcast.loop.replica import Replica
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import TIE, Ids, Proposals, Request, leaders, random_order
 from atomcast.selection.choosers import Chooser, PacedChooser
-from atomcast.selection.rules import Subset
+from atomcast.selection.rules import Rewording, Subset
 
 Floats = NDArray[np.float64]
 
@@ -148,7 +148,8 @@ class Fleet:
 
     def _propose(self, replica: Replica, request: Request) -> Proposals:
         self._catch_up(replica)
-        request = replica.selection.asked(request, self.nodes)
+        if isinstance(replica.selection, Rewording):
+            request = replica.selection.asked(request, self.nodes)
         scores = self.atoms.scores(replica)
         one = request.count == 1 and request.known_too and request.threshold == -np.inf
         if len(scores) > 4 * CHUNK and len(self._holders) == 1 and self._families is None:

@@ -190,7 +190,7 @@ def run(
     while True:
         agreement = session.propose(replica, replica.request())
         gap = gap_of(replica, agreement)
-        certified = replica.selection.certifies(agreement)
+        certified = replica.certifies(agreement)
         best.consider(replica, gap, certified, grew=bool(atoms))
         state = State(
             round=replica.round,

@@ -30,28 +30,28 @@ from atomcast.selection.choosers import (
 class Selection:
     """A rule for what may be proposed, which stands between the loop and a node.
 
-    A rule that says nothing lets all atoms be proposed, the best ones first. It may ask a node for
-    something else than the loop does; one that leaves atoms out is a `Subset`.
+    A rule that says nothing lets all atoms be proposed, the best ones first. One that asks nodes
+    for something else than the loop does is a `Rewording`, one that leaves atoms out a `Subset`.
     """
 
+
+class Rewording(Selection, ABC):
+    """A rule that lets nodes propose other atoms, or fewer, than the loop asks for."""
+
+    @abstractmethod
     def asked(self, request: Request, nodes: int) -> Request:
         """What each of `nodes` nodes is asked for where the loop asks for `request`."""
-        return request
-
-    def certifies(self, agreement: Agreement) -> bool:
-        """Whether the gap that follows from an agreement counts all atoms."""
-        return agreement.complete
 
 
 class Subset(Selection, ABC):
-    """A rule that leaves atoms out: only a round without it tells the gap over all of them."""
+    """A rule that leaves atoms out: the gap over the others is no certificate."""
 
     @abstractmethod
     def chooser(self, atoms: Any, owner: Rows, sizes: Rows) -> Chooser:
         """The choice among these atoms, given how many atoms every node holds."""
 
     def certifies(self, agreement: Agreement) -> bool:
-        """It never does: the atoms that were left out may be better."""
+        """Whether all atoms count in an agreement: not unless the rule comes back to them."""
         return False
 
 
@@ -63,7 +63,7 @@ class Exact(Selection):
 
 
 @dataclass(frozen=True)
-class PerNode(Exact):
+class PerNode(Rewording):
     """All atoms, with an equal share of a round's places for every node: no global ranking."""
 
     name: ClassVar[str] = "per-node"
@@ -74,7 +74,7 @@ class PerNode(Exact):
 
 
 @dataclass(frozen=True)
-class RandomViolators(Exact):
+class RandomViolators(Rewording):
     """Any atoms that violate optimality, drawn at random, instead of the worst ones."""
 
     name: ClassVar[str] = "random-violators"
