@@ -7,6 +7,7 @@ import time
 import numpy as np
 from engines_rounds import Scored, session_rounds, tiny_problem
 
+from atomcast import Solver
 from atomcast.cluster.consistency import check_digests, state_digest
 from atomcast.network.star import star_accountant
 from atomcast.network.wire import codec as wire
@@ -68,7 +69,7 @@ def mpi_parts(d, nodes=2, rounds=3000):
 
     problem, shards, replica = tiny_problem(d, nodes)
     session = MPISession(Echo(nodes), problem, shards)
-    session.begin(replica, {})
+    session.begin(replica, Solver().spec())
     session._fleet = fleet = Scored(session._fleet, replica)
     stamps, request = Stamps(), replica.request()
     for _ in range(rounds):

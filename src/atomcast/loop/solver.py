@@ -19,7 +19,7 @@ from atomcast.loop.replica import Replica
 from atomcast.loop.result import Result
 from atomcast.loop.resuming import Past, finished_results, resume, snapshot_of
 from atomcast.loop.rounds import Best, run
-from atomcast.loop.session import Cluster, LoopElsewhere, Session
+from atomcast.loop.session import Cluster, LoopElsewhere, RunSpec, Session
 from atomcast.problems.problem import Problem
 from atomcast.selection.rules import Selection, as_selection
 from atomcast.steps import Step, check_step, make_step
@@ -96,17 +96,11 @@ class Solver:
         vars(self).update(vars(replace(self, **params)))
         return self
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What all processes must have in common: everything but callbacks, output and files.
-
-        Beside that, "checkpoint" tells whether this process wants to write checkpoints.
-        """
+    def spec(self, resume: bool = False) -> RunSpec:
+        """What sessions are told of a run: everything but callbacks, output and files."""
         own = ("callbacks", "verbose", "resume")
-        shared = {
-            part.name: getattr(self, part.name) for part in fields(self) if part.name not in own
-        }
-        return shared | {"checkpoint": any(isinstance(c, Checkpoint) for c in self.callbacks)}
+        common = {name: value for name, value in self.get_params().items() if name not in own}
+        return RunSpec(common, any(isinstance(c, Checkpoint) for c in self.callbacks), resume)
 
     def solve(self, problem: Problem, shards: Shards, cluster: Cluster | LoopElsewhere) -> Result:
         """Solve one problem on a cluster."""
@@ -148,8 +142,7 @@ class Solver:
                     session = stack.enter_context(cluster.open(problem, shards))
                 session.ledger.begin(name, replica.first_round)
                 path = self.resume if first else None
-                settings = {**self.settings, "resume": path is not None}
-                replica = session.begin(replica, settings)
+                replica = session.begin(replica, self.spec(resume=path is not None))
                 best = Best(self.tol)
                 if path is not None:
                     resume(path, replica, best, session)

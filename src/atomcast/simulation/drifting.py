@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +20,7 @@ from atomcast.cluster.node import Fleet
 from atomcast.cluster.validation import refuse_balanced_with_faults
 from atomcast.data.shards import Shards
 from atomcast.loop.replica import Replica
+from atomcast.loop.session import RunSpec
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request, agree
 from atomcast.network.faults import Faults
@@ -75,7 +76,7 @@ class DriftingSession(LocalSession):
         assert self._replica is not None
         return self._replica
 
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
+    def begin(self, replica: Replica, spec: RunSpec) -> Replica:
         """Give every node a replica of its own, and the loop one that stands for all."""
         _check_run(replica, first=self._replica is None)
         self._replica = DriftingReplica(replica, self.nodes)
