@@ -236,6 +236,8 @@ def ray_times(nodes):
 
 
 def _ray_rounds(ray, cluster, d, nodes):
+    from atomcast import Solver
+
     class Bare:
         def __init__(self):
             self.values = np.zeros(d)
