@@ -65,7 +65,7 @@ def mpi_parts(d, nodes=2, rounds=3000):
 
     The rank that sends the atom does all but the last part, which is for those that receive it.
     """
-    from atomcast.cluster.mpi.session import MPISession
+    from atomcast.cluster.mpi.mpi_session import MPISession
 
     problem, shards, replica = tiny_problem(d, nodes)
     session = MPISession(Echo(nodes), problem, shards)

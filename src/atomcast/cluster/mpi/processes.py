@@ -16,7 +16,7 @@ from typing import Any
 
 import atomcast
 from atomcast.cluster.mpi.channel import Channel, Listener
-from atomcast.cluster.mpi.errors import NO_MPI4PY, RankError
+from atomcast.cluster.mpi.failures import NO_MPI4PY, RankError
 from atomcast.cluster.mpi.job import job_rank
 from atomcast.errors import ClusterError, StallError
 from atomcast.loop.session import Closing

@@ -19,15 +19,15 @@ from atomcast.atoms.base import Atoms
 from atomcast.cluster.consistency import check_digests, check_same_facts, facts, state_digest
 from atomcast.cluster.machine import log_nodes
 from atomcast.cluster.mpi.buffers import Broadcaster, gather_bytes, gather_json
-from atomcast.cluster.mpi.errors import (
+from atomcast.cluster.mpi.failures import (
     abort,
     by_all,
     raise_failure,
     raise_no_atom,
     told_by_all,
 )
+from atomcast.cluster.mpi.rank_shards import place
 from atomcast.cluster.mpi.resume import fingerprint_of_all, owners_among_all, read_by_rank_0
-from atomcast.cluster.mpi.shards import place
 from atomcast.cluster.mpi.table import FAILED, Table
 from atomcast.cluster.mpi.watch import (
     ATOMS,
