@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -41,8 +41,8 @@ class Trace:
 
     columns = Row._fields
 
-    def __init__(self) -> None:
-        self._rows: list[Row] = []
+    def __init__(self, rows: Iterable[Row] = ()) -> None:
+        self._rows = list(rows)
 
     def append(self, row: Row) -> None:
         """Add a round."""
