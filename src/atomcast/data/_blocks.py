@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from collections.abc import Iterable, Sequence
+from itertools import chain
 from typing import Any
 
 import numpy as np
@@ -67,3 +68,11 @@ def _checked_names(names: Iterable[str], columns: int) -> tuple[str, ...]:
 def contiguous_bounds(sizes: Sequence[int] | IntArray) -> IntArray:
     """Return where blocks of these sizes begin and end, shape (len(sizes) + 1,)."""
     return np.concatenate(([0], np.cumsum(np.asarray(sizes, dtype=np.int64))))
+
+
+def joined_names(parts: Sequence[Sequence[str] | None], axis: int) -> tuple[str, ...] | None:
+    """Return the names of all columns, from those of each node's; None if some have none."""
+    if axis == 0:  # then all nodes have the same columns
+        parts = parts[:1]
+    known = [part for part in parts if part is not None]
+    return tuple(chain.from_iterable(known)) if len(known) == len(parts) else None

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.data._blocks import BlockShards, contiguous_bounds
+from atomcast.data._blocks import BlockShards, contiguous_bounds, joined_names
 from atomcast.data.alignment import check_same_length, check_unique, row_digest
 from atomcast.data.file_rows import FileRows
 from atomcast.data.joining import Alignment
@@ -139,13 +139,7 @@ class FileShards(BlockShards):
 
     def column_names(self, axis: int = 1) -> tuple[str, ...] | None:
         self._check_axis(axis)
-        names = [info.names for info in self.infos]
-        if axis == 0:
-            return names[0]
-        known = [part for part in names if part is not None]
-        if len(known) < len(names):
-            return None
-        return tuple(name for part in known for name in part)
+        return joined_names([info.names for info in self.infos], axis)
 
     def rows(self, axis: int = 1) -> int:
         self._check_axis(axis)

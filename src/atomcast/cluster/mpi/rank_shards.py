@@ -7,7 +7,7 @@ from typing import Any
 from atomcast.cluster.mpi.buffers import gather_json
 from atomcast.cluster.mpi.watch import LOADING, NO_ROUND, STARTING, Pulse
 from atomcast.cluster.validation import described, raise_described
-from atomcast.data._blocks import BlockShards, contiguous_bounds
+from atomcast.data._blocks import BlockShards, contiguous_bounds, joined_names
 from atomcast.data.matrices import IntArray, check_axis
 from atomcast.data.party_names import checked_party_names
 from atomcast.data.shards import Shard, Shards
@@ -91,12 +91,7 @@ class RankShards(BlockShards):
 
     def column_names(self, axis: int = 1) -> tuple[str, ...] | None:
         """The names that all ranks gave, in order; None if one of them gave none."""
-        names = [said["names"] for said in self._told]
-        if axis == 0:
-            return None if names[0] is None else tuple(names[0])
-        if any(part is None for part in names):
-            return None
-        return tuple(name for part in names for name in part)
+        return joined_names([said["names"] for said in self._told], axis)
 
     def rows(self, axis: int = 1) -> int:
         """How long the atoms of this rank are."""
