@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
@@ -47,6 +48,7 @@ def _calibrated(estimator: KernelSVC) -> bool:
     return True
 
 
+@dataclass(eq=False, repr=False)
 class KernelSVC(ScoreClassifier):
     """Kernel support vector machine for examples that are spread over a network.
 
@@ -116,35 +118,18 @@ class KernelSVC(ScoreClassifier):
     True
     """
 
-    usual_tol = 1e-3
-    result_: Result
+    C: float = 1.0
+    _: KW_ONLY
+    kernel: str | Callable[[Any, Any], Any] = "rbf"
+    gamma: Gamma = "mean-distance"
+    degree: int = 3
+    coef0: float = 0.0
+    class_weight: Any = None
+    probability: bool = False
+    multi_class: str = "auto"
+    cache_bytes: int = 2**31
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        kernel: str | Callable[[Any, Any], Any] = "rbf",
-        gamma: Gamma = "mean-distance",
-        degree: int = 3,
-        coef0: float = 0.0,
-        class_weight: Any = None,
-        probability: bool = False,
-        multi_class: str = "auto",
-        cluster: Any = None,
-        solver: str | Solver | None = None,
-        cache_bytes: int = 2**31,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.class_weight = class_weight
-        self.probability = probability
-        self.multi_class = multi_class
-        self.cluster = cluster
-        self.solver = solver
-        self.cache_bytes = cache_bytes
+    usual_tol = 1e-3
 
     def fit(self, X: Any, y: Any, *, classes: Any = None) -> Self:
         """Fit the model.
@@ -176,8 +161,7 @@ class KernelSVC(ScoreClassifier):
             USUAL_N if shards.kind == "mine" else shards.count(axis=0),
             machines,
         )
-        self.result_ = solver.solve(problem, shards, cluster)
-        self._keep(self.result_, machines)
+        self._keep_machines(solver.solve(problem, shards, cluster), machines)
         warn_unless_converged(self.result_, solver)
         if self.probability:
             if self.result_.status == "interrupted":
@@ -244,9 +228,9 @@ class KernelSVC(ScoreClassifier):
         codes: NDArray[Any] = np.searchsorted(self.classes_, y).astype(dtype)
         return OwnLabels(codes) if mine else LocalLabels(codes)
 
-    def _keep(self, result: Result, machines: Machines | None) -> None:
+    def _keep_machines(self, result: Result, machines: Machines | None) -> None:
         """Take the fitted attributes from the result of one machine, or of several."""
-        self.dual_gap_, self.n_iter_ = result.gap, result.rounds
+        self._keep(result, None)
         content: SupportVectors = result.content
         classes, labels, self._kernel = len(self.classes_), content.labels, content.kernel
         self.n_support_ = np.bincount(labels, minlength=classes)

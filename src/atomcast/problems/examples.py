@@ -15,7 +15,8 @@ from atomcast.known.kernels.labels import LabelCode, Machines, Unsigned
 from atomcast.known.kernels.machine_set import MachineActiveSet
 from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.known.kernels.storage import Storage
-from atomcast.problems.problem import Batches, BoundedBatches, Problem
+from atomcast.problems.problem import Problem
+from atomcast.steps.corrective import Batches, BoundedBatches
 
 if TYPE_CHECKING:
     from atomcast.loop.solver import Solver

@@ -1,0 +1,199 @@
+"""Every estimator from the command line: fit, predict and inspect agree with the library."""
+
+import json
+
+import numpy as np
+import pandas as pd
+import pytest
+from sklearn.datasets import load_iris, load_wine
+from sklearn.preprocessing import scale
+
+from atomcast import (
+    GroupLasso,
+    GroupLogisticRegression,
+    KernelSVC,
+    L1AdaBoost,
+    LassoCV,
+    Shards,
+    Solver,
+    SparseLogisticRegression,
+    SparseLogisticRegressionCV,
+    load_model,
+)
+from atomcast.commands.estimators import ESTIMATORS
+from atomcast.saving.model_file import LAYOUTS
+
+
+@pytest.fixture
+def wine(tmp_path, monkeypatch):
+    """A folder, made the current one, with the wines of two cultivators, and of three."""
+    monkeypatch.chdir(tmp_path)
+    data = load_wine(as_frame=True)
+    X = pd.DataFrame(scale(data.data), columns=data.data.columns)
+    X.to_csv("three.csv", index=False)
+    names = np.array(["anna", "berta", "clara"])
+    pd.Series(names[data.target], name="grower").to_csv("y3.csv", index=False)
+    two = (data.target < 2).to_numpy()
+    X, y = X[two].reset_index(drop=True), data.target[two].to_numpy()
+    X.to_csv("two.csv", index=False)
+    X.iloc[:, :4].to_csv("a.csv", index=False)
+    X.iloc[:, 4:].to_csv("b.csv", index=False)
+    np.save("y2.npy", y)
+    return X, y
+
+
+FEATURES = ("a.csv", "b.csv", "--target", "y2.npy")
+PARTS = [[0, 1, 2, 3], list(range(4, 13))]
+CASES = {
+    "lasso-cv": (("--folds", 3, "--n-betas", 4), LassoCV(n_betas=4, cv=3)),
+    "logistic": (("--beta", 5, "--balanced"), SparseLogisticRegression(5, class_weight="balanced")),
+    "logistic-cv": (
+        ("--folds", 3, "--n-betas", 4, "--no-intercept"),
+        SparseLogisticRegressionCV(n_betas=4, cv=3, fit_intercept=False),
+    ),
+    "group-lasso": (("--beta", 0.5), GroupLasso(0.5, groups=PARTS)),
+    "group-logistic": (("--beta", 3), GroupLogisticRegression(3.0, groups=PARTS)),
+    "boosting": (("--temperature", 0.2), L1AdaBoost(0.2)),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_features_in_two_files(run, wine, name):
+    X, y = wine
+    options, estimator = CASES[name]
+    outcome = run("fit", name, *FEATURES, *options, "--out", "m.safetensors")
+    assert outcome.exit_code == 0, outcome.stderr
+    model = load_model("m.safetensors")
+    assert type(model) is type(estimator)
+    expected = estimator.fit(X, y)
+    assert model.certificate_.nodes == 2
+    assert model.certificate_.objective == pytest.approx(expected.result_.objective, rel=1e-3)
+    for data in (["a.csv", "b.csv"], ["two.csv"]):
+        assert run("predict", "m.safetensors", *data, "--out", "p.npy").exit_code == 0
+        np.testing.assert_allclose(np.load("p.npy"), model.predict(X), rtol=1e-9)
+    content = json.loads(run("inspect", "m.safetensors", "--json").stdout)
+    assert (content["estimator"], content["atoms_are"]) == (type(model).__name__, "features")
+    assert {atom["name"] for atom in content["atoms"]} <= set(X.columns)
+    assert "Atoms by weight" in run("inspect", "m.safetensors").stdout
+    assert ("radius chosen" in outcome.stdout) == name.endswith("-cv")
+
+
+def test_every_estimator_has_a_command():
+    named = {"lasso": "Lasso", "kernel-svm": "KernelSVC"}
+    named |= {name: type(estimator).__name__ for name, (_, estimator) in CASES.items()}
+    assert set(named) == set(ESTIMATORS)
+    assert set(named.values()) == set(LAYOUTS) - {"SparseModel"}  # whose parts are objects
+
+
+def test_a_kernel_machine_of_rows_in_files(run, wine):
+    X = pd.read_csv("three.csv")
+    y = pd.read_csv("y3.csv").grower.to_numpy()
+    X.insert(0, "row_id", [f"bottle {k}" for k in range(len(X))])
+    bounds = (0, 50, 120, len(X))
+    parts = [f"rows{k}.csv" for k in range(3)]
+    for k, part in enumerate(parts):
+        X.iloc[bounds[k] : bounds[k + 1]].to_csv(part, index=False)
+    outcome = run(
+        *("fit", "kernel-svm", *parts, "--target", "y3.csv:grower", "--C", 5, "--gamma", 0.05),
+        *("--tol", 1e-5, "--out", "m.safetensors"),
+    )
+    assert outcome.exit_code == 0, outcome.stderr
+    model = load_model("m.safetensors")
+    plain = X.drop(columns="row_id")
+    expected = KernelSVC(5.0, gamma=0.05, solver=Solver(tol=1e-5)).fit(plain, y)
+    assert model.certificate_.nodes == 3
+    np.testing.assert_allclose(model.dual_coef_, expected.dual_coef_, atol=1e-6)
+    assert model.feature_names_in_.tolist() == list(plain.columns)
+    for data in (parts, ["three.csv"]):
+        assert run("predict", "m.safetensors", *data, "--out", "p.csv").exit_code == 0
+        assert pd.read_csv("p.csv").prediction.tolist() == expected.predict(plain).tolist()
+    run("predict", "m.safetensors", *parts, "--out", "p.csv")
+    assert pd.read_csv("p.csv").row_id.tolist() == X.row_id.tolist()
+    printed = run("predict", "m.safetensors", "three.csv").stdout.splitlines()
+    assert set(printed) == {"anna", "berta", "clara"}
+
+
+def test_what_is_said_of_a_kernel_machine(run, wine):
+    options = ("--target", "y2.npy", "--nodes", 3, "--out", "m.safetensors")
+    assert run("fit", "kernel-svm", "two.csv", *options).exit_code == 0
+    model = load_model("m.safetensors")
+    content = json.loads(run("inspect", "m.safetensors", "--json").stdout)
+    assert content["atoms_are"] == "examples"
+    assert sorted(atom["atom"] for atom in content["atoms"]) == model.support_.tolist()
+    assert {atom["name"] for atom in content["atoms"]} == {""}
+    text = run("inspect", "m.safetensors").stdout
+    assert "atoms to choose from" not in text
+    assert "kernel" in text
+
+
+def test_a_kernel_machine_is_resumed(run, wine):
+    fit = ("fit", "kernel-svm", "two.csv", "--target", "y2.npy", "--C", 100, "--tol", 1e-6)
+    assert run(*fit, "--nodes", 3, "--out", "whole.safetensors").exit_code == 0
+    stopped = run(*fit, "--max-rounds", 1, "--checkpoint", "c")
+    assert stopped.exit_code == 0, stopped.stderr
+    resumed = run(*fit, "--nodes", 2, "--resume", "c", "--out", "again.safetensors")
+    assert resumed.exit_code == 0, resumed.stderr
+    np.testing.assert_array_equal(
+        load_model("again.safetensors").dual_coef_, load_model("whole.safetensors").dual_coef_
+    )
+
+
+def test_groups_in_a_file(run, wine):
+    X, y = wine
+    groups = [list(X.columns[:2]), list(X.columns[2:4]), list(X.columns[4:])]
+    with open("groups.json", "w") as file:
+        json.dump(groups, file)
+    options = ("--beta", 0.5, "--groups", "groups.json", "--out", "m.safetensors")
+    assert run("fit", "group-lasso", *FEATURES, *options).exit_code == 0
+    expected = GroupLasso(0.5, groups=groups).fit(Shards.split(X, 1), y)
+    np.testing.assert_allclose(load_model("m.safetensors").coef_, expected.coef_, atol=1e-6)
+
+
+@pytest.mark.parametrize(
+    ("name", "options", "words"),
+    [
+        ("group-lasso", ("--beta", 1, "--groups", "nothing.json"), "nothing.json"),
+        ("group-lasso", ("--beta", 1, "--groups", "two.csv"), "no JSON file"),
+        ("group-lasso", ("--beta", 1, "--groups", "flat.json"), "a list of lists"),
+        ("kernel-svm", ("--gamma", "middle"), "gamma"),
+        ("kernel-svm", ("--kernel", "os.system"), "kernel"),
+        ("kernel-svm", ("--C", 0), "C must"),
+        ("boosting", ("--base", "trees"), "base must"),
+        ("logistic", ("--beta", 0), "beta"),
+        ("logistic-cv", ("--folds", 1), "splits"),
+    ],
+)
+def test_mistakes_are_one_line(run, wine, name, options, words):
+    with open("flat.json", "w") as file:
+        json.dump([0, 1], file)
+    outcome = run("fit", name, "two.csv", "--target", "y2.npy", *options)
+    assert outcome.exit_code == 2
+    assert outcome.stderr.count("\n") == 1
+    assert words in outcome.stderr
+
+
+def test_too_many_classes_are_refused(run, wine):
+    for name in ("boosting", "group-logistic"):
+        options = () if name == "boosting" else ("--beta", 1)
+        outcome = run("fit", name, "three.csv", "--target", "y3.csv:grower", *options)
+        assert (outcome.exit_code, "Only binary" in outcome.stderr) == (2, True)
+
+
+def test_missing_values_are_for_stumps(run, wine):
+    X = wine[0]
+    X.iloc[::5, 1] = np.nan
+    X.iloc[:, :4].to_csv("a.csv", index=False)
+    assert run("fit", "boosting", *FEATURES, "--out", "m.safetensors").exit_code == 0
+    assert run("predict", "m.safetensors", "a.csv", "b.csv", "--out", "p.npy").exit_code == 0
+    np.testing.assert_array_equal(np.load("p.npy"), load_model("m.safetensors").predict(X))
+    outcome = run("fit", "logistic", *FEATURES, "--beta", 1)
+    assert (outcome.exit_code, "NaN" in outcome.stderr) == (2, True)
+
+
+def test_numbers_as_labels(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    X, y = load_iris(return_X_y=True)
+    np.save("X.npy", X), np.save("y.npy", 10 * y)
+    run("fit", "logistic", "X.npy", "--target", "y.npy", "--beta", 5, "--out", "m.safetensors")
+    printed = run("predict", "m.safetensors", "X.npy").stdout.splitlines()
+    assert set(printed) == {"0", "10", "20"}
