@@ -14,7 +14,6 @@ from atomcast.known.kernels.functions import KernelSpec
 from atomcast.known.kernels.labels import Codes, LabelCode, Machines
 from atomcast.known.kernels.point_set import SCORE_ROUNDING, KernelActiveSet, SupportVectors
 from atomcast.known.kernels.storage import Storage
-from atomcast.messages.atom import Atom
 from atomcast.messages.atom import Atom, Misfit, misfit_of
 
 Floats = NDArray[np.float64]
