@@ -378,6 +378,19 @@ def test_machines_without_a_cache_and_of_sparse_points(multi_class):
         np.testing.assert_allclose(other.decision_function(X), kept.decision_function(X), atol=1e-3)
 
 
+@pytest.mark.parametrize("kernel", ["linear", "poly"])
+def test_badly_scaled_features_leave_a_model(kernel, monkeypatch):
+    """Rounding makes the low-rank part of such a kernel indefinite."""
+    for name in ("MANY_WEIGHTS", "MANY_POINTS"):
+        monkeypatch.setattr(f"atomcast.steps.corrective.{name}", 100)
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(300, 5)) * [1e3, 1.0, 1e-3, 1.0, 1.0]
+    model = KernelSVC(C=100.0, kernel=kernel, gamma=1.0, solver=Solver(max_rounds=4))
+    with pytest.warns(match="the relative gap is"):
+        model.fit(X, X[:, 1] > 0)
+    assert np.isfinite(model.dual_coef_).all()
+
+
 def test_machines_need_the_corrective_step():
     X, y = examples(3, n=60)
     few = Solver("classic", max_rounds=2, tol=0.9)

@@ -98,6 +98,7 @@ def test_kernels_and_data(tmp_path, how, as_stored):
 def test_the_other_inner_solver(tmp_path, monkeypatch, tol):
     """Its weights are inexact, so that they depend on its preconditioner and all its rounding."""
     monkeypatch.setattr("atomcast.steps.corrective.MANY_WEIGHTS", 250)
+    monkeypatch.setattr("atomcast.steps.corrective.MANY_POINTS", 250)
     monkeypatch.setattr("atomcast.steps.inner.projected_newton.RANK", 100)
     monkeypatch.setattr("atomcast.known.kernels.kernel_matrix.FULL_PRECISION_UP_TO", 512)
     X, y = examples(3, n=900)
@@ -114,6 +115,11 @@ def test_the_other_inner_solver(tmp_path, monkeypatch, tol):
     assert set(again) == set(memory)
     for name, array in memory.items():
         np.testing.assert_array_equal(again[name], array)
+
+
+def test_descent_over_a_square_matrix(tmp_path, monkeypatch):
+    monkeypatch.setattr("atomcast.steps.corrective.MANY_WEIGHTS", 150)
+    check_every_round(tmp_path, *examples(n=400), {"tol": 1e-3})
 
 
 @settings(deadline=None, max_examples=10)

@@ -22,7 +22,7 @@ from atomcast.steps.inner.column_model import ColumnModel
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent
 from atomcast.steps.inner.corral import Corral
 from atomcast.steps.inner.group_solver import GroupSolver
-from atomcast.steps.inner.machines import MachineSolver
+from atomcast.steps.inner.machines import GreedyDescent, MachineSolver
 from atomcast.steps.inner.newton import Inner, Newton, QuadraticModel
 from atomcast.steps.inner.projected_newton import ProjectedNewton
 
@@ -36,6 +36,8 @@ NOTHING: Memory = MappingProxyType({})
 CARRIED = ("low_rank.", "corral.")
 #: Up to so many known weights, a dense inverse of their Gram matrix is the fastest way.
 MANY_WEIGHTS = 1000
+#: Up to so many known points, descent by rows of a square kernel matrix is.
+MANY_POINTS = 6000
 #: The same where the inverse would begin anew for each model of the objective.
 MANY_PRODUCTS = 300
 
@@ -214,13 +216,15 @@ class KernelQuadratic:
 
     def __init__(self, domain: Domain, memory: Memory) -> None:
         self.corral = Corral(domain, Gram())
+        self.greedy = GreedyDescent()
         self.newton = ProjectedNewton(memory)
         if "corral.inverse" in memory:
             self.corral.remember(memory)
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known atoms."""
-        solver: Inner = self.corral if len(active) <= MANY_WEIGHTS else self.newton
+        few: Inner = self.corral if len(active) <= MANY_WEIGHTS else self.greedy
+        solver = few if len(active) <= MANY_POINTS else self.newton
         solver.minimise(active, tolerance)
 
     def memory(self) -> Memory:

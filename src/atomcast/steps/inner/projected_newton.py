@@ -247,8 +247,7 @@ class LowRank:
         self._marks = np.linspace(0, count - 1, rank).astype(np.int64)
         corner = gram.rows(self._marks)[:, self._marks]
         corner[np.diag_indices(rank)] -= gram.ridge[self._marks]
-        corner[np.diag_indices(rank)] += 1e-6 * float(np.trace(corner)) / rank
-        self._lower = linalg.cholesky(corner, lower=True, check_finite=False)
+        self._lower = lower_factor(corner, 1e-6)
         self._factor = np.zeros((0, rank), dtype=np.float32)
         self._free = np.zeros(0, dtype=bool)
         self._inner = np.eye(rank)
@@ -282,7 +281,7 @@ class LowRank:
             return self._last
         self._let(free)
         factor, inverse = self._factor, np.where(free, self._inverse, np.float32(0))
-        solved = linalg.cho_factor(self._inner, lower=True, check_finite=False)
+        solved = lower_factor(self._inner), True
 
         # Four parts, whatever the number of threads, so that all nodes round alike.
         parts = ranges(len(factor), 4)
@@ -297,6 +296,24 @@ class LowRank:
 
         self._last = apply
         return apply
+
+
+def lower_factor(matrix: Floats, ridge: float = 0.0) -> Floats:
+    """The Cholesky factor of a matrix with a ridge, by default none, as a share of its diagonal.
+
+    Where rounding has left the matrix indefinite, the ridge is as large as it takes: a
+    preconditioner need not be exact.
+    """
+    mean, ones = float(np.abs(np.diag(matrix)).mean()), np.eye(len(matrix))
+    for attempt in (ridge, *np.logspace(-10, 2, 7)):
+        try:
+            return linalg.cholesky(matrix + attempt * mean * ones, lower=True, check_finite=False)
+        except linalg.LinAlgError:
+            continue
+    raise ValueError(
+        "the kernel matrix of the points has no meaning in double precision: rescale the features "
+        'of X, for example by sklearn.preprocessing.StandardScaler, or use kernel="rbf"'
+    )
 
 
 def _started(active: KernelActiveSet) -> tuple[Floats, Floats]:
