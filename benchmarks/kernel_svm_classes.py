@@ -1,0 +1,58 @@
+"""Several classes: time and accuracy of KernelSVC beside scikit-learn's SVC, in one run."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+from sklearn.datasets import load_digits
+from sklearn.svm import SVC
+
+from atomcast import KernelSVC
+from atomcast.data import load_letter, load_usps
+
+
+def cases() -> Iterator[tuple[str, Any, Any, Any, Any, list[tuple[float, float]]]]:
+    """Training and test data of each kind, and the C and gamma to try."""
+    X, y = load_digits(return_X_y=True)
+    train = np.arange(len(y)) % 3 > 0
+    X = X / 16
+    settings = [(10.0, 0.5), (1.0, 0.05), (100.0, 0.05)]
+    yield "digits", X[train], y[train], X[~train], y[~train], settings
+    letters = load_letter()
+    low, high = letters.X.min(), letters.X.max()
+    X, X_test = ((part - low) / (high - low) for part in (letters.X, letters.X_test))
+    for count in (6, 10):
+        names = np.unique(letters.y)[:count]
+        train, test = np.isin(letters.y, names), np.isin(letters.y_test, names)
+        settings = [(1.0, 5.0), (10.0, 5.0), (10.0, 20.0), (100.0, 2.0)]
+        parts = X[train], letters.y[train], X_test[test], letters.y_test[test]
+        yield f"letter, {count} classes", *parts, settings
+    usps = load_usps()
+    settings = [(1.0, 0.01), (10.0, 0.01), (100.0, 0.02)]
+    yield "usps", usps.X, usps.y, usps.X_test, usps.y_test, settings
+
+
+def cpu_seconds(model: Any, X: Any, y: Any) -> float:
+    start = time.process_time()
+    model.fit(X, y)
+    return time.process_time() - start
+
+
+def classes(args: Any) -> None:
+    """CPU time on one thread, the minimum of fits in turn, and accuracy on the test rows."""
+    print("data, C, gamma: SVC s, KernelSVC s (ratio), accuracy of both, support vectors, atoms")
+    for name, X, y, X_test, y_test, settings in cases():
+        for C, gamma in settings:
+            svc, ours = SVC(C=C, gamma=gamma, cache_size=1000), KernelSVC(C=C, gamma=gamma)
+            ours.fit(X, y)  # compiles
+            times = [[cpu_seconds(model, X, y) for model in (svc, ours)] for _ in range(3)]
+            theirs, own = np.min(times, axis=0)
+            print(
+                f"{name}, {C:g}, {gamma:g}: {theirs:.3f}, {own:.3f} ({own / theirs:.2f}), "
+                f"{svc.score(X_test, y_test):.4f} and {ours.score(X_test, y_test):.4f}, "
+                f"{len(svc.support_)} and {len(ours.support_)}, {ours.result_.trace.atoms[-1]}",
+                flush=True,
+            )
