@@ -21,6 +21,7 @@ _HOMES = {
     "GroupLogisticRegression": "atomcast.estimators.group_lasso",
     "KernelSVC": "atomcast.estimators.kernel_svc",
     "L1AdaBoost": "atomcast.estimators.boosting",
+    "MatchingPursuit": "atomcast.estimators.matching_pursuit",
     "MCenters": "atomcast.selection.rules",
     "Outage": "atomcast.network.faults",
     "Partition": "atomcast.network.faults",
@@ -55,6 +56,7 @@ __all__ = [
     "LocalCluster",
     "MCenters",
     "MPICluster",
+    "MatchingPursuit",
     "Outage",
     "Partition",
     "RandomSubset",
@@ -85,6 +87,7 @@ if TYPE_CHECKING:
     from atomcast.estimators.lasso_path import lasso_path
     from atomcast.estimators.logistic import SparseLogisticRegression
     from atomcast.estimators.logistic_cv import SparseLogisticRegressionCV
+    from atomcast.estimators.matching_pursuit import MatchingPursuit
     from atomcast.estimators.sparse_model import SparseModel
     from atomcast.loop.callbacks import TimeLimit
     from atomcast.loop.solver import Solver

@@ -7,6 +7,7 @@ from atomcast import (
     GroupLasso,
     GroupLogisticRegression,
     L1AdaBoost,
+    MatchingPursuit,
     Solver,
     SparseLogisticRegression,
     SparseLogisticRegressionCV,
@@ -20,6 +21,8 @@ from atomcast import (
         SparseLogisticRegressionCV(n_betas=3, cv=2, solver=Solver(tol=1e-2)),
         GroupLasso(),
         GroupLogisticRegression(cluster=2),
+        MatchingPursuit(),
+        MatchingPursuit(tol=1.0, orthogonal=False, cluster=2),
         L1AdaBoost(),
         L1AdaBoost(0.2, cluster=2, solver=Solver(step="pairwise", max_rounds=50)),
     ]

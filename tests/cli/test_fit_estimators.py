@@ -14,6 +14,7 @@ from atomcast import (
     KernelSVC,
     L1AdaBoost,
     LassoCV,
+    MatchingPursuit,
     Shards,
     Solver,
     SparseLogisticRegression,
@@ -53,6 +54,7 @@ CASES = {
     ),
     "group-lasso": (("--beta", 0.5), GroupLasso(0.5, groups=PARTS)),
     "group-logistic": (("--beta", 3), GroupLogisticRegression(3.0, groups=PARTS)),
+    "matching-pursuit": (("--n-nonzero", 3, "--normalize"), MatchingPursuit(3, normalize=True)),
     "boosting": (("--temperature", 0.2), L1AdaBoost(0.2)),
 }
 

@@ -15,6 +15,7 @@ from atomcast import (
     LocalCluster,
     MCenters,
     MPICluster,
+    MatchingPursuit,
     RandomSubset,
     RayCluster,
     Solver,
@@ -43,6 +44,11 @@ MODELS = {
     "group lasso": (lambda **how: GroupLasso(1.0, groups=GROUPS, **how), two_classes),
     "group logistic": (
         lambda **how: GroupLogisticRegression(3.0, groups=GROUPS, **how),
+        two_classes,
+    ),
+    "pursuit": (lambda **how: MatchingPursuit(3, normalize=True, **how), two_classes),
+    "plain pursuit": (
+        lambda **how: MatchingPursuit(tol=10.0, orthogonal=False, **how),
         two_classes,
     ),
     "boosting": (lambda **how: L1AdaBoost(**how), two_classes),
@@ -80,7 +86,7 @@ def test_the_same_model_as_on_simulated_nodes(name, cluster):
     solver = Solver(tol=1e-3)
     model = make(cluster=cluster, solver=solver).fit(X, y)
     expected = make(cluster=LocalCluster(2), solver=solver).fit(X, y)
-    decide = "predict" if name == "group lasso" else "decision_function"
+    decide = "decision_function" if hasattr(model, "decision_function") else "predict"
     np.testing.assert_allclose(getattr(model, decide)(X), getattr(expected, decide)(X), atol=1e-8)
     assert model.result_.ledger.values == expected.result_.ledger.values
     assert model.result_.ledger.disclosures == expected.result_.ledger.disclosures

@@ -21,6 +21,7 @@ from atomcast import (
     L1AdaBoost,
     Lasso,
     LassoCV,
+    MatchingPursuit,
     Shards,
     Solver,
     SparseLogisticRegression,
@@ -38,6 +39,11 @@ GROUPS = [[0, 1, 2], [3, 4], [5, 6, 7, 8, 9]]
 
 def numbers(seed=0):
     return make_regression(60, 10, n_informative=4, noise=5.0, random_state=seed)
+
+
+def two_targets():
+    X, y = numbers()
+    return X, np.column_stack([y, y**2])
 
 
 def classes(count=2, labels=None, n=90):
@@ -80,6 +86,9 @@ CASES = {
         np.asarray,
     ),
     "multinomial CV": (SparseLogisticRegressionCV([0.5, 2.0], cv=2), classes(3), np.asarray),
+    "pursuit": (MatchingPursuit(3, cluster=2), numbers(), np.asarray),
+    "plain pursuit": (MatchingPursuit(3, orthogonal=False), numbers(), sparse.csc_array),
+    "pursuit of two targets": (MatchingPursuit(3), two_targets(), pd.DataFrame),
     "groups": (GroupLasso(30.0, groups=GROUPS), numbers(), np.asarray),
     "groups by default": (GroupLasso(30.0), numbers(), np.asarray),
     "groups with weights": (

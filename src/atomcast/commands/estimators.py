@@ -114,6 +114,30 @@ def group_logistic(
     )
 
 
+def matching_pursuit(
+    n_nonzero: Annotated[
+        int | None, typer.Option(help="How many features to choose.", show_default=False)
+    ] = None,
+    residual: Annotated[
+        float | None,
+        typer.Option(help="Stop at this squared norm of the residual.", show_default=False),
+    ] = None,
+    orthogonal: Annotated[
+        bool, typer.Option("--orthogonal/--plain", help="Fit all weights again in each round.")
+    ] = True,
+    normalize: Annotated[
+        bool, typer.Option("--normalize", help="Divide scores by the lengths of the columns.")
+    ] = False,
+    intercept: Intercept = True,
+) -> Any:
+    """Least squares with few features, each the one that explains most of the residual."""
+    from atomcast import MatchingPursuit
+
+    return MatchingPursuit(
+        n_nonzero, residual, orthogonal=orthogonal, normalize=normalize, fit_intercept=intercept
+    )
+
+
 def boosting(
     temperature: Annotated[
         float, typer.Option(help="The smaller, the closer the fit, and the more stumps.")
@@ -192,6 +216,7 @@ ESTIMATORS: dict[str, Recipe] = {
     "logistic-cv": Recipe(logistic_cv, numeric_target=False),
     "group-lasso": Recipe(group_lasso),
     "group-logistic": Recipe(group_logistic, numeric_target=False),
+    "matching-pursuit": Recipe(matching_pursuit),
     "boosting": Recipe(boosting, numeric_target=False),
     "kernel-svm": Recipe(kernel_svm, axis=0, numeric_target=False),
 }

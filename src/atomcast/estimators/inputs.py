@@ -73,14 +73,16 @@ def _same_ids(ids: Any, others: Any) -> bool:
 
 
 def features_and_target(
-    estimator: Any, X: Any, y: Any, cluster: Any
+    estimator: Any, X: Any, y: Any, cluster: Any, multi_output: bool = False
 ) -> tuple[Shards, NDArray[np.float64], Any]:
     """Check the data of a regressor; returns the features in shards, the target, the cluster.
+
+    With `multi_output`, there may be several targets: y of shape (d, T).
 
     Features that are already `Shards` are taken as they are; the nodes check them on loading.
     """
     if not isinstance(X, Shards):
-        X, y = validated(estimator, X, y, y_numeric=True, **FORMATS)
+        X, y = validated(estimator, X, y, y_numeric=True, multi_output=multi_output, **FORMATS)
         cluster = as_cluster(cluster)
         names = getattr(estimator, "feature_names_in_", None)
         return SplitShards(X, cluster.nodes, names=names), y.astype(np.float64), cluster
@@ -89,7 +91,8 @@ def features_and_target(
     if y is None:
         raise ValueError("y is missing: the target must be known to every node")
     check_same_index(X, y)
-    y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
+    y = check_array(y, ensure_2d=False, dtype=np.float64, input_name="y")
+    y = y if multi_output else column_or_1d(y)
     keep_names(estimator, X)
     return X, y, LocalCluster(X.nodes) if cluster is None else as_cluster(cluster)
 

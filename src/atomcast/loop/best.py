@@ -61,10 +61,11 @@ class Best:
         self, status: Status, rounds: int, replica: Replica, session: Session, trace: Trace
     ) -> Result:
         """The result of a run that ended with `status`."""
+        bounded = replica.domain.bounded
         return Result(
             objective=self.objective,
-            gap=self.gap,
-            relative_gap=self.relative_gap,
+            gap=self.gap if bounded else None,
+            relative_gap=self.relative_gap if bounded else None,
             rounds=rounds,
             status=status,
             atom_ids=self.ids,

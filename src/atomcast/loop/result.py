@@ -23,16 +23,17 @@ class Result:
     ----------
     objective : float
         The objective at the weights.
-    gap : float
-        A bound on objective - optimum that everybody can check.
-    relative_gap : float
+    gap : float or None
+        A bound on objective - optimum that everybody can check; None where there can be none,
+        over the span of the atoms.
+    relative_gap : float or None
         The gap divided by the objective (or by a tiny share of the objective at zero, if that is
         larger).
     rounds : int
         Steps taken.
-    status : {"optimal", "max_rounds", "stopped", "time_limit", "interrupted"}
+    status : {"optimal", "max_rounds", "stopped", "time_limit", "interrupted", "reached"}
         Why the run ended. "optimal": the relative gap is within the tolerance; "interrupted": by
-        Ctrl-C.
+        Ctrl-C; "reached": the number of atoms or the residual that was asked for.
     atom_ids, atom_weights : arrays of shape (k,)
         Global ids and weights of the atoms in the solution.
     n : int
@@ -57,8 +58,8 @@ class Result:
     """
 
     objective: float
-    gap: float
-    relative_gap: float
+    gap: Any  # a float, as callers of all but pursuits may rely on
+    relative_gap: Any
     rounds: int
     status: Status
     atom_ids: NDArray[np.int64]

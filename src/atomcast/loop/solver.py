@@ -210,7 +210,7 @@ class Solver:
                     snapshot=partial(snapshot_of, replica, best, session, past),
                     speaks=session.speaks,
                 )
-                status = self._seen_by_all(state, best)
+                status = replica.step.verdict(replica, agreement) or self._seen_by_all(state, best)
                 if status is not None:
                     session.leave()
                 wish = watchers.wish(state)
@@ -264,8 +264,9 @@ class Solver:
 
 def log_result(result: Result) -> None:
     """Tell operators how a run has ended."""
-    told = (result.status, result.rounds, result.relative_gap)
-    logger.info("%s after %d rounds, relative gap %.2g", *told)
+    gap = result.relative_gap
+    said = f"objective {result.objective:.6g}" if gap is None else f"relative gap {gap:.2g}"
+    logger.info("%s after %d rounds, %s", result.status, result.rounds, said)
 
 
 def as_solver(solver: Any, tol: float = Solver.tol) -> Solver:

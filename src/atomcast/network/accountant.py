@@ -41,8 +41,8 @@ class Accountant(Generic[Network]):
     network : Topology
     parties : sequence of str, optional
         The names of the nodes.
-    target : int or None
-        How many values of a target every node is told; None: there is no such target.
+    target : int
+        How many values of a target every node is told.
 
     Attributes
     ----------
@@ -53,13 +53,13 @@ class Accountant(Generic[Network]):
         self,
         network: Network,
         parties: Sequence[str] | None = None,
-        target: int | None = None,
+        target: int = 0,
     ) -> None:
         self.nodes = network.nodes
         self.network = network
         self.ledger = Ledger(self.nodes, parties)
         network.prepare(self.ledger)
-        network.tell_target(target or 0, self.ledger)
+        network.tell_target(target, self.ledger)
 
     def start_afresh(self) -> None:
         """Begin with an empty ledger, at time 0: another one has what the network cost to build."""
@@ -116,7 +116,7 @@ class Accountant(Generic[Network]):
 
 
 def star_accountant(
-    nodes: int, parties: Sequence[str] | None = None, target: int | None = None
+    nodes: int, parties: Sequence[str] | None = None, target: int = 0
 ) -> Accountant[Star]:
     """The accountant of a cluster of real processes."""
     return Accountant(Star(nodes, extra=EXTRA), parties, target)

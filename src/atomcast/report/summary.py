@@ -45,7 +45,8 @@ def outcome_rows(*summaries: dict[str, Any]) -> list[tuple[str, ...]]:
     return [
         (title, *(format(summary[name], form) for summary in summaries))
         for name, (title, form) in FIGURES.items()
-        if name in summaries[0] and any(_is_news(name, summary) for summary in summaries)
+        if summaries[0].get(name) is not None
+        and any(_is_news(name, summary) for summary in summaries)
     ]
 
 

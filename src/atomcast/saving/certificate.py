@@ -43,8 +43,8 @@ class Certificate:
     """
 
     objective: float
-    gap: float
-    relative_gap: float
+    gap: float | None
+    relative_gap: float | None
     rounds: int
     status: Status
     nodes: int
@@ -67,8 +67,8 @@ def certificate_of(estimator: Any) -> Certificate:
     ledger = result.ledger
     return Certificate(
         objective=float(result.objective),
-        gap=float(result.gap),
-        relative_gap=float(result.relative_gap),
+        gap=result.gap,
+        relative_gap=result.relative_gap,
         rounds=int(result.rounds),
         status=result.status,
         nodes=ledger.nodes,
@@ -87,7 +87,7 @@ def certificate_in(file: ModelFile) -> Certificate:
     """The certificate in a model file."""
     saved = dict(json_object(file.header, "certificate"))
     for key in ("objective", "gap", "relative_gap"):
-        saved[key] = float(saved[key])
+        saved[key] = None if key != "objective" and saved[key] is None else float(saved[key])
     for key in ("rounds", "nodes", "values", "bytes", "messages", "atoms_sent"):
         check_count(key, saved[key], "in the certificate", 0)
     check_choice("status", saved["status"], get_args(Status))
@@ -146,7 +146,8 @@ def certificate_header(certificate: Certificate) -> dict[str, Any]:
     saved = {key: value for key, value in asdict(certificate).items() if key not in apart}
     # JSON has no infinity, which is the gap of a run that never came to a feasible point.
     for key in ("objective", "gap", "relative_gap"):
-        saved[key] = saved[key] if math.isfinite(saved[key]) else str(saved[key])
+        if saved[key] is not None and not math.isfinite(saved[key]):
+            saved[key] = str(saved[key])
     return saved
 
 

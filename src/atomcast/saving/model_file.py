@@ -26,7 +26,13 @@ from atomcast.saving.certificate import (
     certificate_of,
     disclosure_arrays,
 )
-from atomcast.saving.layouts import GroupLayout, Layout, LinearLayout, LogisticLayout
+from atomcast.saving.layouts import (
+    GroupLayout,
+    Layout,
+    LinearLayout,
+    LogisticLayout,
+    PursuitLayout,
+)
 from atomcast.saving.parameters import decoded, encoded, is_saved
 from atomcast.storage.container import (
     Arrays,
@@ -68,6 +74,9 @@ ENTRIES: dict[str, Entry] = {
     "GroupLasso": Entry("atomcast.estimators.group_lasso:GroupLasso", GroupLayout(LinearLayout())),
     "GroupLogisticRegression": Entry(
         "atomcast.estimators.group_lasso:GroupLogisticRegression", GroupLayout(LogisticLayout())
+    ),
+    "MatchingPursuit": Entry(
+        "atomcast.estimators.matching_pursuit:MatchingPursuit", PursuitLayout()
     ),
     "L1AdaBoost": Entry("atomcast.estimators.boosting:L1AdaBoost", BoostingLayout()),
     "KernelSVC": Entry("atomcast.estimators.kernel_svc:KernelSVC", "atomcast.saving.kernel:LAYOUT"),

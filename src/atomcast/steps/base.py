@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.messages.proposals import Agreement, Request
+from atomcast.messages.status import Status
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
@@ -53,6 +54,10 @@ class Step(ABC):
     @abstractmethod
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """Set the new weights, the same on every node."""
+
+    def verdict(self, replica: Replica, agreement: Agreement) -> Status | None:
+        """Why the run ends with this round, if the rule has an end of its own beside the gap."""
+        return None
 
     def memory(self) -> dict[str, NDArray[Any]]:
         """What the rule carries from round to round, and cannot find out from the weights."""

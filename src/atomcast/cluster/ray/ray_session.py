@@ -59,7 +59,7 @@ class RaySession(Session):
             )
         self.nodes = cluster.nodes
         self._cluster = cluster
-        self._accountant = star_accountant(self.nodes, shards.party_names, problem.d)
+        self._accountant = star_accountant(self.nodes, shards.party_names, problem.told)
         self._limits = threadpool_limits(limits=cluster.threads)
         self._actors: list[Any] = []
         self._log: list[tuple[Any, list[Any]]] = []
