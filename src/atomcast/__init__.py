@@ -34,6 +34,7 @@ _HOMES = {
     "RayCluster": "atomcast.cluster.ray.ray_cluster",
     "Shards": "atomcast.data.shards",
     "Solver": "atomcast.loop.solver",
+    "SparseCoder": "atomcast.estimators.sparse_coder",
     "SparseLogisticRegression": "atomcast.estimators.logistic",
     "SparseLogisticRegressionCV": "atomcast.estimators.logistic_cv",
     "SparseModel": "atomcast.estimators.sparse_model",
@@ -63,6 +64,7 @@ __all__ = [
     "RayCluster",
     "Shards",
     "Solver",
+    "SparseCoder",
     "SparseLogisticRegression",
     "SparseLogisticRegressionCV",
     "SparseModel",
@@ -88,6 +90,7 @@ if TYPE_CHECKING:
     from atomcast.estimators.logistic import SparseLogisticRegression
     from atomcast.estimators.logistic_cv import SparseLogisticRegressionCV
     from atomcast.estimators.matching_pursuit import MatchingPursuit
+    from atomcast.estimators.sparse_coder import SparseCoder
     from atomcast.estimators.sparse_model import SparseModel
     from atomcast.loop.callbacks import TimeLimit
     from atomcast.loop.solver import Solver

@@ -69,6 +69,11 @@ def checked_shard(problem: Problem, shard: Shard) -> Shard:
         check_finite(shard, problem.axis)
     length = shard.matrix.shape[1 - problem.axis]
     if problem.d is not None and length != problem.d:
+        if problem.axis == 0:
+            raise ValueError(
+                f"{shard.source} has {length} columns, but the signals have {problem.d}; atoms and "
+                "signals must be of the same length"
+            )
         raise ValueError(
             f"{shard.source} has {length} rows, but the target has {problem.d}; "
             "every shard must describe the same rows, in the same order, as the target"

@@ -20,7 +20,7 @@ class Span(Domain):
     """Every combination of the atoms.
 
     It has no size, so that it has no vertices and no duality gap; the score of an atom says how
-    much of the residual it explains, and is its merit.
+    much of the residual it explains.
     """
 
     has_origin: ClassVar[bool] = True
@@ -33,8 +33,8 @@ class Span(Domain):
         return 1.0
 
     def merit(self, scores: Floats) -> Floats:
-        """The score of an atom is its merit."""
-        return scores
+        """The absolute value of each score."""
+        return np.abs(scores)
 
     def signs(self, scores: Floats) -> Floats:
         """The weights of known atoms have the signs that fit best; there is none to choose."""

@@ -210,7 +210,8 @@ class Solver:
                     snapshot=partial(snapshot_of, replica, best, session, past),
                     speaks=session.speaks,
                 )
-                status = replica.step.verdict(replica, agreement) or self._seen_by_all(state, best)
+                status = replica.step.verdict(replica, agreement, state.relative_gap)
+                status = status or self._seen_by_all(state, best)
                 if status is not None:
                     session.leave()
                 wish = watchers.wish(state)
@@ -235,7 +236,7 @@ class Solver:
         if not agreement.complete:
             return math.inf
         # The sums S_i of Algorithm 3 add up to the same, but nobody need be believed.
-        return replica.domain.gap(replica.active.inner(), agreement.best)
+        return replica.active.gap(replica.domain, agreement)
 
     def _certified(
         self, replica: Replica, best: Best, session: Session, status: Status
@@ -253,9 +254,7 @@ class Solver:
         return best, status
 
     def _seen_by_all(self, state: State, best: Best) -> Status | None:
-        """Why the run ends now, as far as every process finds out by itself."""
-        if state.relative_gap <= self.tol:
-            return "optimal"
+        """Why the run ends now without having come to its end, as every process finds out."""
         if state.round >= self.max_rounds:
             return "max_rounds"
         # Nothing left to gain but rounding?

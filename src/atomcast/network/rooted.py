@@ -13,7 +13,7 @@ from itertools import pairwise
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from atomcast.messages.proposals import Agreement, Proposals, checked_best, leaders
+from atomcast.messages.proposals import Agreement, Proposals, agree, checked_best, leaders
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
 from atomcast.network.topology import Topology, announce, enter_target, spread_atoms
@@ -42,9 +42,9 @@ class Offers:
             self.merit[chosen],
         )
 
-    def best(self, count: int) -> Offers:
-        """The best rows of every holder, in order."""
-        return self.rows(leaders(self.merit, self.id, self.holder, count))
+    def best(self, count: int, signals: int) -> Offers:
+        """The best rows of every holder, in order; where signals choose, of every signal."""
+        return self.rows(leaders(self.merit, self.id, self.holder, count, signals))
 
     def joined(self, other: Offers) -> Offers:
         """The rows of both."""
@@ -105,14 +105,18 @@ class RootedTree(Topology):
         sums = None if proposals.partial is None else self._padded(proposals.partial, 0.0)
         best = self._padded(proposals.best, -np.inf)
         offers = self._gather(proposals, best, sums, count, ledger)
-        agreement = Agreement(
-            best=float(best[self._levels[0][0]]),
-            owner=offers.owner,
+        root = self._levels[0][:1]
+        at_root = Proposals(
+            node=offers.owner,
             id=offers.id,
             score=offers.score,
-            inner=None if sums is None else float(sums[self._levels[0][0]]),
+            merit=offers.merit,
+            best=best[root],
+            partial=None if sums is None else sums[root],
+            signals=proposals.signals,
         )
-        parts = proposal_parts(np.array([len(agreement.id)]), sums is not None)
+        agreement = agree(at_root, count)
+        parts = proposal_parts(np.array([agreement.told]), sums is not None)
         for down in self._down:
             self.links.carry(down, parts, ledger)
         return agreement
@@ -150,7 +154,7 @@ class RootedTree(Topology):
         held = own.rows(slice(0, 0))
         for k in range(len(self._levels) - 1, -1, -1):
             mine = own.rows(slice(int(bounds[k]), int(bounds[k + 1])))
-            held = held.joined(mine).best(count) if len(held.id) else mine
+            held = held.joined(mine).best(count, proposals.signals) if len(held.id) else mine
             if k == 0:
                 break
             level = self._levels[k]

@@ -75,7 +75,7 @@ class Star(RootedTree):
         agreement = agree(proposals, count)
         if self.nodes > 1:
             # Rounds are mostly alike: the rows are sorted by node, and say all that counts.
-            key = (proposals.node.tobytes(), len(agreement.id), proposals.partial is None)
+            key = (proposals.node.tobytes(), agreement.told, proposals.partial is None)
             self._enter(self._known.get(key) or self._new_talk(key, proposals, agreement), ledger)
         return agreement
 
@@ -103,7 +103,7 @@ class Star(RootedTree):
             self._known.clear()
         partial = said.partial is not None
         up = proposal_parts(said.per_node, partial) | self._extra
-        down = proposal_parts(np.array([len(agreement.id)]), partial)
+        down = proposal_parts(np.array([agreement.told]), partial)
         self._known[key] = talk = Talk(self, up, down)
         return talk
 

@@ -7,6 +7,7 @@ fetch them from where they are.
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import time
 from collections.abc import Callable, Mapping, Sequence
@@ -158,6 +159,7 @@ class RaySession(Session):
         rows = self._answers([(i, turn) for i in range(self.nodes)])
         proposals, digests = from_rows(rows)
         check_digests([*digests, state_digest(replica)], round)
+        proposals = dataclasses.replace(proposals, signals=request.signals)
         return self._accountant.agree(proposals, request.count, replica.ledger_round)
 
     def _closing(self, replica: Replica, run: int) -> Agreement:
