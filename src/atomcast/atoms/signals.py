@@ -11,6 +11,7 @@ from scipy import sparse
 
 from atomcast.atoms.explicit import DenseAtoms, SparseAtoms
 from atomcast.data.shards import Shard
+from atomcast.domains.ball_product import BallProduct
 from atomcast.domains.base import Domain
 from atomcast.known.active_set import ActiveSet
 from atomcast.known.columns import Columns, grown, with_appended
@@ -142,7 +143,7 @@ class SignalsActiveSet(ActiveSet):
 
         For a signal that no node has anything for, it follows from the level that was asked for.
         """
-        if not domain.bounded:
+        if not isinstance(domain, BallProduct):
             return np.inf
         choice = agreement.choice
         assert choice is not None
@@ -157,10 +158,6 @@ class SignalsActiveSet(ActiveSet):
     def inners(self) -> Floats:
         """The product <w, grad f(w)> of each signal, shape (B,)."""
         return -2.0 * np.einsum("bd,bd->b", self.image, self.residual)
-
-    def settle(self, open: NDArray[np.bool_]) -> None:
-        """Only these signals go on."""
-        self.open = open
 
     def update(self, signals: Ints, codes: Floats) -> None:
         """Replace the weights of some signals, shape (m, K)."""

@@ -47,12 +47,12 @@ def propose_to_signals(
             rows.append((np.full(len(use), node), pair, scores[use, column], merit[use, column]))
     none = np.zeros(0, dtype=np.int64)
     rows.append((none, none, np.zeros(0), np.zeros(0)))
-    node, pair, score, merit = map(np.concatenate, zip(*rows, strict=True))
-    order = np.argsort(node, kind="stable")
+    owner, pair, score, merit = map(np.concatenate, zip(*rows, strict=True))
+    order = np.argsort(owner, kind="stable")
     largest = np.full(nodes, -np.inf)
-    np.maximum.at(largest, node, merit)
+    np.maximum.at(largest, owner, merit)
     return Proposals(
-        node=node[order],
+        node=owner[order],
         id=pair[order],
         score=score[order],
         merit=merit[order],

@@ -156,8 +156,18 @@ def refuse_balanced(replica: Replica) -> None:
         )
 
 
+def refuse_some_heard(replica: Replica) -> None:
+    """Raise ValueError where a step needs the word of all nodes, and some may not be heard."""
+    if replica.step.hears_all:
+        raise ValueError(
+            f"step={replica.step.name!r} needs all nodes in every round: use a cluster that is not "
+            "asynchronous and whose messages are not lost"
+        )
+
+
 def refuse_balanced_with_faults(replica: Replica) -> None:
     """Raise ValueError where a network with faults says nothing of how fast nodes compute."""
+    refuse_some_heard(replica)
     if replica.selection.balanced:
         raise ValueError(
             f"selection={replica.selection!r} needs nodes whose speeds are compared, which a "

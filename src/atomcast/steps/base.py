@@ -35,6 +35,8 @@ class Step(ABC):
     one_atom: ClassVar[bool] = True
     #: After so many rounds with no new atom and no progress, only rounding is left.
     patience: ClassVar[float] = 100
+    #: True if a step needs the word of every node.
+    hears_all: ClassVar[bool] = False
     #: Algorithm 3 sends partial sums S_i; rules that know the whole active set need none.
     partial_sums: ClassVar[bool] = False
 

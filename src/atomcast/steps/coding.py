@@ -39,6 +39,9 @@ class Coding(Step):
     any_order: ClassVar[bool] = True
     one_atom: ClassVar[bool] = False
     patience: ClassVar[float] = 2
+    hears_all: ClassVar[bool] = True
+    #: What a batch ends with.
+    end: ClassVar[Status] = "optimal"
 
     def request(self, replica: Replica) -> Request:
         """The best atom of every signal that is not done."""
@@ -52,11 +55,8 @@ class Coding(Step):
 
     def verdict(self, replica: Replica, agreement: Agreement, relative_gap: float) -> Status | None:
         """The batch is done when all signals are."""
-        done = agreement.complete and agreement.choice is not None
-        return self.end if done and not len(agreement.choice.signal) else None
-
-    #: What a batch ends with.
-    end: ClassVar[Status] = "optimal"
+        assert agreement.choice is not None
+        return self.end if agreement.complete and not len(agreement.choice.signal) else None
 
 
 class BallCoding(Coding):
