@@ -134,7 +134,11 @@ def matching_pursuit(
     from atomcast import MatchingPursuit
 
     return MatchingPursuit(
-        n_nonzero, residual, orthogonal=orthogonal, normalize=normalize, fit_intercept=intercept
+        n_nonzero,
+        tol=residual,
+        orthogonal=orthogonal,
+        normalize=normalize,
+        fit_intercept=intercept,
     )
 
 

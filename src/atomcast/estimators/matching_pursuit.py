@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.base import MultiOutputMixin, RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
 from atomcast._checks import check_count, check_positive
-from atomcast.estimators.inputs import features_and_target, linear_prediction
-from atomcast.estimators.solving import SolvedEstimator, warn_unless_converged
+from atomcast.estimators.inputs import features_and_target
+from atomcast.estimators.linear import LinearModel
+from atomcast.estimators.solving import warn_unless_converged
 from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver
 from atomcast.objectives import SquaredError
@@ -22,7 +22,8 @@ from atomcast.steps.pursuit import OrthogonalPursuit, Pursuit
 Floats = NDArray[np.float64]
 
 
-class MatchingPursuit(MultiOutputMixin, RegressorMixin, SolvedEstimator):  # type: ignore[misc]
+@dataclass(eq=False, repr=False)
+class MatchingPursuit(MultiOutputMixin, RegressorMixin, LinearModel):  # type: ignore[misc]
     """Least squares with few features, chosen one after the other, spread over a network.
 
     In each round the feature joins that explains most of the residual, and, if the pursuit is
@@ -79,31 +80,13 @@ class MatchingPursuit(MultiOutputMixin, RegressorMixin, SolvedEstimator):  # typ
     'reached'
     """
 
-    coef_: Floats
-    intercept_: float | Floats
-    result_: Result
-    n_features_in_: int
-
-    def __init__(
-        self,
-        n_nonzero: int | None = None,
-        tol: float | None = None,
-        *,
-        correlation: float | None = None,
-        orthogonal: bool = True,
-        fit_intercept: bool = True,
-        normalize: bool = False,
-        cluster: Any = None,
-        solver: Solver | None = None,
-    ) -> None:
-        self.n_nonzero = n_nonzero
-        self.tol = tol
-        self.correlation = correlation
-        self.orthogonal = orthogonal
-        self.fit_intercept = fit_intercept
-        self.normalize = normalize
-        self.cluster = cluster
-        self.solver = solver
+    n_nonzero: int | None = None
+    _: KW_ONLY
+    tol: float | None = None
+    correlation: float | None = None
+    orthogonal: bool = True
+    fit_intercept: bool = True
+    normalize: bool = False
 
     def fit(self, X: Any, y: Any) -> Self:
         """Choose the features.
@@ -119,15 +102,15 @@ class MatchingPursuit(MultiOutputMixin, RegressorMixin, SolvedEstimator):  # typ
         solver = self._pursuing(shards.count())
         objective = SquaredError(y.reshape(len(y), -1), self.fit_intercept)
         result = solver.solve(pursuit_problem(objective, self.normalize), shards, cluster)
-        assert result.image is not None
-        coef = result.weights.reshape(-1, objective.y.shape[1]).T
-        intercept = np.asarray(objective.intercept(result.image))
-        one = y.ndim == 1
-        self.coef_, self.intercept_ = (coef[0], float(intercept[0])) if one else (coef, intercept)
+        self._keep(result, objective)
+        if y.ndim == 1:
+            self.coef_, self.intercept_ = self.coef_[0], float(self.intercept_[0])
         self.residual_, self.exact_recovery_ = result.objective, result.content
-        self.result_, self.n_iter_ = result, result.rounds
         warn_unless_converged(result, solver)
         return self
+
+    def _coefficients(self, result: Result, objective: Any) -> Floats:
+        return result.weights.reshape(-1, objective.y.shape[1]).T
 
     def _pursuing(self, n: int) -> Solver:
         """The solver with the step that leads to the goals."""
@@ -161,10 +144,4 @@ class MatchingPursuit(MultiOutputMixin, RegressorMixin, SolvedEstimator):  # typ
         -------
         array of shape (n_samples,) or (n_samples, n_targets)
         """
-        check_is_fitted(self)
-        return linear_prediction(self, X, self.coef_.T) + self.intercept_
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+        return self._scores(X)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -49,9 +49,6 @@ class Coder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SolvedEstimator):
     """What sparse coders have in common: signals within a ball each, or with few atoms each."""
 
     usual_tol = 1e-9
-    beta: Any
-    n_nonzero: int | None
-    cluster: Any
     n_features_in_: int
 
     def _encode(self, signals: Floats, dictionary: Any) -> Encoded:
@@ -103,12 +100,8 @@ class Coder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SolvedEstimator):
         check_in_scale("X", X)
         return X
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
-
+@dataclass(eq=False, repr=False)
 class SparseCoder(Coder):
     """Codes of signals by few atoms of a dictionary that is spread over a network.
 
@@ -147,19 +140,10 @@ class SparseCoder(Coder):
     array([[0., 3., 0., 0.]])
     """
 
-    def __init__(
-        self,
-        dictionary: Any = None,
-        beta: float | ArrayLike | None = None,
-        n_nonzero: int | None = None,
-        cluster: Any = None,
-        solver: Solver | None = None,
-    ) -> None:
-        self.dictionary = dictionary
-        self.beta = beta
-        self.n_nonzero = n_nonzero
-        self.cluster = cluster
-        self.solver = solver
+    dictionary: Any = None
+    _: KW_ONLY
+    beta: float | ArrayLike | None = None
+    n_nonzero: int | None = None
 
     def fit(self, X: Any, y: Any = None) -> Self:
         """Check the dictionary, and that signals go with it; there is nothing to fit.

@@ -36,7 +36,6 @@ EXACT = 1e-3
 class Coding(Step):
     """What all steps of many signals have in common: rounds in which every open signal chooses."""
 
-    any_order: ClassVar[bool] = True
     one_atom: ClassVar[bool] = False
     patience: ClassVar[float] = 2
     hears_all: ClassVar[bool] = True

@@ -116,7 +116,6 @@ class OrthogonalPursuit(Pursuit):
 
     name: ClassVar[str] = "orthogonal-matching-pursuit"
     known_too: ClassVar[bool] = False
-    any_order: ClassVar[bool] = True
     one_atom: ClassVar[bool] = False
 
     def __init__(self, *goals: Any, **options: Any) -> None:
