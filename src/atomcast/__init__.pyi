@@ -5,6 +5,7 @@ from atomcast.cluster.ray.ray_cluster import RayCluster as RayCluster
 from atomcast.data.shards import Shards as Shards
 from atomcast.errors import StallError as StallError
 from atomcast.estimators.boosting import L1AdaBoost as L1AdaBoost
+from atomcast.estimators.dictionary_learning import DictionaryLearning as DictionaryLearning
 from atomcast.estimators.group_lasso import GroupLasso as GroupLasso
 from atomcast.estimators.group_lasso import GroupLogisticRegression as GroupLogisticRegression
 from atomcast.estimators.kernel_svc import KernelSVC as KernelSVC

@@ -49,7 +49,26 @@ class Coder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SolvedEstimator):
     """What sparse coders have in common: signals within a ball each, or with few atoms each."""
 
     usual_tol = 1e-9
+    beta: Any
+    n_nonzero: int | None
     n_features_in_: int
+
+    def transform(self, X: Any) -> sparse.csr_array:
+        """The codes of signals.
+
+        Parameters
+        ----------
+        X : array or scipy sparse matrix of shape (n_signals, n_features)
+
+        Returns
+        -------
+        sparse array of shape (n_signals, n_atoms)
+        """
+        return self.encode(X).codes
+
+    def encode(self, X: Any) -> Encoded:
+        """The codes of signals with their certificates, and the ledger of what was sent."""
+        raise NotImplementedError
 
     def _encode(self, signals: Floats, dictionary: Any) -> Encoded:
         """The codes of signals over a dictionary, an array or shards of its rows."""
@@ -108,7 +127,8 @@ class SparseCoder(Coder):
     For each signal x, a row of X, it minimises ``||x - D'w||^2``: subject to ``||w||_1 <= beta``,
     to a certified gap for every signal, or greedily with `n_nonzero` atoms (orthogonal matching
     pursuit). All signals share rounds and messages: in a round, each that is not done yet chooses
-    an atom, and an atom that several choose is broadcast once.
+    an atom, and an atom that several choose is broadcast once. Signals can be transformed without
+    a fit before, if there is a dictionary.
 
     Parameters
     ----------
@@ -161,19 +181,6 @@ class SparseCoder(Coder):
         elif not isinstance(self.dictionary, Shards):
             self.components_ = checked_dictionary(self.dictionary)
         return self
-
-    def transform(self, X: Any) -> sparse.csr_array:
-        """The codes of signals; `fit` need not be called before if there is a dictionary.
-
-        Parameters
-        ----------
-        X : array or scipy sparse matrix of shape (n_signals, n_features)
-
-        Returns
-        -------
-        sparse array of shape (n_signals, n_atoms)
-        """
-        return self.encode(X).codes
 
     def encode(self, X: Any) -> Encoded:
         """The codes of signals with their certificates, and the ledger of what was sent.
