@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -26,11 +26,14 @@ class Recipe:
         Whether a node holds rows (examples, 0) or columns (features, 1).
     numeric_target : bool
         Whether the target must be numbers; otherwise labels of any kind.
+    signals : None, "target" or "parts"
+        Where the signals are, if the estimator codes signals.
     """
 
     make: Callable[..., Any]
     axis: int = 1
     numeric_target: bool = True
+    signals: Literal["target", "parts"] | None = None
 
 
 Beta = Annotated[
@@ -142,6 +145,35 @@ def matching_pursuit(
     )
 
 
+Radius = Annotated[
+    float | None,
+    typer.Option(help="Bound on the sum of absolute weights of each signal.", show_default=False),
+]
+AtomCount = Annotated[
+    int | None,
+    typer.Option("--n-nonzero", help="How many atoms each signal has.", show_default=False),
+]
+
+
+def sparse_coder(beta: Radius = None, n_nonzero: AtomCount = None) -> Any:
+    """Codes of the signals in --target, rows of a matrix, by atoms: the rows of the parts."""
+    from atomcast import SparseCoder
+
+    return SparseCoder(beta=beta, n_nonzero=n_nonzero)
+
+
+def dictionary_learning(
+    n_components: Annotated[int, typer.Option(help="How many elements the dictionary has.")],
+    beta: Radius = None,
+    n_nonzero: AtomCount = None,
+    max_iter: Annotated[int, typer.Option(help="How many times to code all signals.")] = 30,
+) -> Any:
+    """A dictionary for the signals that are the rows of the parts; its elements live on --nodes."""
+    from atomcast import DictionaryLearning
+
+    return DictionaryLearning(n_components, beta=beta, n_nonzero=n_nonzero, max_iter=max_iter)
+
+
 def boosting(
     temperature: Annotated[
         float, typer.Option(help="The smaller, the closer the fit, and the more stumps.")
@@ -221,6 +253,8 @@ ESTIMATORS: dict[str, Recipe] = {
     "group-lasso": Recipe(group_lasso),
     "group-logistic": Recipe(group_logistic, numeric_target=False),
     "matching-pursuit": Recipe(matching_pursuit),
+    "sparse-coder": Recipe(sparse_coder, axis=0, signals="target"),
+    "dictionary-learning": Recipe(dictionary_learning, axis=0, signals="parts"),
     "boosting": Recipe(boosting, numeric_target=False),
     "kernel-svm": Recipe(kernel_svm, axis=0, numeric_target=False),
 }

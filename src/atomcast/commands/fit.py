@@ -241,6 +241,7 @@ def run_fit(
             check_target,
             read_data,
         )
+        from atomcast.commands.signals import fit_signals, read_signals
         from atomcast.saving.model_file import save_model
 
         with together():
@@ -256,15 +257,21 @@ def run_fit(
             if len(parts) == 1 and nodes is None:
                 nodes = ranks()
             reading = Reading(row_ids, columns, align, prefix)
-            shards, y = read_data(parts, nodes, target, reading, recipe.axis)
-            check_target(y, target, recipe.numeric_target)
-            if ranks() is None:  # a rank opens its own file alone, and checks it with the others
-                check_rows(shards, y, target, recipe.axis)
+            if recipe.signals:
+                shards, y = read_signals(recipe, parts, nodes, target, reading)
+            else:
+                shards, y = read_data(parts, nodes, target, reading, recipe.axis)
+                check_target(y, target, recipe.numeric_target)
+                if ranks() is None:  # a rank opens its own file alone, and checks it with others
+                    check_rows(shards, y, target, recipe.axis)
             network = (topology, broadcast, loss, recovery)
             cluster = make_cluster(engine, shards.nodes, network, mpi_options or [], deadline)
             estimator.set_params(cluster=cluster, solver=solver)
         start = time.perf_counter()
-        estimator.fit(shards, y)
+        if recipe.signals:
+            fit_signals(recipe, estimator, shards, y, save=out is not None)
+        else:
+            estimator.fit(shards, y)
         seconds = time.perf_counter() - start
         if out is not None:
             save_model(estimator, out)
@@ -352,18 +359,20 @@ def _report(
 def _command(recipe: Recipe) -> Callable[..., None]:
     """A command whose options are those of an estimator and those of every fit."""
     own = inspect.signature(recipe.make, eval_str=True).parameters
+    without = ("target",) if recipe.signals == "parts" else ()
     shared = dict(inspect.signature(run_fit, eval_str=True).parameters)
     del shared["recipe"], shared["make"]
 
     def command(**options: Any) -> None:
         make = partial(recipe.make, **{name: options.pop(name) for name in own})
-        run_fit(recipe, make, **options)
+        run_fit(recipe, make, **{**dict.fromkeys(without, ""), **options})
 
     # The files first, then what is special, then what is the same everywhere.
     parts, target = shared.pop("parts"), shared.pop("target")
     parameters = [
         parameter.replace(kind=inspect.Parameter.KEYWORD_ONLY)
         for parameter in (parts, target, *own.values(), *shared.values())
+        if parameter.name not in without
     ]
     command.__signature__ = inspect.Signature(parameters)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in parameters}

@@ -61,7 +61,9 @@ def described(file: ModelFile) -> dict[str, Any]:
     if size.ndim > 1:
         size = size.max(axis=1)
     order = np.lexsort((ids, -size))
-    known = {d.atom: d.name for d in certificate.disclosures}
+    disclosures = certificate.disclosures if certificate else ()
+    by_kind = certificate.by_kind if certificate else {}
+    known = {d.atom: d.name for d in disclosures}
     atoms = [
         {
             "atom": int(ids[k]),
@@ -79,10 +81,10 @@ def described(file: ModelFile) -> dict[str, Any]:
         "atoms_are": ("examples", "features")[axis],
         **outcome(certificate),
         "atoms": atoms,
-        "communication": {kind: asdict(count) for kind, count in certificate.by_kind.items()},
-        "parties": certificate.parties,
-        "disclosures": [_plain(one) for one in certificate.disclosures],
-        "told": [_plain(one) for one in certificate.told],
+        "communication": {kind: asdict(count) for kind, count in by_kind.items()},
+        "parties": certificate and certificate.parties,
+        "disclosures": [_plain(one) for one in disclosures],
+        "told": [_plain(one) for one in (certificate.told if certificate else ())],
     }
 
 

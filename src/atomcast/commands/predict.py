@@ -26,7 +26,8 @@ def predict(
             "--out",
             "-o",
             metavar="FILE",
-            help="Write the predictions to a .npy or .csv file instead of printing them.",
+            help="Write the predictions to a .npy or .csv file, or codes to a .npz file, instead "
+            "of printing them.",
             show_default=False,
         ),
     ] = None,
@@ -39,19 +40,38 @@ def predict(
     align: Align = None,
     debug: Debug = False,
 ) -> None:
-    """Predict with a saved model: a number for each row of the data."""
+    """Predict with a saved model: a number for each row of the data, or the codes of signals."""
     with clear_errors(debug):
         import warnings
 
         from atomcast import load_model
         from atomcast.commands.inputs import Reading, check_output, features_for
 
-        check_output("--out", out, (".npy", ".csv"))
         estimator = load_model(model)
+        codes = not hasattr(estimator, "predict")
+        check_output("--out", out, (".npz",) if codes else (".npy", ".csv"))
         X, ids = features_for(estimator, data, Reading(row_ids, align=align))
         # Columns without names are taken in the order of the file, as the user knows.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
-        _write(estimator.predict(X), ids, out)
+        if codes:
+            _write_codes(estimator.transform(X), out)
+        else:
+            _write(estimator.predict(X), ids, out)
+
+
+def _write_codes(codes: Any, out: Path | None) -> None:
+    """The atoms of a signal and their weights in a line, or a sparse matrix in a file."""
+    from scipy import sparse
+
+    from atomcast._replacing import replacing
+
+    if out is not None:
+        with replacing(out) as file:
+            sparse.save_npz(file, codes)
+        return
+    for row in (codes[[k]] for k in range(codes.shape[0])):
+        pairs = zip(row.indices.tolist(), row.data.tolist(), strict=True)
+        print(" ".join(f"{atom}:{weight!r}" for atom, weight in pairs))
 
 
 def _write(predictions: Any, ids: Any, out: Path | None) -> None:

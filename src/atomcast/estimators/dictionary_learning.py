@@ -40,7 +40,7 @@ class DictionaryLearning(Coder):
     max_iter : int, default=30
         How many times to code all signals.
     tol : float, default=1e-4
-        Stop once the error falls by less than this share of it.
+        Stop once the error changes by less than this share of it.
     random_state : int, RandomState or None, default=0
         For the signals that the elements start from.
 
@@ -93,7 +93,7 @@ class DictionaryLearning(Coder):
             errors.append(encoded.result.objective)
             ledgers.append(encoded.result.ledger)
             logger.info("coding %d: squared error %.6g", len(errors), errors[-1])
-            small = len(errors) > 1 and errors[-2] - errors[-1] <= self.tol * errors[-2]
+            small = len(errors) > 1 and abs(errors[-2] - errors[-1]) <= self.tol * errors[-2]
             if small or len(errors) == self.max_iter or encoded.result.status == "interrupted":
                 break
             elements = improved(X, encoded.codes, elements, of_length_one=self.beta is None)

@@ -8,8 +8,10 @@ from atomcast.network.wave import Count
 from atomcast.saving.certificate import Certificate
 
 
-def outcome(certificate: Certificate) -> dict[str, Any]:
-    """The figures of a run by name, as --json prints them."""
+def outcome(certificate: Certificate | None) -> dict[str, Any]:
+    """The figures of a run by name, as --json prints them; none if there was no run."""
+    if certificate is None:
+        return {}
     names = ("status", "objective", "gap", "relative_gap", "rounds", "nodes")
     traffic = ("atoms_sent", "values", "bytes", "messages")
     figures = {name: getattr(certificate, name) for name in (*names, *traffic)}

@@ -58,11 +58,14 @@ class Certificate:
     parties: tuple[str, ...] | None = None
 
 
-def certificate_of(estimator: Any) -> Certificate:
-    """The certificate of an estimator, whether it was fitted here or loaded from a file."""
+def certificate_of(estimator: Any) -> Certificate | None:
+    """The certificate of an estimator, whether it was fitted here or loaded from a file.
+
+    None if there was nothing to fit, as for a sparse coder.
+    """
     # A loaded model that was fitted again has both: the result is the newer one.
     if not hasattr(estimator, "result_"):
-        return cast(Certificate, estimator.certificate_)
+        return cast("Certificate | None", getattr(estimator, "certificate_", None))
     result = estimator.result_
     ledger = result.ledger
     return Certificate(
@@ -83,8 +86,10 @@ def certificate_of(estimator: Any) -> Certificate:
     )
 
 
-def certificate_in(file: ModelFile) -> Certificate:
-    """The certificate in a model file."""
+def certificate_in(file: ModelFile) -> Certificate | None:
+    """The certificate in a model file; None if there was nothing to fit."""
+    if "certificate" in file.header and file.header["certificate"] is None:
+        return None
     saved = dict(json_object(file.header, "certificate"))
     for key in ("objective", "gap", "relative_gap"):
         saved[key] = None if key != "objective" and saved[key] is None else float(saved[key])
