@@ -23,7 +23,7 @@ SHADES = " .:-=+*#%@"
 
 def patches(count: int) -> np.ndarray:
     """Grey patches of a photograph, without their mean."""
-    picture = load_sample_image("china.jpg").mean(axis=2)[::2, ::2] / 255.0
+    picture = load_sample_image("china.jpg").mean(axis=2) / 255.0
     chosen = extract_patches_2d(picture, (8, 8), max_patches=count, random_state=0)
     flat = chosen.reshape(count, -1)
     return flat - flat.mean(axis=1, keepdims=True)
@@ -33,11 +33,9 @@ def in_letters(elements: np.ndarray) -> str:
     """A few elements side by side, in shades of letters."""
     span = np.abs(elements).max(axis=1, keepdims=True)
     shade = ((elements / span + 1) / 2 * (len(SHADES) - 1)).round().astype(int)
-    pictures = shade.reshape(-1, 8, 8)
-    rows = (
-        "   ".join("".join(SHADES[k] for k in one[row]) for one in pictures) for row in range(8)
-    )
-    return "\n".join(f"    {row}" for row in rows)
+    lines = shade.reshape(-1, 8, 8).transpose(1, 0, 2)
+    rows = (["".join(SHADES[k] for k in one) for one in line] for line in lines)
+    return "\n".join("    " + "   ".join(row) for row in rows)
 
 
 def draw(elements: np.ndarray, path: str) -> None:
