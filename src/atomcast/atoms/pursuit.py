@@ -12,8 +12,7 @@ from scipy import sparse
 from atomcast.atoms.explicit import PIECE, DenseAtoms, SparseAtoms, explicit_atoms
 from atomcast.atoms.images import ManyImages
 from atomcast.data.shards import Shard
-from atomcast.messages.atom import Atom
-from atomcast.messages.receiving import EPS, ROUNDINGS, Misfit, misfit_of
+from atomcast.messages.atom import EPS, ROUNDINGS, Atom, Misfit, misfit_of
 from atomcast.objectives import SquaredError
 
 if TYPE_CHECKING:

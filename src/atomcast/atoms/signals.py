@@ -15,9 +15,8 @@ from atomcast.domains.ball_product import BallProduct
 from atomcast.domains.base import Domain
 from atomcast.known.active_set import ActiveSet
 from atomcast.known.columns import Columns, grown, with_appended
-from atomcast.messages.atom import Atom
+from atomcast.messages.atom import EPS, ROUNDINGS, Atom, check_form, check_scores, misfit_of
 from atomcast.messages.proposals import Agreement
-from atomcast.messages.receiving import EPS, ROUNDINGS, check_form, check_scores, misfit_of
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
