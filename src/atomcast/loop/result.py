@@ -116,8 +116,8 @@ class Result:
             title=f"{type(model).__name__ if model is not None else 'A run'}: {self.status}",
             figures={
                 "objective": f"{self.objective:.8g}",
-                "certified gap": f"{self.gap:.3g}",
-                "relative gap": f"{self.relative_gap:.1e}",
+                "certified gap": "none" if self.gap is None else f"{self.gap:.3g}",
+                "relative gap": "none" if self.gap is None else f"{self.relative_gap:.1e}",
                 "rounds": f"{self.rounds:,}",
                 "atoms in the model": f"{len(ids):,} of {self.n:,}",
                 "atoms sent": f"{ledger.atoms_sent:,}",
