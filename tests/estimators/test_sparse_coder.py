@@ -109,6 +109,16 @@ def test_what_signals_say_on_a_star():
     assert kinds["target"].values == 4 * X.size
 
 
+@pytest.mark.parametrize("topology", ["tree", "complete"])
+def test_what_signals_say_on_other_networks(topology):
+    D, X = problem(5, signals=12)
+    cluster = LocalCluster(7, topology=topology)
+    ledger = SparseCoder(D, n_nonzero=1, cluster=cluster).encode(X).result.ledger
+    # On a tree, a node passes on one proposal for each signal, however many have come to it.
+    edges = {"tree": 2 * 6, "complete": 7 * 6}[topology]
+    assert ledger.by_kind()["index"].values == edges * 12
+
+
 def test_signals_stop_by_themselves():
     D, X = problem(6, signals=30)
     easy = np.vstack([X, np.zeros((2, D.shape[1])), 0.3 * D[:3]])
