@@ -172,7 +172,11 @@ def test_transform_needs_no_fit_but_for_a_dictionary():
     coder = SparseCoder(D, n_nonzero=2)
     before = coder.transform(X)
     np.testing.assert_array_equal(coder.fit(X).transform(X).toarray(), before.toarray())
-    assert coder.get_feature_names_out().tolist() == [f"sparsecoder{k}" for k in range(60)]
+    other = coder.set_params(dictionary=D[::-1]).transform(X)
+    np.testing.assert_allclose(other.toarray()[:, ::-1], before.toarray(), atol=1e-12)
+    with pytest.raises(ValueError, match="the atoms of the dictionary have 20"):
+        coder.fit(X[:, :19])
+    assert coder.fit(X).get_feature_names_out().tolist() == [f"sparsecoder{k}" for k in range(60)]
     with pytest.raises(NotFittedError):
         SparseCoder(n_nonzero=2).transform(X)
 
@@ -181,6 +185,7 @@ def test_transform_needs_no_fit_but_for_a_dictionary():
     ("wrong", "says"),
     [
         ({"beta": -1.0}, "beta must be a finite number > 0"),
+        ({"beta": "wide"}, "beta must be a finite number > 0"),
         ({"beta": [1.0, 2.0]}, "one for each of the 25 signals"),
         ({"n_nonzero": 61}, "n_nonzero=61 is more than the 60 atoms: use at most 60"),
         ({"n_nonzero": 0}, "n_nonzero must be a whole number >= 1"),

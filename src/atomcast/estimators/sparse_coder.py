@@ -107,7 +107,7 @@ class Coder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SolvedEstimator):
                     "the radius of the balls, or the number of atoms"
                 )
             return replace(solver, step=BallCoding())
-        count = max(d // 10, 1) if self.n_nonzero is None else self.n_nonzero
+        count = min(max(d // 10, 1), n) if self.n_nonzero is None else self.n_nonzero
         if check_count("n_nonzero", count, "atoms of each signal") > n:
             raise ValueError(f"n_nonzero={count} is more than the {n} atoms: use at most {n}")
         return replace(solver, step=PursuitCoding(count))
@@ -180,6 +180,9 @@ class SparseCoder(Coder):
             self.components_ = checked_dictionary(X[used] / length[used, np.newaxis])
         elif not isinstance(self.dictionary, Shards):
             self.components_ = checked_dictionary(self.dictionary)
+        dictionary = self._dictionary(X.shape[1])
+        shards = isinstance(dictionary, Shards)
+        self._coding(dictionary.count(0) if shards else dictionary.shape[0], X.shape[1])
         return self
 
     def encode(self, X: Any) -> Encoded:
@@ -189,23 +192,23 @@ class SparseCoder(Coder):
         ----------
         X : array or scipy sparse matrix of shape (n_signals, n_features)
         """
-        dictionary = self._dictionary()
-        X = self._checked(X, reset=False)
-        d = dictionary.rows(0) if isinstance(dictionary, Shards) else dictionary.shape[1]
-        if X.shape[1] != d:
-            raise ValueError(
-                f"X has {X.shape[1]} features, but the atoms of the dictionary have {d}: signals "
-                "are rows as long as the rows of the dictionary"
-            )
-        return self._encode(X, dictionary)
-
-    def _dictionary(self) -> Any:
-        if isinstance(self.dictionary, Shards):
-            return self.dictionary
-        if self.dictionary is None or hasattr(self, "components_"):
+        if self.dictionary is None:
             check_is_fitted(self)
-            return self.components_
-        return checked_dictionary(self.dictionary)
+        X = self._checked(X, reset=False)
+        return self._encode(X, self._dictionary(X.shape[1]))
+
+    def _dictionary(self, length: int) -> Any:
+        """The dictionary, if its atoms are as long as signals of this length."""
+        dictionary = self.components_ if self.dictionary is None else self.dictionary
+        if not isinstance(dictionary, Shards):
+            dictionary = checked_dictionary(dictionary)
+        d = dictionary.rows(0) if isinstance(dictionary, Shards) else dictionary.shape[1]
+        if d != length:
+            raise ValueError(
+                f"X has {length} features, but the atoms of the dictionary have {d}: signals are "
+                "rows as long as the rows of the dictionary"
+            )
+        return dictionary
 
     @property
     def _n_features_out(self) -> int:
@@ -230,7 +233,10 @@ def checked_dictionary(dictionary: Any) -> Any:
 
 def _radii(beta: Any, count: int) -> Floats:
     """A radius for each signal."""
-    radii = np.asarray(beta, dtype=np.float64)
+    try:
+        radii = np.asarray(beta, dtype=np.float64)
+    except (TypeError, ValueError):
+        radii = np.zeros(0)
     if radii.shape not in ((), (count,)) or not np.all((radii > 0.0) & np.isfinite(radii)):
         raise ValueError(
             "beta must be a finite number > 0 (the radius of the l1 balls), or one for each of the "
