@@ -130,6 +130,14 @@ def test_exact_recovery_is_promised_where_it_happens():
         np.testing.assert_array_equal(np.flatnonzero(again.coef_), [3, 7, 20])
 
 
+def test_a_report_says_that_there_is_no_gap(tmp_path):
+    X, y, _ = problem(1)
+    model = MatchingPursuit(2, cluster=2).fit(X, y)
+    page = model.result_.report(tmp_path / "page.html", model).read_text(encoding="utf-8")
+    assert "reached" in page
+    assert "none" in page
+
+
 def test_nothing_to_explain():
     X, _, _ = problem(2)
     model = MatchingPursuit(3).fit(X, np.full(len(X), 7.0))
