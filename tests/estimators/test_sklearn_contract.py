@@ -51,7 +51,6 @@ ESTIMATORS = [x for x in PUBLIC if isinstance(x, type) and issubclass(x, SolvedE
         MatchingPursuit(tol=1.0, orthogonal=False, cluster=2),
         SparseCoder(),
         SparseCoder(beta=1.0, cluster=2),
-        DictionaryLearning(4, max_iter=3),
         DictionaryLearning(4, beta=1.0, max_iter=3, cluster=2),
         L1AdaBoost(),
         L1AdaBoost(0.2, cluster=2, solver=Solver(step="pairwise", max_rounds=50)),
