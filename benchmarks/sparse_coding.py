@@ -3,7 +3,8 @@
 Signals are noisy combinations of eight of 1,000 unit atoms of length 64. For codes within balls,
 scikit-learn solves the penalised problem, and every signal gets the ball that its solution lies on,
 so that both must find the same codes; their largest difference is shown. scikit-learn codes the
-first --theirs signals, and its time is scaled up to all of them. Times are of the processor, on one
+first --theirs signals, and its time is scaled up to all of them; signals beyond these get the same
+balls in turn. Times are of the processor, on one
 core, in turns, the minimum of the repeats; atomcast simulates ten nodes.
 
     python benchmarks/sparse_coding.py time [--signals 10000] [--theirs 500] [--repeats 3]

@@ -101,7 +101,8 @@ def test_codes_of_signals(run, tmp_path, monkeypatch):
     options = ("--target", "signals.npy", "--beta", 1, "--tol", 1e-9, "--out", "m.safetensors")
     outcome = run("fit", "sparse-coder", "a.npy", "b.npy", *options)
     assert outcome.exit_code == 0, outcome.stderr
-    expected = SparseCoder(dictionary, beta=1.0, cluster=2).encode(signals)
+    held = Shards.split(dictionary, nodes=2, by=[5, 10])
+    expected = SparseCoder(held, beta=1.0).encode(signals)
     certificate = load_model("m.safetensors").certificate_
     assert certificate.values == expected.result.ledger.values
     assert certificate.objective == pytest.approx(expected.result.objective)
