@@ -110,7 +110,7 @@ def values(plot: str | None) -> Table:
 
 def draw(sizes: list[int], curves: dict[str, list[float]], path: str) -> None:
     """Values for a signal against the size of the batch."""
-    from atomcast.plots.curves import new_figure
+    from atomcast.plots.drawing import new_figure
 
     figure = new_figure(5.0, 3.4)
     ax = figure.subplots()

@@ -40,7 +40,7 @@ def in_letters(elements: np.ndarray) -> str:
 
 def draw(elements: np.ndarray, path: str) -> None:
     """All elements in a grid of pictures."""
-    from atomcast.plots.curves import new_figure
+    from atomcast.plots.drawing import new_figure
 
     figure = new_figure(5.0, 5.0)
     side = int(np.ceil(np.sqrt(len(elements))))

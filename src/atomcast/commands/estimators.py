@@ -1,14 +1,15 @@
 """The estimators of `atomcast fit`.
 
-An estimator is a function whose parameters are its options on the command line, and which
-returns it unfitted. To add one, write such a function and a line in `ESTIMATORS`; parts, target,
-network, solver and output are the same for all.
+An estimator is a function without a body: its parameters are those of the estimator that users
+may set on the command line, and its docstring is the help. Parts, target, network, solver and
+output are the same for all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from typing import Annotated, Any, Literal
 
 import typer
@@ -21,7 +22,7 @@ class Recipe:
     Parameters
     ----------
     make : callable
-        Returns the estimator; its docstring is the help of the command.
+        Returns the estimator; its parameters are options, its docstring is the help.
     axis : {0, 1}
         Whether a node holds rows (examples, 0) or columns (features, 1).
     numeric_target : bool
@@ -36,6 +37,30 @@ class Recipe:
     signals: Literal["target", "parts"] | None = None
 
 
+#: Commands by name.
+ESTIMATORS: dict[str, Recipe] = {}
+
+
+def fits(estimator: str, **more: Any) -> Callable[[Callable[..., None]], Callable[..., Any]]:
+    """Make a command of the public estimator with this name; `more` goes to its `Recipe`."""
+
+    def enter(options: Callable[..., None]) -> Callable[..., Any]:
+        @wraps(options)
+        def make(**given: Any) -> Any:
+            import atomcast
+
+            if "residual" in given:  # for --tol is the tolerance of the solver
+                given["tol"] = given.pop("residual")
+            for name in _READ.keys() & given.keys():
+                given[name] = _READ[name](given[name])
+            return getattr(atomcast, estimator)(**given)
+
+        ESTIMATORS[options.__name__.replace("_", "-")] = Recipe(make, **more)
+        return make
+
+    return enter
+
+
 Beta = Annotated[
     float,
     typer.Option(help="Bound on the sum of absolute weights: the larger, the more features."),
@@ -44,8 +69,8 @@ Intercept = Annotated[bool, typer.Option("--intercept/--no-intercept", help="Fit
 Balanced = Annotated[
     bool, typer.Option("--balanced", help="Let all classes count alike, however many rows each.")
 ]
-BetaCount = Annotated[int, typer.Option("--n-betas", help="How many radii to try.")]
-Folds = Annotated[int, typer.Option(help="Folds of the cross-validation.")]
+BetaCount = Annotated[int, typer.Option(help="How many radii to try.")]
+Folds = Annotated[int, typer.Option("--folds", help="Folds of the cross-validation.")]
 GroupsFile = Annotated[
     str,
     typer.Option(
@@ -56,74 +81,59 @@ GroupsFile = Annotated[
 ]
 
 
-def lasso(beta: Beta, intercept: Intercept = True) -> Any:
+@fits("Lasso")
+def lasso(beta: Beta, fit_intercept: Intercept = True) -> None:
     """Least squares with few features: ||y - X w - b||^2 subject to ||w||_1 <= beta."""
-    from atomcast import Lasso
-
-    return Lasso(beta, fit_intercept=intercept)
 
 
-def lasso_cv(n_betas: BetaCount = 30, folds: Folds = 5, intercept: Intercept = True) -> Any:
+@fits("LassoCV")
+def lasso_cv(n_betas: BetaCount = 30, cv: Folds = 5, fit_intercept: Intercept = True) -> None:
     """Least squares with few features, as many as cross-validation likes best."""
-    from atomcast import LassoCV
-
-    return LassoCV(n_betas=n_betas, cv=folds, fit_intercept=intercept)
 
 
-def logistic(beta: Beta, intercept: Intercept = True, balanced: Balanced = False) -> Any:
+@fits("SparseLogisticRegression", numeric_target=False)
+def logistic(beta: Beta, fit_intercept: Intercept = True, class_weight: Balanced = False) -> None:
     """Logistic regression with few features, for two or more classes: ||w||_1 <= beta."""
-    from atomcast import SparseLogisticRegression
-
-    return SparseLogisticRegression(
-        beta, fit_intercept=intercept, class_weight=_class_weight(balanced)
-    )
 
 
+@fits("SparseLogisticRegressionCV", numeric_target=False)
 def logistic_cv(
     n_betas: BetaCount = 20,
-    folds: Folds = 5,
-    intercept: Intercept = True,
-    balanced: Balanced = False,
-) -> Any:
+    cv: Folds = 5,
+    fit_intercept: Intercept = True,
+    class_weight: Balanced = False,
+) -> None:
     """Logistic regression with few features, as many as cross-validation likes best."""
-    from atomcast import SparseLogisticRegressionCV
-
-    return SparseLogisticRegressionCV(
-        n_betas=n_betas, cv=folds, fit_intercept=intercept, class_weight=_class_weight(balanced)
-    )
 
 
-def group_lasso(beta: Beta, groups: GroupsFile = "sources", intercept: Intercept = True) -> Any:
+@fits("GroupLasso")
+def group_lasso(
+    beta: Beta, groups: GroupsFile = "sources", fit_intercept: Intercept = True
+) -> None:
     """Least squares with few groups of features, by default the columns of few files."""
-    from atomcast import GroupLasso
-
-    return GroupLasso(beta, groups=_groups(groups), fit_intercept=intercept)
 
 
+@fits("GroupLogisticRegression", numeric_target=False)
 def group_logistic(
     beta: Beta,
     groups: GroupsFile = "sources",
-    intercept: Intercept = True,
-    balanced: Balanced = False,
-) -> Any:
+    fit_intercept: Intercept = True,
+    class_weight: Balanced = False,
+) -> None:
     """Logistic regression for two classes with few groups of features."""
-    from atomcast import GroupLogisticRegression
-
-    return GroupLogisticRegression(
-        beta,
-        groups=_groups(groups),
-        fit_intercept=intercept,
-        class_weight=_class_weight(balanced),
-    )
 
 
+AtomCount = Annotated[int | None, typer.Option(help="How many features, or atoms a signal.")]
+Radius = Annotated[
+    float | None, typer.Option(help="Bound on the sum of absolute weights of each signal.")
+]
+
+
+@fits("MatchingPursuit")
 def matching_pursuit(
-    n_nonzero: Annotated[
-        int | None, typer.Option(help="How many features to choose.", show_default=False)
-    ] = None,
+    n_nonzero: AtomCount = None,
     residual: Annotated[
-        float | None,
-        typer.Option(help="Stop at this squared norm of the residual.", show_default=False),
+        float | None, typer.Option(help="Stop at this squared norm of the residual.")
     ] = None,
     orthogonal: Annotated[
         bool, typer.Option("--orthogonal/--plain", help="Fit all weights again in each round.")
@@ -131,49 +141,27 @@ def matching_pursuit(
     normalize: Annotated[
         bool, typer.Option("--normalize", help="Divide scores by the lengths of the columns.")
     ] = False,
-    intercept: Intercept = True,
-) -> Any:
+    fit_intercept: Intercept = True,
+) -> None:
     """Least squares with few features, each the one that explains most of the residual."""
-    from atomcast import MatchingPursuit
-
-    return MatchingPursuit(
-        n_nonzero,
-        tol=residual,
-        orthogonal=orthogonal,
-        normalize=normalize,
-        fit_intercept=intercept,
-    )
 
 
-Radius = Annotated[
-    float | None,
-    typer.Option(help="Bound on the sum of absolute weights of each signal.", show_default=False),
-]
-AtomCount = Annotated[
-    int | None,
-    typer.Option("--n-nonzero", help="How many atoms each signal has.", show_default=False),
-]
-
-
-def sparse_coder(beta: Radius = None, n_nonzero: AtomCount = None) -> Any:
+@fits("SparseCoder", axis=0, signals="target")
+def sparse_coder(beta: Radius = None, n_nonzero: AtomCount = None) -> None:
     """Codes of the signals in --target, rows of a matrix, by atoms: the rows of the parts."""
-    from atomcast import SparseCoder
-
-    return SparseCoder(beta=beta, n_nonzero=n_nonzero)
 
 
+@fits("DictionaryLearning", axis=0, signals="parts")
 def dictionary_learning(
     n_components: Annotated[int, typer.Option(help="How many elements the dictionary has.")],
     beta: Radius = None,
     n_nonzero: AtomCount = None,
     max_iter: Annotated[int, typer.Option(help="How many times to code all signals.")] = 30,
-) -> Any:
+) -> None:
     """A dictionary for the signals that are the rows of the parts; its elements live on --nodes."""
-    from atomcast import DictionaryLearning
-
-    return DictionaryLearning(n_components, beta=beta, n_nonzero=n_nonzero, max_iter=max_iter)
 
 
+@fits("L1AdaBoost", numeric_target=False)
 def boosting(
     temperature: Annotated[
         float, typer.Option(help="The smaller, the closer the fit, and the more stumps.")
@@ -181,13 +169,11 @@ def boosting(
     base: Annotated[
         str, typer.Option(help="stumps over the features, or matrix: the columns themselves.")
     ] = "stumps",
-) -> Any:
+) -> None:
     """Boosting: the best convex combination of decision stumps, for two classes."""
-    from atomcast import L1AdaBoost
-
-    return L1AdaBoost(temperature, base=base)
 
 
+@fits("KernelSVC", axis=0, numeric_target=False)
 def kernel_svm(
     C: Annotated[float, typer.Option("--C", help="What margin errors cost.")] = 1.0,
     kernel: Annotated[str, typer.Option(help="rbf, linear, poly or laplacian.")] = "rbf",
@@ -199,20 +185,9 @@ def kernel_svm(
     multi_class: Annotated[
         str, typer.Option(help="direct: one machine; or one-vs-rest: one a class.")
     ] = "direct",
-    balanced: Balanced = False,
-) -> Any:
+    class_weight: Balanced = False,
+) -> None:
     """A kernel support vector machine; here a file holds the rows of a node, with all columns."""
-    from atomcast import KernelSVC
-
-    return KernelSVC(
-        C,
-        kernel=kernel,
-        gamma=_number_or_name(gamma),
-        degree=degree,
-        coef0=coef0,
-        multi_class=multi_class,
-        class_weight=_class_weight(balanced),
-    )
 
 
 def _class_weight(balanced: bool) -> str | None:
@@ -244,17 +219,9 @@ def _groups(groups: str) -> Any:
     return listed
 
 
-#: Commands by name.
-ESTIMATORS: dict[str, Recipe] = {
-    "lasso": Recipe(lasso),
-    "lasso-cv": Recipe(lasso_cv),
-    "logistic": Recipe(logistic, numeric_target=False),
-    "logistic-cv": Recipe(logistic_cv, numeric_target=False),
-    "group-lasso": Recipe(group_lasso),
-    "group-logistic": Recipe(group_logistic, numeric_target=False),
-    "matching-pursuit": Recipe(matching_pursuit),
-    "sparse-coder": Recipe(sparse_coder, axis=0, signals="target"),
-    "dictionary-learning": Recipe(dictionary_learning, axis=0, signals="parts"),
-    "boosting": Recipe(boosting, numeric_target=False),
-    "kernel-svm": Recipe(kernel_svm, axis=0, numeric_target=False),
+#: What parameters are made of where the command line has other words for them.
+_READ: dict[str, Callable[[Any], Any]] = {
+    "class_weight": _class_weight,
+    "gamma": _number_or_name,
+    "groups": _groups,
 }

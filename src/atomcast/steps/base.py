@@ -57,9 +57,9 @@ class Step(ABC):
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """Set the new weights, the same on every node."""
 
-    def verdict(self, replica: Replica, agreement: Agreement, relative_gap: float) -> Status | None:
+    def verdict(self, replica: Replica, agreement: Agreement, gap: float) -> Status | None:
         """Whether the run has come to its end with this round: the gap is small enough."""
-        return "optimal" if relative_gap <= replica.tol else None
+        return "optimal" if gap <= replica.target else None
 
     def memory(self) -> dict[str, NDArray[Any]]:
         """What the rule carries from round to round, and cannot find out from the weights."""

@@ -52,7 +52,7 @@ class Coding(Step):
         """The merit above which an atom is of use to a signal, shape (B,)."""
         raise NotImplementedError
 
-    def verdict(self, replica: Replica, agreement: Agreement, relative_gap: float) -> Status | None:
+    def verdict(self, replica: Replica, agreement: Agreement, gap: float) -> Status | None:
         """The batch is done when all signals are."""
         assert agreement.choice is not None
         return self.end if agreement.complete and not len(agreement.choice.signal) else None
@@ -137,9 +137,9 @@ def _signals(replica: Replica) -> SignalsActiveSet:
 
 def _allowed(replica: Replica, active: SignalsActiveSet) -> Floats:
     """The gap that each signal may have."""
-    tol = NEARLY * replica.tol
-    least = np.maximum(tol * NEGLIGIBLE, ROUNDING) * active.squares
-    return np.maximum(tol * active.errors, least)
+    unit = np.maximum(active.errors, NEGLIGIBLE * active.squares)
+    asked = replica.tol.value * (np.ones_like(unit) if replica.tol.absolute else unit)
+    return NEARLY * np.maximum(asked, ROUNDING * active.squares)
 
 
 def _choosing(active: SignalsActiveSet, agreement: Agreement) -> Ints:

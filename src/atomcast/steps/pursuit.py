@@ -71,7 +71,7 @@ class Pursuit(Step):
         """How many atoms have joined."""
         return active.atoms
 
-    def verdict(self, replica: Replica, agreement: Agreement, relative_gap: float) -> Status | None:
+    def verdict(self, replica: Replica, agreement: Agreement, gap: float) -> Status | None:
         """The run ends one round after its goal was reached."""
         return "reached" if self.ended else None
 
@@ -169,10 +169,10 @@ class OrthogonalPursuit(Pursuit):
             if active.normalize:
                 active.inverse *= np.linalg.norm(self._triangle, axis=0)[:, np.newaxis]
 
-    def verdict(self, replica: Replica, agreement: Agreement, relative_gap: float) -> Status | None:
+    def verdict(self, replica: Replica, agreement: Agreement, gap: float) -> Status | None:
         """The run ends when all nodes have said that."""
         active = replica.active
         assert isinstance(active, PursuitActiveSet)
         if self.ended and active.inverse is not None and agreement.complete:
             active.recovery = float(np.max(agreement.score, initial=0.0))
-        return super().verdict(replica, agreement, relative_gap)
+        return super().verdict(replica, agreement, gap)

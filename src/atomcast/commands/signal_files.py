@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from atomcast.commands.estimators import Recipe
-from atomcast.commands.inputs import Reading
+from atomcast.commands.named_files import Reading
 from atomcast.data import Shards, read_part
 
 Floats = NDArray[np.float64]
