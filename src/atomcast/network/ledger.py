@@ -19,6 +19,7 @@ from atomcast.network.picture import plot_network
 from atomcast.network.views import Views
 from atomcast.network.wave import KINDS, Count, Counts, Kind, Payload, Wave
 from atomcast.network.wire import codec as wire
+from atomcast.plots.page.tables import HtmlTable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,6 +28,9 @@ if TYPE_CHECKING:
 
 __all__ = ["COORDINATOR", "KINDS", "Accountant", "Count", "Counts", "Disclosure"]
 __all__ += ["Kind", "Ledger", "Wave"]
+
+#: Atoms that a notebook lists.
+SHOWN = 10
 
 
 class Traffic(Protocol):
@@ -240,6 +244,15 @@ class Ledger(Views):
     def __getstate__(self) -> dict[str, Any]:
         self._file_all()
         return self.__dict__
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the traffic by kind, and the atoms that left."""
+        kinds = [(k, c.messages, c.values, c.bytes) for k, c in self.by_kind().items() if c.bytes]
+        sent = [(one.when, one.who, one.atom, one.name, one.values) for one in self.disclosures]
+        by_kind = HtmlTable(repr(self), ("kind", "messages", "values", "bytes"), kinds)
+        left = HtmlTable("Atoms that left", ("when", "who", "atom", "name", "values"), sent[:SHOWN])
+        more = f"<p>and {len(sent) - SHOWN:,} more</p>" if len(sent) > SHOWN else ""
+        return by_kind.html() + left.html() + more
 
     def __repr__(self) -> str:
         return (
