@@ -17,6 +17,7 @@ _HOMES = {
     "Balanced": "atomcast.selection.rules",
     "Checkpoint": "atomcast.storage.checkpoint",
     "Faults": "atomcast.network.faults",
+    "FederatedCluster": "atomcast.cluster.federated.cluster",
     "GroupLasso": "atomcast.estimators.group_lasso",
     "GroupLogisticRegression": "atomcast.estimators.group_lasso",
     "KernelSVC": "atomcast.estimators.kernel_svc",
@@ -46,6 +47,7 @@ __all__ = [
     "Balanced",
     "Checkpoint",
     "Faults",
+    "FederatedCluster",
     "GroupLasso",
     "GroupLogisticRegression",
     "KernelSVC",
@@ -73,6 +75,7 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
+    from atomcast.cluster.federated.cluster import FederatedCluster
     from atomcast.cluster.mpi.cluster import MPICluster
     from atomcast.cluster.ray.ray_cluster import RayCluster
     from atomcast.data.shards import Shards

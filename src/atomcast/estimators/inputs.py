@@ -143,8 +143,4 @@ def linear_prediction(estimator: Any, X: Any, coef: NDArray[np.float64]) -> NDAr
             f"X has {X.count()} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input"
         )
-    total = np.zeros((X.rows(), *coef.shape[1:]))
-    for i in range(X.nodes):
-        shard = X.shard(i)
-        total += shard.matrix @ coef[shard.ids]
-    return total
+    return X.combine(coef)

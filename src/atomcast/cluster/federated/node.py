@@ -1,0 +1,355 @@
+"""What a node answers, what it refuses, and what it writes down; it knows no transport.
+
+Nothing of what it is told is believed before it was checked: the problem must be one that a human
+has approved, weights must lie in the ball and not raise the objective, and features of others must
+be signed by their owners.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from atomcast.cluster.federated.account import Account, Told
+from atomcast.cluster.federated.audit import AuditLog
+from atomcast.cluster.federated.consent import (
+    Approval,
+    Consents,
+    RefusedError,
+    effective_rows,
+    target_digest,
+)
+from atomcast.cluster.federated.holding import Holding, load_holding
+from atomcast.cluster.federated.identity import Credentials, IdentityError, Peer
+from atomcast.cluster.federated.kinds import (
+    Ask,
+    Begin,
+    Describe,
+    Description,
+    Done,
+    Fetch,
+    Fingerprint,
+    Finish,
+    Hand,
+    Introduce,
+    Message,
+    Offer,
+    Part,
+    Predict,
+    Refusal,
+    Scores,
+    Sealed,
+    Verdict,
+)
+from atomcast.cluster.federated.policy import NodeConfig
+from atomcast.cluster.federated.prediction import own_part
+from atomcast.cluster.federated.run import Run, weights_digest
+from atomcast.cluster.federated.schema import SchemaError
+from atomcast.cluster.federated.schema import encode as encoded
+from atomcast.errors import FalseMessageError
+from atomcast.storage.fingerprint import shard_fingerprint
+
+logger = logging.getLogger(__name__)
+
+#: What may be told of an error; others could say what is in the data.
+TOLD = (RefusedError, IdentityError, SchemaError, FalseMessageError)
+
+
+class Node:
+    """A party's own representative: it holds the data and guards them.
+
+    Parameters
+    ----------
+    config : NodeConfig
+    credentials : Credentials
+    """
+
+    def __init__(self, config: NodeConfig, credentials: Credentials) -> None:
+        self.config, self.credentials = config, credentials
+        self._log = AuditLog(config.state / "audit.jsonl")
+        self._account = Account(self._log.entries)
+        self._consents = Consents(config.state)
+        self._holdings: dict[tuple[str, bool], Holding] = {}
+        self._peers: dict[str, Peer] = {}
+        self._run: Run | None = None
+        self._handlers: dict[type[Message], Callable[[Any], Message]] = {
+            Introduce: self._introduce,
+            Describe: self._describe,
+            Offer: self._offer,
+            Begin: self._begin,
+            Ask: self._ask,
+            Fetch: self._fetch,
+            Hand: self._hand,
+            Fingerprint: self._fingerprint,
+            Predict: self._predict,
+            Finish: self._finish,
+        }
+
+    @property
+    def longest(self) -> int:
+        """How many bytes a message to this node may have, given the data that it has loaded."""
+        rows = max([holding.rows for holding in self._holdings.values()], default=0)
+        return (1 << 20) + 16 * rows
+
+    def note(self, event: str, **what: Any) -> None:
+        """Write a line to the audit log, and count what it tells of."""
+        self._account.enter(self._log.write(event, **what))
+
+    def close(self) -> None:
+        """Let go of the audit log."""
+        self._log.close()
+
+    def answer(self, message: Message) -> Message:
+        """The answer to a message of the coordinator, whose identity the transport has checked."""
+        kind = type(message).__name__
+        try:
+            if type(message) not in self._handlers:
+                raise SchemaError(f"{kind} is nothing that a node is asked")
+            return self._handlers[type(message)](message)
+        except TOLD as error:
+            reason = str(error)
+        except Exception as error:
+            logger.warning("%s failed", kind, exc_info=error)
+            self.note("failed", request=kind, reason=f"{type(error).__name__}: {error}")
+            return Refusal("its data or settings cannot be used: its audit log says why")
+        self.note("refused", request=kind, reason=reason[:1000])
+        return Refusal(reason[:1000])
+
+    # -- who and what ---------------------------------------------------------------------
+
+    def _introduce(self, message: Introduce) -> Message:
+        self._peers[message.name] = self.credentials.known(message)
+        return Done("")
+
+    def _describe(self, message: Describe) -> Message:
+        holding = self._holding(message.alias)
+        self.note("described", alias=message.alias, rows=holding.rows, features=holding.features)
+        return Description(holding.rows, holding.features, holding.order)
+
+    def _holding(self, alias: str, rare: bool = True) -> Holding:
+        if alias not in self.config.data:
+            raise RefusedError(f"there is no data called {alias!r} here")
+        if (alias, rare) not in self._holdings:
+            holding = load_holding(self.config.data[alias], self.config.policy, rare)
+            self.note("loaded", alias=alias, rows=holding.rows, withheld=holding.withheld)
+            self._holdings[alias, rare] = holding
+        return self._holdings[alias, rare]
+
+    def _offer(self, offer: Offer) -> Message:
+        if offer.coordinator != self.config.coordinator:
+            raise RefusedError(f"{offer.coordinator!r} is not the coordinator of this node")
+        holding = self._holding(offer.alias)
+        if (offer.rows, offer.order) != (holding.rows, holding.order):
+            raise RefusedError(
+                f"the target is for {offer.rows} rows in another order than the {holding.rows} "
+                "here: align the rows first (`atomcast align`)"
+            )
+        if any(approval.covers(offer) for approval in self._consents.approvals()):
+            return Verdict(True, offer.id)
+        if self._consents.ask(offer):
+            self.note("offer", id=offer.id, terms=dataclasses.asdict(offer))
+        return Verdict(False, offer.id)
+
+    def _begin(self, begin: Begin) -> Message:
+        approval = self._approval(begin)
+        policy, offer = self.config.policy, approval.offer
+        if effective_rows(begin.target) < policy.min_count:
+            raise RefusedError(
+                f"the target tells fewer than {policy.min_count} rows from all others: scores "
+                "against it would be their data"
+            )
+        holding = self._holding(begin.alias)
+        members, own = self._members(begin)
+        run = Run(begin, approval, holding, members, own, self._run)
+        known = self._account.problems[offer.id]
+        if run.key not in known:
+            if len(known) >= offer.runs:
+                raise RefusedError(f"approval {offer.id} is for {offer.runs} problems, all used")
+            self.note(
+                "run",
+                run=run.key,
+                approval=offer.id,
+                approved_by=approval.by,
+                coordinator=offer.coordinator,
+                members=offer.members,
+                alias=begin.alias,
+                objective=begin.objective,
+                radius=begin.radius,
+                target=target_digest(begin.target),
+                rows=run.rows,
+                start=run.start,
+            )
+        self._run = run
+        return Done(run.key)
+
+    def _approval(self, begin: Begin) -> Approval:
+        for approval in self._consents.approvals():
+            if approval.offer.coordinator == self.config.coordinator and approval.fits(begin):
+                return approval
+        raise RefusedError(
+            "nobody here has approved this problem: target, objective, radius, members and data "
+            "must be those of an approval that has not expired"
+        )
+
+    def _members(self, begin: Begin) -> tuple[list[Peer], int]:
+        """All members, as they were approved and introduced, and which of them this node is."""
+        peers = {**self._peers, self.config.name: self.credentials.peer}
+        members = []
+        for member in begin.members.split():
+            name, _, fingerprint = member.partition("=")
+            peer = peers.get(name)
+            if peer is None or peer.fingerprint != fingerprint:
+                raise RefusedError(f"the key of {name!r} is not the one that was approved")
+            members.append(peer)
+        if self.credentials.peer not in members:
+            raise RefusedError("this node is no member of the fit")
+        return members, members.index(self.credentials.peer)
+
+    # -- rounds ---------------------------------------------------------------------------
+
+    def _current(self) -> tuple[Run, Told]:
+        if self._run is None:
+            raise RefusedError("no problem was begun")
+        self._check_valid(self._run.approval)
+        return self._run, self._account.runs[self._run.key]
+
+    def _check_valid(self, approval: Approval) -> None:
+        if approval not in self._consents.approvals() or not approval.valid:
+            raise RefusedError(f"approval {approval.offer.id} has expired, or was withdrawn")
+
+    def _ask(self, ask: Ask) -> Message:
+        run, told = self._current()
+        missing = run.take(ask, told.sent)
+        if missing is not None:
+            return missing
+        if run.asked not in told.answers:
+            self._answer_anew(run, told, ask)
+        answer = told.answers[run.asked]
+        told.objective = answer["objective"]
+        exhausted = answer["best"] is None
+        return Scores(
+            question=run.asked,
+            best=-np.inf if exhausted else answer["best"],
+            partial=np.nan if answer["partial"] is None else answer["partial"],
+            exhausted=exhausted,
+            digits=self.config.policy.score_digits,
+            ids=np.array(answer["ids"], dtype=np.int64),
+            scores=np.array(answer["scores"], dtype=np.float64),
+        )
+
+    def _answer_anew(self, run: Run, told: Told, ask: Ask) -> None:
+        """Score, and write down what will be told before it is."""
+        policy, offer = self.config.policy, run.approval.offer
+        limit = min(policy.rounds_per_run, offer.rounds)
+        if len(told.answers) >= limit:
+            raise RefusedError(f"the {limit} rounds of this problem are used up")
+        run.check_objective(told.objective)
+        most = min(policy.proposals_per_round, offer.proposals, self._atoms_left(run, told))
+        best, partial, ids, scores = None, None, [], []
+        if most > 0:
+            found = run.proposals(ask, most)
+            best = float(policy.rounded(found.best, up=True)) if np.isfinite(found.best) else 0.0
+            partial = None if found.partial is None else float(policy.rounded(found.partial))
+            ids, scores = found.ids.tolist(), policy.rounded(found.scores).tolist()
+        self.note(
+            "scores",
+            run=run.key,
+            approval=offer.id,
+            question=run.asked,
+            weights=weights_digest(ask.ids, ask.weights),
+            objective=run.objective,
+            best=best,
+            partial=partial,
+            ids=ids,
+            names=[run.name(id) for id in ids],
+            scores=scores,
+        )
+
+    def _atoms_left(self, run: Run, told: Told) -> int:
+        policy, offer, account = self.config.policy, run.approval.offer, self._account
+        return min(
+            min(policy.atoms_per_run, offer.atoms) - len(told.sent),
+            offer.atoms_total - len(account.features[offer.id]),
+            policy.atoms_total - len(account.ever),
+        )
+
+    def _fetch(self, fetch: Fetch) -> Message:
+        run, told = self._current()
+        if fetch.id not in told.proposed:
+            raise RefusedError(f"feature {fetch.id} was not proposed, and does not leave")
+        if fetch.id not in told.sent and self._atoms_left(run, told) < 1:
+            raise RefusedError("the budget of features that may leave is used up")
+        score, content = run.outgoing(fetch.id)
+        self.note(
+            "atom",
+            run=run.key,
+            approval=run.approval.offer.id,
+            alias=run.begin.alias,
+            id=fetch.id,
+            name=run.name(fetch.id),
+            values=run.rows,
+            sha256=hashlib.sha256(content).hexdigest(),
+            recipients=[run.approval.offer.coordinator, *(peer.name for peer in run.members)],
+        )
+        signature = self.credentials.sign(run.statement(run.asked, score, content))
+        return Sealed(run.asked, score, content, signature)
+
+    def _hand(self, hand: Hand) -> Message:
+        run, _ = self._current()
+        atom = run.accept(hand)
+        owner = run.members[hand.owner].name
+        self._log.write("handed", durable=False, run=run.key, owner=owner, id=atom.id)
+        return Done("")
+
+    # -- before and after -----------------------------------------------------------------
+
+    def _fingerprint(self, message: Fingerprint) -> Message:
+        run, _ = self._current()
+        plain = shard_fingerprint(run.shard, 1)
+        keyed = hashlib.sha256(self.credentials.sign(f"fingerprint {plain}".encode())).hexdigest()
+        return Done(keyed[:16])
+
+    def _predict(self, predict: Predict) -> Message:
+        """The own part of a score, for weights that were asked about in an approved run."""
+        digest = weights_digest(predict.ids, predict.weights)
+        question = hashlib.sha256(encoded(predict)).hexdigest()
+        for approval in self._consents.approvals():
+            offer, used = approval.offer, self._account.predictions[approval.offer.id]
+            runs = self._account.problems[offer.id]
+            if offer.predict != predict.alias or not approval.valid:
+                continue
+            if not any(digest in self._account.runs[run].weights for run in runs):
+                continue
+            if question not in used and len(used) >= offer.predictions:
+                raise RefusedError(f"the {offer.predictions} approved predictions are used up")
+            return self._part(predict, approval, question)
+        raise RefusedError(
+            "a prediction needs an approval that names these data, and the weights of a model "
+            "that was fitted under it"
+        )
+
+    def _part(self, predict: Predict, approval: Approval, question: str) -> Message:
+        offer = approval.offer
+        begun = [entry for entry in self._log.entries if entry["event"] == "run"]
+        start = next(one["start"] for one in reversed(begun) if one["approval"] == offer.id)
+        new = self._holding(predict.alias, rare=False)
+        part = own_part(predict, start, self._holding(offer.alias), new)
+        self.note(
+            "prediction",
+            approval=offer.id,
+            coordinator=offer.coordinator,
+            alias=predict.alias,
+            question=question,
+            rows=new.rows,
+        )
+        return Part(part)
+
+    def _finish(self, message: Finish) -> Message:
+        self.note("finished", run="" if self._run is None else self._run.key)
+        self._run = None
+        return Done(self._log.head)

@@ -1,0 +1,132 @@
+"""Parties of a federated fit for tests: keys, nodes in threads, and people who approve."""
+
+from __future__ import annotations
+
+import shutil
+import threading
+from contextlib import suppress
+from dataclasses import replace
+from functools import cache
+from pathlib import Path
+from tempfile import mkdtemp
+
+import numpy as np
+
+NAMES = ("north", "south", "east")
+
+
+@cache
+def trial_keys():
+    """A folder with an authority and the keys of all parties, made once for all tests."""
+    from atomcast.cluster.federated.keys import make_ca, make_keys, sign_request
+
+    folder = Path(mkdtemp(prefix="atomcast-keys-"))
+    make_ca(folder)
+    for name in ("coordinator", *NAMES, "stranger"):
+        sign_request(folder, make_keys(name, folder, ["127.0.0.1", "localhost"]))
+    return folder
+
+
+def make_data(seed=0, rows=60, features=(8, 5, 7)):
+    """Features of each party, and a target that needs some of all of them."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((rows, sum(features)))
+    first = np.cumsum((0, *features[:-1]))
+    y = X[:, first] @ np.array([3.0, -2.0, 1.5]) + 0.5 * rng.standard_normal(rows)
+    return np.split(X, np.cumsum(features)[:-1], axis=1), y
+
+
+class Parties:
+    """Nodes that run in threads of this process, each with its own folder and identity."""
+
+    def __init__(self, folder, parts, names=NAMES, keys=None, **policy):
+        from atomcast import FederatedCluster
+        from atomcast.cluster.federated.policy import DataSource, NodeConfig, Policy
+
+        self.folder, self.names, self.keys = folder, names, keys or trial_keys()
+        self.make_cluster = lambda **how: FederatedCluster(
+            "127.0.0.1:0", names, self.keys, **{"deadline": 60.0, "patience": 60.0, **how}
+        )
+        self.configs, self._nodes, self._approving = {}, {}, None
+        for name, part in zip(names, parts, strict=True):
+            home = folder / name
+            home.mkdir(parents=True)
+            np.save(home / "data.npy", part)
+            self.configs[name] = NodeConfig(
+                name=name,
+                coordinator="coordinator",
+                address="",
+                certificates=self.keys,
+                state=home / "state",
+                data={"cohort": DataSource(home / "data.npy")},
+                policy=Policy(**policy),
+            )
+
+    def start(self, name, port, node_type=None):
+        """Start a node; returns it."""
+        from atomcast.cluster.federated.attending import attend
+        from atomcast.cluster.federated.identity import Credentials
+        from atomcast.cluster.federated.node import Node
+
+        config = replace(self.configs[name], address=f"127.0.0.1:{port}")
+        node = (node_type or Node)(config, Credentials(config.certificates, name))
+        stop = threading.Event()
+        thread = threading.Thread(target=attend, args=(node, stop), daemon=True)
+        thread.start()
+        self._nodes[name] = node, stop, thread
+        return node
+
+    def stop(self, name):
+        """Stop a node, which forgets all but its state on the disk."""
+        node, stop, thread = self._nodes.pop(name)
+        stop.set()
+        thread.join(30)
+        node.close()
+
+    def open(self, approve=True, node_types=(), **how):
+        """A cluster whose nodes all run."""
+        self.cluster = self.make_cluster(**how)
+        port = self.cluster.listen()
+        for name in self.names:
+            self.start(name, port, dict(node_types).get(name))
+        if approve:
+            self._approving = threading.Event()
+            threading.Thread(target=self._approve_all, daemon=True).start()
+        return self.cluster
+
+    def _approve_all(self):
+        while not self._approving.wait(0.02):
+            self.approve()
+
+    def approve(self):
+        """Approve whatever was offered; returns the offers."""
+        from atomcast.cluster.federated.consent import Consents
+
+        offers = []
+        for config in self.configs.values():
+            consents = Consents(config.state)
+            for offer in consents.offers():
+                with suppress(ValueError):
+                    consents.approve(offer.id, by="the privacy officer")
+                offers.append(offer)
+        return offers
+
+    def log(self, name):
+        """What the audit log of a node says."""
+        from atomcast.cluster.federated.audit import read_log
+
+        return list(read_log(self.configs[name].state / "audit.jsonl"))
+
+    def close(self):
+        if self._approving is not None:
+            self._approving.set()
+        for name in list(self._nodes):
+            self.stop(name)
+        self.cluster.close()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *error):
+        self.close()
+        shutil.rmtree(self.folder, ignore_errors=True)
