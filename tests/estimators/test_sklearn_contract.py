@@ -11,7 +11,17 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from atomcast import Lasso, LassoCV, LocalCluster, Solver
+from atomcast import (
+    GroupLasso,
+    GroupLogisticRegression,
+    L1AdaBoost,
+    Lasso,
+    LassoCV,
+    LocalCluster,
+    Solver,
+    SparseLogisticRegression,
+    SparseLogisticRegressionCV,
+)
 
 
 @parametrize_with_checks(
@@ -19,6 +29,13 @@ from atomcast import Lasso, LassoCV, LocalCluster, Solver
         Lasso(),
         Lasso(beta=3.0, fit_intercept=False, cluster=3, solver=Solver(step="away", max_rounds=50)),
         LassoCV(n_betas=4, cv=3),
+        SparseLogisticRegression(),
+        SparseLogisticRegression(5.0, cluster=3, solver=Solver(step="pairwise", max_rounds=50)),
+        SparseLogisticRegressionCV(n_betas=3, cv=2, solver=Solver(tol=1e-2)),
+        GroupLasso(),
+        GroupLogisticRegression(cluster=2),
+        L1AdaBoost(),
+        L1AdaBoost(0.2, cluster=2, solver=Solver(step="pairwise", max_rounds=50)),
     ]
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
