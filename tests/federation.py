@@ -18,7 +18,7 @@ NAMES = ("north", "south", "east")
 @cache
 def trial_keys():
     """A folder with an authority and the keys of all parties, made once for all tests."""
-    from atomcast.cluster.federated.keys import make_ca, make_keys, sign_request
+    from atomcast.federated.keys import make_ca, make_keys, sign_request
 
     folder = Path(mkdtemp(prefix="atomcast-keys-"))
     make_ca(folder)
@@ -41,7 +41,7 @@ class Parties:
 
     def __init__(self, folder, parts, names=NAMES, keys=None, **policy):
         from atomcast import FederatedCluster
-        from atomcast.cluster.federated.policy import DataSource, NodeConfig, Policy
+        from atomcast.federated.policy import DataSource, NodeConfig, Policy
 
         self.folder, self.names, self.keys = folder, names, keys or trial_keys()
         self.make_cluster = lambda **how: FederatedCluster(
@@ -64,9 +64,9 @@ class Parties:
 
     def start(self, name, port, node_type=None):
         """Start a node; returns it."""
-        from atomcast.cluster.federated.attending import attend
-        from atomcast.cluster.federated.identity import Credentials
-        from atomcast.cluster.federated.node import Node
+        from atomcast.federated.attending import attend
+        from atomcast.federated.identity import Credentials
+        from atomcast.federated.node import Node
 
         config = replace(self.configs[name], address=f"127.0.0.1:{port}")
         node = (node_type or Node)(config, Credentials(config.certificates, name))
@@ -100,7 +100,7 @@ class Parties:
 
     def approve(self):
         """Approve whatever was offered; returns the offers."""
-        from atomcast.cluster.federated.consent import Consents
+        from atomcast.federated.consent import Consents
 
         offers = []
         for config in self.configs.values():
@@ -113,7 +113,7 @@ class Parties:
 
     def log(self, name):
         """What the audit log of a node says."""
-        from atomcast.cluster.federated.audit import read_log
+        from atomcast.federated.audit import read_log
 
         return list(read_log(self.configs[name].state / "audit.jsonl"))
 

@@ -17,7 +17,7 @@ _HOMES = {
     "Balanced": "atomcast.selection.rules",
     "Checkpoint": "atomcast.storage.checkpoint",
     "Faults": "atomcast.network.faults",
-    "FederatedCluster": "atomcast.cluster.federated.cluster",
+    "FederatedCluster": "atomcast.federated.cluster",
     "GroupLasso": "atomcast.estimators.group_lasso",
     "GroupLogisticRegression": "atomcast.estimators.group_lasso",
     "KernelSVC": "atomcast.estimators.kernel_svc",
@@ -75,7 +75,6 @@ __all__ = [
 ]
 
 if TYPE_CHECKING:
-    from atomcast.cluster.federated.cluster import FederatedCluster
     from atomcast.cluster.mpi.cluster import MPICluster
     from atomcast.cluster.ray.ray_cluster import RayCluster
     from atomcast.data.shards import Shards
@@ -89,6 +88,7 @@ if TYPE_CHECKING:
     from atomcast.estimators.logistic import SparseLogisticRegression
     from atomcast.estimators.logistic_cv import SparseLogisticRegressionCV
     from atomcast.estimators.sparse_model import SparseModel
+    from atomcast.federated.cluster import FederatedCluster
     from atomcast.loop.callbacks import TimeLimit
     from atomcast.loop.solver import Solver
     from atomcast.network.faults import Faults, Outage, Partition

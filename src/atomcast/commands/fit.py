@@ -13,9 +13,23 @@ from typing import Annotated, Any
 import typer
 
 from atomcast.cluster.mpi.job import job_rank
-from atomcast.commands.engines import ENGINES, chosen_engine, make_cluster, ranks, together
+from atomcast.commands.engines import (
+    ENGINES,
+    FEDERATED,
+    chosen_engine,
+    make_cluster,
+    ranks,
+    together,
+)
 from atomcast.commands.errors import Debug, clear_errors
 from atomcast.commands.estimators import ESTIMATORS, Recipe
+from atomcast.commands.federation import (
+    Config,
+    check_federated,
+    check_parts,
+    federated_data,
+    read_coordinator,
+)
 from atomcast.commands.logs import Verbosity, log_on_stderr
 
 fit_app = typer.Typer(
@@ -30,11 +44,12 @@ INTERRUPTED = 130
 STEP_NAMES = ("classic", "line-search", "away", "pairwise", "blended-pairwise", "corrective")
 
 Parts = Annotated[
-    list[Path],
+    list[Path] | None,
     typer.Argument(
         metavar="PART",
         help="A file for each node, or a single file that is cut up among --nodes: .npy, .npz, "
-        ".parquet, .csv, or svmlight (.svm, .libsvm, .txt), the texts also with .gz.",
+        ".parquet, .csv, or svmlight (.svm, .libsvm, .txt), the texts also with .gz. None with "
+        "--engine federated, whose members have their own.",
         show_default=False,
     ),
 ]
@@ -79,7 +94,7 @@ Recovery = Annotated[
 Engine = Annotated[
     str | None,
     typer.Option(
-        help=f"Where the nodes run: {', '.join(ENGINES)}; by default local, or mpi if mpirun has "
+        help=f"Where the nodes run: {', '.join((*ENGINES, FEDERATED))}; by default local, or mpi if mpirun has "
         "started this command.",
         show_default=False,
     ),
@@ -98,7 +113,7 @@ Deadline = Annotated[
     float | None,
     typer.Option(
         metavar="SECONDS",
-        help="How long a node of --engine mpi or ray may take in a round; default: 600.",
+        help="How long a node may take in a round, but of --engine local; default: 600.",
         show_default=False,
     ),
 ]
@@ -200,10 +215,11 @@ Talk = Annotated[
 def run_fit(
     recipe: Recipe,
     make: Callable[[], Any],
-    parts: Parts,
     target: Target,
+    parts: Parts = None,
     nodes: Nodes = None,
     engine: Engine = None,
+    config: Config = None,
     mpi_options: MPIOptions = None,
     deadline: Deadline = None,
     topology: Network = "star",
@@ -253,15 +269,26 @@ def run_fit(
             watchers = _watchers(time_limit, checkpoint, checkpoint_rounds)
             live = sys.stderr.isatty() and not verbosity if talk is None else talk
             solver = _solver(step, tol, max_rounds, watchers, resume, live)
-            if len(parts) == 1 and nodes is None:
-                nodes = ranks()
-            reading = Reading(row_ids, columns, align, prefix)
-            shards, y = read_data(parts, nodes, target, reading, recipe.axis)
+            network = (topology, broadcast, loss, recovery)
+            shards: Any
+            cluster: Any = None
+            if engine == FEDERATED:
+                check_federated(parts, nodes, network, mpi_options)
+                members = read_coordinator(config, **({"deadline": deadline} if deadline else {}))
+                cluster = members.cluster
+                shards, y = federated_data(members, target, row_ids)
+            else:
+                check_parts(parts, config)
+                if len(parts or ()) == 1 and nodes is None:
+                    nodes = ranks()
+                reading = Reading(row_ids, columns, align, prefix)
+                shards, y = read_data(parts or (), nodes, target, reading, recipe.axis)
             check_target(y, target, recipe.numeric_target)
             if ranks() is None:  # a rank opens its own file alone, and checks it with the others
                 check_rows(shards, y, target, recipe.axis)
-            network = (topology, broadcast, loss, recovery)
-            cluster = make_cluster(engine, shards.nodes, network, mpi_options or [], deadline)
+            cluster = cluster or make_cluster(
+                engine, shards.nodes, network, mpi_options or [], deadline
+            )
             estimator.set_params(cluster=cluster, solver=solver)
         start = time.perf_counter()
         estimator.fit(shards, y)

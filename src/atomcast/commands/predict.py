@@ -8,18 +8,21 @@ from typing import Annotated, Any
 import typer
 
 from atomcast.commands.errors import Debug, clear_errors
+from atomcast.commands.federation import Config, read_coordinator
 from atomcast.commands.fit import Align
 
 
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.")],
     data: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
             metavar="DATA",
-            help="One file with all columns, or the parts in the order of the fit.",
+            help="One file with all columns, or the parts in the order of the fit; none with "
+            "--config, where each member computes its own part.",
+            show_default=False,
         ),
-    ],
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -37,6 +40,7 @@ def predict(
         ),
     ] = None,
     align: Align = None,
+    config: Config = None,
     debug: Debug = False,
 ) -> None:
     """Predict with a saved model: a number for each row of the data."""
@@ -48,7 +52,15 @@ def predict(
 
         check_output("--out", out, (".npy", ".csv"))
         estimator = load_model(model)
-        X, ids = features_for(estimator, data, Reading(row_ids, align=align))
+        X: Any = None
+        ids = None
+        if config is not None:
+            members = read_coordinator(config).cluster
+            X = members.shards(members.terms.predict)
+        elif data:
+            X, ids = features_for(estimator, data, Reading(row_ids, align=align))
+        else:
+            raise ValueError("give the files to predict for, or --config of a federated fit")
         # Columns without names are taken in the order of the file, as the user knows.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         _write(estimator.predict(X), ids, out)

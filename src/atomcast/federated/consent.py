@@ -18,8 +18,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from atomcast._replacing import replacing
-from atomcast.cluster.federated.kinds import Begin, Offer
 from atomcast.errors import ClusterError
+from atomcast.federated.kinds import Begin, Offer
 
 #: Fields of an offer that must be those approved, and those that may be smaller.
 PINNED = (

@@ -12,7 +12,7 @@ from typing import Any, get_type_hints
 
 import numpy as np
 
-from atomcast.cluster.federated.kinds import KINDS, Floats, Ids, Message
+from atomcast.federated.kinds import KINDS, Floats, Ids, Message
 
 #: The version of all messages; another one is refused.
 VERSION = 1

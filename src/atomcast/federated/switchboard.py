@@ -14,11 +14,11 @@ import grpc
 from cryptography import x509
 from cryptography.hazmat.primitives.serialization import Encoding
 
-from atomcast.cluster.federated.attending import introduction
-from atomcast.cluster.federated.frames import METHOD, OPTIONS, Assembler, frames
-from atomcast.cluster.federated.identity import Credentials, IdentityError, Peer, proof_statement
-from atomcast.cluster.federated.kinds import Hello, Introduce, Message, Proof
-from atomcast.cluster.federated.schema import SchemaError
+from atomcast.federated.attending import introduction
+from atomcast.federated.frames import METHOD, OPTIONS, Assembler, frames
+from atomcast.federated.identity import Credentials, IdentityError, Peer, proof_statement
+from atomcast.federated.kinds import Hello, Introduce, Message, Proof
+from atomcast.federated.schema import SchemaError
 
 logger = logging.getLogger(__name__)
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import numpy as np
 from scipy import sparse
 
-from atomcast.cluster.federated.consent import RefusedError
-from atomcast.cluster.federated.holding import Holding
-from atomcast.cluster.federated.kinds import Floats, Predict
+from atomcast.federated.consent import RefusedError
+from atomcast.federated.holding import Holding
+from atomcast.federated.kinds import Floats, Predict
 
 
 def own_part(predict: Predict, start: int, fitted: Holding, new: Holding) -> Floats:

@@ -15,18 +15,19 @@ from typing import Any
 
 import numpy as np
 
-from atomcast.cluster.federated.account import Account, Told
-from atomcast.cluster.federated.audit import AuditLog
-from atomcast.cluster.federated.consent import (
+from atomcast.errors import FalseMessageError
+from atomcast.federated.account import Account, Told
+from atomcast.federated.audit import AuditLog
+from atomcast.federated.consent import (
     Approval,
     Consents,
     RefusedError,
     effective_rows,
     target_digest,
 )
-from atomcast.cluster.federated.holding import Holding, load_holding
-from atomcast.cluster.federated.identity import Credentials, IdentityError, Peer
-from atomcast.cluster.federated.kinds import (
+from atomcast.federated.holding import Holding, load_holding
+from atomcast.federated.identity import Credentials, IdentityError, Peer
+from atomcast.federated.kinds import (
     Ask,
     Begin,
     Describe,
@@ -46,12 +47,11 @@ from atomcast.cluster.federated.kinds import (
     Sealed,
     Verdict,
 )
-from atomcast.cluster.federated.policy import NodeConfig
-from atomcast.cluster.federated.prediction import own_part
-from atomcast.cluster.federated.run import Run, weights_digest
-from atomcast.cluster.federated.schema import SchemaError
-from atomcast.cluster.federated.schema import encode as encoded
-from atomcast.errors import FalseMessageError
+from atomcast.federated.policy import NodeConfig
+from atomcast.federated.prediction import own_part
+from atomcast.federated.run import Run, weights_digest
+from atomcast.federated.schema import SchemaError
+from atomcast.federated.schema import encode as encoded
 from atomcast.storage.fingerprint import shard_fingerprint
 
 logger = logging.getLogger(__name__)

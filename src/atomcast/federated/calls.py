@@ -6,10 +6,10 @@ import logging
 import time
 from collections.abc import Callable, Iterable, Mapping, Sequence
 
-from atomcast.cluster.federated.consent import RefusedError
-from atomcast.cluster.federated.kinds import Message, Refusal
-from atomcast.cluster.federated.switchboard import Line, LostError, Switchboard
 from atomcast.errors import StallError
+from atomcast.federated.consent import RefusedError
+from atomcast.federated.kinds import Message, Refusal
+from atomcast.federated.switchboard import Line, LostError, Switchboard
 
 logger = logging.getLogger(__name__)
 

@@ -10,19 +10,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast._checks import check_positive
-from atomcast.cluster.federated.terms import Terms
 from atomcast.data.party_names import checked_party_names
 from atomcast.data.shards import Shards
+from atomcast.federated import check_installed
+from atomcast.federated.terms import Terms
 from atomcast.loop.session import DEADLINE, Cluster, check_deadline
 from atomcast.problems.problem import Problem
 
 if TYPE_CHECKING:
-    from atomcast.cluster.federated.calls import Calls
-    from atomcast.cluster.federated.identity import Peer
-    from atomcast.cluster.federated.kinds import Introduce
-    from atomcast.cluster.federated.party_shards import PartyShards
-    from atomcast.cluster.federated.session import FederatedSession
-    from atomcast.cluster.federated.switchboard import Switchboard
+    from atomcast.federated.calls import Calls
+    from atomcast.federated.identity import Peer
+    from atomcast.federated.kinds import Introduce
+    from atomcast.federated.party_shards import PartyShards
+    from atomcast.federated.session import FederatedSession
+    from atomcast.federated.switchboard import Switchboard
 
 
 class FederatedCluster(Cluster):
@@ -80,16 +81,9 @@ class FederatedCluster(Cluster):
     def listen(self) -> int:
         """Start to listen, if that was not done; returns the port."""
         if self._switchboard is None:
-            try:
-                import cryptography  # noqa: F401
-                import grpc  # noqa: F401
-            except ImportError as error:
-                raise ImportError(
-                    f"FederatedCluster needs gRPC and cryptography ({error}): install them with "
-                    "pip install 'atomcast[federated]'"
-                ) from error
-            from atomcast.cluster.federated.identity import Credentials
-            from atomcast.cluster.federated.switchboard import Switchboard
+            check_installed()
+            from atomcast.federated.identity import Credentials
+            from atomcast.federated.switchboard import Switchboard
 
             credentials = Credentials(self.certificates, self.name)
             self._switchboard = Switchboard(self.address, self.members, credentials)
@@ -97,8 +91,8 @@ class FederatedCluster(Cluster):
 
     def shards(self, alias: str) -> PartyShards:
         """What the members hold under this alias, for `fit` and `predict`."""
-        from atomcast.cluster.federated.kinds import Describe, Description
-        from atomcast.cluster.federated.party_shards import PartyShards
+        from atomcast.federated.kinds import Describe, Description
+        from atomcast.federated.party_shards import PartyShards
 
         answers = self.calls().all(Describe(alias))
         infos = [answer for answer in answers if isinstance(answer, Description)]
@@ -115,8 +109,8 @@ class FederatedCluster(Cluster):
 
     def open(self, problem: Problem, shards: Shards) -> FederatedSession:
         """Wait for the members, and for their approval."""
-        from atomcast.cluster.federated.party_shards import PartyShards
-        from atomcast.cluster.federated.session import FederatedSession
+        from atomcast.federated.party_shards import PartyShards
+        from atomcast.federated.session import FederatedSession
 
         if not isinstance(shards, PartyShards) or shards.cluster is not self:
             raise ValueError(
@@ -127,7 +121,7 @@ class FederatedCluster(Cluster):
 
     def combined(self, alias: str, coef: NDArray[np.float64]) -> NDArray[np.float64]:
         """The product of new data with the coefficients of a model, summed over members."""
-        from atomcast.cluster.federated.kinds import Part, Predict
+        from atomcast.federated.kinds import Part, Predict
 
         if coef.ndim != 1:
             raise ValueError("the members of a FederatedCluster predict a single linear score")
@@ -153,7 +147,7 @@ class FederatedCluster(Cluster):
 
     def calls(self, deadline: float | None = None, patience: float | None = None) -> Calls:
         """A way to ask the members."""
-        from atomcast.cluster.federated.calls import Calls
+        from atomcast.federated.calls import Calls
 
         self.listen()
         assert self._switchboard is not None

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from atomcast.cluster.federated.kinds import Message
-from atomcast.cluster.federated.schema import SchemaError, decode, encode
+from atomcast.federated.kinds import Message
+from atomcast.federated.schema import SchemaError, decode, encode
 
 #: The one method that there is, and the largest piece.
 METHOD = "/atomcast.Federated/Attend"

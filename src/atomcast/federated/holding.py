@@ -6,7 +6,6 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from atomcast.cluster.federated.policy import DataSource, Policy
 from atomcast.data.keyed_rows import (
     keyed_hashes,
     order_digest,
@@ -18,6 +17,7 @@ from atomcast.data.matrices import Matrix, oriented, ready, take
 from atomcast.data.parts import Part
 from atomcast.data.readers import read_part
 from atomcast.data.shards import Shard
+from atomcast.federated.policy import DataSource, Policy
 
 
 @dataclass(frozen=True, eq=False)

@@ -12,8 +12,8 @@ from atomcast.data.matrices import IntArray, check_axis
 from atomcast.data.shards import Shard, Shards, contiguous_bounds
 
 if TYPE_CHECKING:
-    from atomcast.cluster.federated.cluster import FederatedCluster
-    from atomcast.cluster.federated.kinds import Description
+    from atomcast.federated.cluster import FederatedCluster
+    from atomcast.federated.kinds import Description
 
 
 class PartyShards(Shards):

@@ -6,9 +6,9 @@ import time
 from dataclasses import dataclass
 
 from atomcast._checks import check_count, check_positive
-from atomcast.cluster.federated.consent import target_digest
-from atomcast.cluster.federated.kinds import Offer
-from atomcast.cluster.federated.problem import described
+from atomcast.federated.consent import target_digest
+from atomcast.federated.kinds import Offer
+from atomcast.federated.problem import described
 from atomcast.problems.problem import Problem
 
 #: Approvals last for whole days.

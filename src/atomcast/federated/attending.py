@@ -13,11 +13,11 @@ from typing import Any
 
 import grpc
 
-from atomcast.cluster.federated.frames import METHOD, OPTIONS, Assembler, frames
-from atomcast.cluster.federated.identity import Credentials, IdentityError, proof_statement
-from atomcast.cluster.federated.kinds import Hello, Introduce, Message, Proof
-from atomcast.cluster.federated.node import Node
-from atomcast.cluster.federated.schema import SchemaError
+from atomcast.federated.frames import METHOD, OPTIONS, Assembler, frames
+from atomcast.federated.identity import Credentials, IdentityError, proof_statement
+from atomcast.federated.kinds import Hello, Introduce, Message, Proof
+from atomcast.federated.node import Node
+from atomcast.federated.schema import SchemaError
 
 logger = logging.getLogger(__name__)
 

@@ -12,15 +12,15 @@ from typing import NamedTuple
 
 import numpy as np
 
-from atomcast.cluster.federated.consent import Approval, RefusedError
-from atomcast.cluster.federated.holding import Holding
-from atomcast.cluster.federated.identity import Peer, atom_statement
-from atomcast.cluster.federated.kinds import Ask, Begin, Floats, Hand, Ids, Missing
-from atomcast.cluster.federated.problem import make_problem
-from atomcast.cluster.federated.schema import encode
 from atomcast.cluster.node import Fleet
 from atomcast.cluster.validation import checked_shard
 from atomcast.errors import FalseMessageError
+from atomcast.federated.consent import Approval, RefusedError
+from atomcast.federated.holding import Holding
+from atomcast.federated.identity import Peer, atom_statement
+from atomcast.federated.kinds import Ask, Begin, Floats, Hand, Ids, Missing
+from atomcast.federated.problem import make_problem
+from atomcast.federated.schema import encode
 from atomcast.loop.replica import Replica
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Request

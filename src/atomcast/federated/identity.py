@@ -15,9 +15,9 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.x509.oid import NameOID
 
-from atomcast.cluster.federated.keys import CA, REVOKED, checked_name
-from atomcast.cluster.federated.kinds import Hello, Introduce
 from atomcast.errors import ClusterError
+from atomcast.federated.keys import CA, REVOKED, checked_name
+from atomcast.federated.kinds import Hello, Introduce
 
 _ENDORSED = b"atomcast: this key signs my atoms\n"
 _ATOM = b"atomcast: this is my atom\n"

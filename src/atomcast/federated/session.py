@@ -16,10 +16,11 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.cluster.federated.calls import Calls
-from atomcast.cluster.federated.consent import target_digest
-from atomcast.cluster.federated.identity import atom_statement
-from atomcast.cluster.federated.kinds import (
+from atomcast.errors import ClusterError, FalseMessageError, StallError
+from atomcast.federated.calls import Calls
+from atomcast.federated.consent import target_digest
+from atomcast.federated.identity import atom_statement
+from atomcast.federated.kinds import (
     Ask,
     Begin,
     Done,
@@ -33,9 +34,8 @@ from atomcast.cluster.federated.kinds import (
     Sealed,
     Verdict,
 )
-from atomcast.cluster.federated.problem import check_replica, described
-from atomcast.cluster.federated.run import checked_atom, context_of
-from atomcast.errors import ClusterError, FalseMessageError, StallError
+from atomcast.federated.problem import check_replica, described
+from atomcast.federated.run import checked_atom, context_of
 from atomcast.loop.replica import Replica
 from atomcast.loop.session import Session
 from atomcast.messages.atom import Atom
@@ -45,8 +45,8 @@ from atomcast.problems.problem import Problem
 from atomcast.storage.fingerprint import data_fingerprint
 
 if TYPE_CHECKING:
-    from atomcast.cluster.federated.cluster import FederatedCluster
-    from atomcast.cluster.federated.party_shards import PartyShards
+    from atomcast.federated.cluster import FederatedCluster
+    from atomcast.federated.party_shards import PartyShards
 
 logger = logging.getLogger(__name__)
 

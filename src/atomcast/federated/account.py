@@ -7,7 +7,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass, field
 from typing import Any
 
-from atomcast.cluster.federated.audit import Entry
+from atomcast.federated.audit import Entry
 
 
 @dataclass

@@ -1,1 +1,0 @@
-"""Nodes of different organisations: each guards its own data, and what leaves is agreed on."""
