@@ -130,3 +130,45 @@ class Parties:
     def __exit__(self, *error):
         self.close()
         shutil.rmtree(self.folder, ignore_errors=True)
+
+
+def offline_node(folder, part, y, approve=True, node_type=None, **terms):
+    """A node without any transport, which has begun an approved fit, and the other party's keys.
+
+    It is the first of two members.
+    """
+    from atomcast.domains.base import L1Ball
+    from atomcast.federated.consent import Consents
+    from atomcast.federated.identity import Credentials
+    from atomcast.federated.kinds import Begin, Introduce
+    from atomcast.federated.node import Node
+    from atomcast.federated.terms import Terms
+    from atomcast.objectives import SquaredError
+    from atomcast.problems.features import explicit_problem
+
+    policy = terms.pop("policy", {})
+    parties = Parties(folder, [part, part], NAMES[:2], **policy)
+    config = parties.configs["north"]
+    other = Credentials(trial_keys(), "south")
+    node = (node_type or Node)(config, Credentials(trial_keys(), "north"))
+    peers = (node.credentials.peer, other.peer)
+    members = " ".join(f"{peer.name}={peer.fingerprint}" for peer in peers)
+    problem = explicit_problem(SquaredError(y, True), L1Ball(2.0))
+    offer = Terms(**terms).offer(problem, "coordinator", members, "cohort", "")
+    node.answer(offer)
+    if approve:
+        Consents(config.state).approve(offer.id, "the privacy officer")
+    hello = other.hello()
+    node.answer(Introduce("south", hello.certificate, hello.key, hello.endorsement))
+    n = part.shape[1]
+    starts = np.array([0, n, 2 * n])
+    begin = Begin("cohort", members, "squared error", True, 2.0, y, starts)
+    return node, begin, other
+
+
+def ask(weights=(), ids=(), count=10, known_too=True):
+    """A question about some weights."""
+    from atomcast.federated.kinds import Ask
+
+    ids, weights = np.array(ids, dtype=np.int64), np.array(weights, dtype=np.float64)
+    return Ask(ids, weights, count, -np.inf, known_too, False)

@@ -85,7 +85,7 @@ def check_parts(parts: list[Path] | None, config: Path | None) -> None:
     if config is not None:
         raise ValueError(f"--config {config} is for --engine federated: add that, or leave it out")
     if not parts:
-        raise ValueError("a file for each node is needed: atomcast fit lasso PART... --target FILE")
+        raise ValueError("PART is missing: a file for each node is needed")
 
 
 def check_federated(

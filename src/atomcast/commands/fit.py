@@ -94,8 +94,8 @@ Recovery = Annotated[
 Engine = Annotated[
     str | None,
     typer.Option(
-        help=f"Where the nodes run: {', '.join((*ENGINES, FEDERATED))}; by default local, or mpi if mpirun has "
-        "started this command.",
+        help=f"Where the nodes run: {', '.join((*ENGINES, FEDERATED))}; by default local, or mpi "
+        "if mpirun has started this command.",
         show_default=False,
     ),
 ]

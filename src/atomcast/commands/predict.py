@@ -51,16 +51,16 @@ def predict(
         from atomcast.commands.inputs import Reading, check_output, features_for
 
         check_output("--out", out, (".npy", ".csv"))
+        if not data and config is None:
+            raise ValueError("DATA is missing: the files to predict for, or --config FILE")
         estimator = load_model(model)
         X: Any = None
         ids = None
         if config is not None:
             members = read_coordinator(config).cluster
             X = members.shards(members.terms.predict)
-        elif data:
-            X, ids = features_for(estimator, data, Reading(row_ids, align=align))
         else:
-            raise ValueError("give the files to predict for, or --config of a federated fit")
+            X, ids = features_for(estimator, data or (), Reading(row_ids, align=align))
         # Columns without names are taken in the order of the file, as the user knows.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         _write(estimator.predict(X), ids, out)

@@ -233,13 +233,6 @@ class Scores(Message):
 
 
 @dataclass(frozen=True)
-class Missing(Message):
-    """Features that the question refers to and this node has not been handed."""
-
-    ids: Ids
-
-
-@dataclass(frozen=True)
 class Sealed(Message):
     """A feature as it travels, signed by its owner."""
 
@@ -259,5 +252,5 @@ class Part(Message):
 #: Kinds by their number on the wire: append only.
 KINDS: tuple[type[Message], ...] = (
     *(Hello, Proof, Introduce, Describe, Offer, Begin, Ask, Fetch, Hand, Fingerprint, Predict),
-    *(Finish, Refusal, Done, Description, Verdict, Scores, Missing, Sealed, Part),
+    *(Finish, Refusal, Done, Description, Verdict, Scores, Sealed, Part),
 )

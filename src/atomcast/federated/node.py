@@ -224,9 +224,7 @@ class Node:
 
     def _ask(self, ask: Ask) -> Message:
         run, told = self._current()
-        missing = run.take(ask, told.sent)
-        if missing is not None:
-            return missing
+        run.take(ask, told.sent)
         if run.asked not in told.answers:
             self._answer_anew(run, told, ask)
         answer = told.answers[run.asked]

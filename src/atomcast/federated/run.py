@@ -18,7 +18,7 @@ from atomcast.errors import FalseMessageError
 from atomcast.federated.consent import Approval, RefusedError
 from atomcast.federated.holding import Holding
 from atomcast.federated.identity import Peer, atom_statement
-from atomcast.federated.kinds import Ask, Begin, Floats, Hand, Ids, Missing
+from atomcast.federated.kinds import Ask, Begin, Floats, Hand, Ids
 from atomcast.federated.problem import make_problem
 from atomcast.federated.schema import encode
 from atomcast.loop.replica import Replica
@@ -118,8 +118,8 @@ class Run:
 
     # -- questions ------------------------------------------------------------------------
 
-    def take(self, ask: Ask, sent: set[int]) -> Missing | None:
-        """Go to the weights of a question; tells which features are missing for that.
+    def take(self, ask: Ask, sent: set[int]) -> None:
+        """Go to the weights of a question.
 
         Features of this node count as known only if they have left: otherwise the scores would
         tell inner products of features that nobody else has.
@@ -129,9 +129,8 @@ class Run:
         mine = [id for id in ids if self._fleet.holds(id)]
         if not sent.issuperset(mine):
             raise RefusedError("the weights are of features that have not left this node")
-        missing = [id for id in ids if id not in self._atoms and id not in sent]
-        if missing:
-            return Missing(np.array(missing, dtype=np.int64))
+        if not all(id in self._atoms or id in sent for id in ids):
+            raise RefusedError("the weights are of features that were not handed over")
         known = len(self._replica.active)
         if self._replica.active.ids != ids[:known]:
             self._replica, known = self._fresh(), 0
@@ -139,7 +138,6 @@ class Run:
         self._replica.active.append(new)
         self._replica.active.set_weights(ask.weights)
         self.asked = hashlib.sha256(self.key.encode() + encode(ask)).hexdigest()
-        return None
 
     def _check_weights(self, ask: Ask) -> None:
         ids, weights = ask.ids, ask.weights

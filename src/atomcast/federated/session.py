@@ -29,7 +29,6 @@ from atomcast.federated.kinds import (
     Finish,
     Hand,
     Message,
-    Missing,
     Scores,
     Sealed,
     Verdict,
@@ -73,6 +72,7 @@ class FederatedSession(Session):
         self._accountant = star_accountant(self.nodes, cluster.members, self._rows)
         self.ledger = self._accountant.ledger
         self._begin: Begin | None = None
+        self._ask: Ask | None = None
         #: Features by id as their owners signed them, and those not handed on yet.
         self._sealed: dict[int, Hand] = {}
         self._new: list[Hand] = []
@@ -115,7 +115,13 @@ class FederatedSession(Session):
 
     def _reminder(self, node: int) -> list[Message]:
         """What a member must be told that has come back, perhaps without its memory."""
-        return [*self._introductions, *([] if self._begin is None else [self._begin])]
+        told: list[Message] = list(self._introductions)
+        if self._begin is not None:
+            told.append(self._begin)
+        if self._ask is not None:  # it may be asked for features of this very round
+            told += [hand for hand in self._sealed.values() if hand.owner != node]
+            told.append(self._ask)
+        return told
 
     def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
         """Send the target, and where the run starts."""
@@ -132,6 +138,7 @@ class FederatedSession(Session):
             starts=self._shards.starts,
         )
         self._context = context_of(begin, self._cluster.name, target_digest(begin.target))
+        self._begin = self._ask = None
         everyone = {node: [*self._introductions, begin] for node in range(self.nodes)}
         self._calls.ask(everyone)
         self._begin = begin
@@ -145,7 +152,7 @@ class FederatedSession(Session):
         active = replica.active
         ask = Ask(
             ids=np.array(active.ids, dtype=np.int64),
-            weights=active.weights,
+            weights=active.weights.copy(),
             count=request.count,
             threshold=request.threshold,
             known_too=request.known_too,
@@ -155,8 +162,8 @@ class FederatedSession(Session):
         answers = self._calls.ask(
             {i: [*(h for h in new if h.owner != i), ask] for i in range(self.nodes)}
         )
-        told = [self._scores(i, ask, answers[i][-1]) for i in range(self.nodes)]
-        self._asked = told[0].question
+        told = [self._scores(i, answers[i][-1]) for i in range(self.nodes)]
+        self._ask, self._asked = ask, told[0].question
         self._digits = np.array([one.digits for one in told])
         self._silent |= {i for i, one in enumerate(told) if one.exhausted}
         self.ledger.uncertified = tuple(self._cluster.members[i] for i in sorted(self._silent))
@@ -166,14 +173,8 @@ class FederatedSession(Session):
         # What was proposed is compared with what was sent in `cast`, to our tolerance.
         return replace(agreement, version=np.full(len(agreement.id), -1))
 
-    def _scores(self, i: int, ask: Ask, answer: Message) -> Scores:
-        """The answer of a member, which may first have to be told what it has missed."""
-        if isinstance(answer, Missing):
-            unknown = [id for id in answer.ids.tolist() if id not in self._sealed]
-            if unknown:
-                raise FalseMessageError(f"{self._cluster.members[i]} asks for feature {unknown[0]}")
-            missed = [self._sealed[id] for id in answer.ids.tolist()]
-            answer = self._calls.ask({i: [*missed, ask]})[i][-1]
+    def _scores(self, i: int, answer: Message) -> Scores:
+        """The answer of a member, if it makes sense."""
         first, last = self._shards.starts[i : i + 2]
         if not isinstance(answer, Scores):
             raise FalseMessageError(f"{self._cluster.members[i]} has not answered with scores")
