@@ -90,9 +90,13 @@ class Parties:
         for name in self.names:
             self.start(name, port, dict(node_types).get(name))
         if approve:
-            self._approving = threading.Event()
-            threading.Thread(target=self._approve_all, daemon=True).start()
+            self.approve_soon()
         return self.cluster
+
+    def approve_soon(self):
+        """Approve whatever is offered from now on."""
+        self._approving = threading.Event()
+        threading.Thread(target=self._approve_all, daemon=True).start()
 
     def _approve_all(self):
         while not self._approving.wait(0.02):

@@ -30,8 +30,8 @@ class LostError(ConnectionError):
 class Line:
     """The connection to one member."""
 
-    def __init__(self, peer: Peer, claim: Introduce) -> None:
-        self.peer, self.claim = peer, claim
+    def __init__(self, peer: Peer, claim: Introduce, address: str) -> None:
+        self.peer, self.claim, self.address = peer, claim, address
         self.outgoing: SimpleQueue[bytes | None] = SimpleQueue()
         self.incoming: SimpleQueue[Message | None] = SimpleQueue()
         self.open = True
@@ -79,7 +79,8 @@ class Switchboard:
         self.longest = 1 << 20
         # Nobody without a certificate of our authority gets as far as to take a thread.
         workers = ThreadPoolExecutor(4 * len(members) + 8, thread_name_prefix="atomcast")
-        self._server = grpc.server(workers, options=OPTIONS)
+        # Two coordinators at one port would each get some of the members.
+        self._server = grpc.server(workers, options=[*OPTIONS, ("grpc.so_reuseport", 0)])
         handler = grpc.stream_stream_rpc_method_handler(self._attend)
         service, method = METHOD.strip("/").split("/")
         generic = grpc.method_handlers_generic_handler(service, {method: handler})
@@ -122,7 +123,7 @@ class Switchboard:
             hello = _next(requests, assembler)
             if not isinstance(hello, Hello):
                 raise SchemaError("a caller did not say hello")
-            line = Line(*self._member(hello, context))
+            line = Line(*self._member(hello, context), context.peer())
             mine = self._credentials.hello()
             yield from frames(mine)
             proof = _next(requests, assembler)
@@ -178,7 +179,7 @@ class Switchboard:
             if before is not None:
                 before.lose()
             self._changed.notify_all()
-        logger.info("%s has connected", line.peer.name)
+        logger.info("%s has connected from %s", line.peer.name, line.address)
 
 
 def _next(requests: Iterator[bytes], assembler: Assembler) -> Message | None:
