@@ -291,7 +291,11 @@ def run_fit(
             )
             estimator.set_params(cluster=cluster, solver=solver)
         start = time.perf_counter()
-        estimator.fit(shards, y)
+        try:
+            estimator.fit(shards, y)
+        finally:
+            if engine == FEDERATED:
+                cluster.close()
         seconds = time.perf_counter() - start
         if out is not None:
             save_model(estimator, out)

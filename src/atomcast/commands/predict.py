@@ -54,13 +54,12 @@ def predict(
         if not data and config is None:
             raise ValueError("DATA is missing: the files to predict for, or --config FILE")
         estimator = load_model(model)
-        X: Any = None
-        ids = None
         if config is not None:
-            members = read_coordinator(config).cluster
-            X = members.shards(members.terms.predict)
-        else:
-            X, ids = features_for(estimator, data or (), Reading(row_ids, align=align))
+            with read_coordinator(config).cluster as members:
+                predictions = estimator.predict(members.shards(members.terms.predict))
+            _write(predictions, None, out)
+            return
+        X, ids = features_for(estimator, data or (), Reading(row_ids, align=align))
         # Columns without names are taken in the order of the file, as the user knows.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         _write(estimator.predict(X), ids, out)

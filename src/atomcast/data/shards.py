@@ -10,7 +10,7 @@ import os
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,6 +82,8 @@ class Shards(ABC):
     """
 
     kind: Literal["split", "mine", "files"]
+    #: Whether `combine` finds columns by name, so that there may be others than a model has.
+    by_name: ClassVar[bool] = False
 
     @classmethod
     def split(

@@ -138,7 +138,7 @@ def linear_prediction(estimator: Any, X: Any, coef: NDArray[np.float64]) -> NDAr
     if not isinstance(X, Shards):
         X = validated(estimator, X, reset=False, **FORMATS)
         return np.asarray(X @ coef, dtype=np.float64)
-    if X.count() != estimator.n_features_in_:
+    if not X.by_name and X.count() != estimator.n_features_in_:
         raise ValueError(
             f"X has {X.count()} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input"

@@ -43,6 +43,8 @@ class Account:
         self.features: dict[str, set[str]] = defaultdict(set)
         self.predictions: dict[str, set[str]] = defaultdict(set)
         self.ever: set[str] = set()
+        #: The ids of features that have left, by the fit that they were signed for.
+        self.known: dict[str, set[int]] = defaultdict(set)
         for entry in entries:
             self.enter(entry)
 
@@ -59,6 +61,7 @@ class Account:
             told.objective = entry["objective"]
         elif event == "atom":
             self.runs[run].sent.add(entry["id"])
+            self.known[entry["context"]].add(entry["id"])
             feature = f"{entry['alias']}/{entry['name']}"
             self.features[entry["approval"]].add(feature)
             self.ever.add(feature)

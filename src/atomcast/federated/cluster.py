@@ -123,8 +123,6 @@ class FederatedCluster(Cluster):
         """The product of new data with the coefficients of a model, summed over members."""
         from atomcast.federated.kinds import Part, Predict
 
-        if coef.ndim != 1:
-            raise ValueError("the members of a FederatedCluster predict a single linear score")
         ids = np.flatnonzero(coef)
         calls = self.calls()
         calls.where = "in a prediction"

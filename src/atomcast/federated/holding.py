@@ -59,17 +59,14 @@ class Holding:
         return Shard(self.matrix, ids, self.names, source, origin=start)
 
 
-def load_holding(source: DataSource, policy: Policy, rare: bool = True) -> Holding:
-    """Read a file, and keep what the policy permits.
-
-    `rare` is False for new data, whose columns do not leave: there, few rows are no harm.
-    """
+def load_holding(source: DataSource, policy: Policy) -> Holding:
+    """Read a file, and keep what the policy permits; columns of new data may be of few rows."""
     part = read_part(source.path, row_ids=source.row_ids)
     matrix, order = _ordered(part, source)
     matrix = ready(oriented(matrix, 1))
     names = part.names or tuple(str(j) for j in range(matrix.shape[1]))
     withheld = {name: "not allowed" for name in names if not policy.permits(name)}
-    for j in policy.too_rare(matrix) if rare and policy.min_count else ():
+    for j in policy.too_rare(matrix) if policy.min_count and not source.new else ():
         withheld.setdefault(names[j], f"a value occurs fewer than {policy.min_count} times")
     kept = np.array([j for j, name in enumerate(names) if name not in withheld], dtype=np.int64)
     if len(kept) < len(names):

@@ -74,7 +74,7 @@ class Node:
         self._log = AuditLog(config.state / "audit.jsonl")
         self._account = Account(self._log.entries)
         self._consents = Consents(config.state)
-        self._holdings: dict[tuple[str, bool], Holding] = {}
+        self._holdings: dict[str, Holding] = {}
         self._peers: dict[str, Peer] = {}
         self._run: Run | None = None
         self._handlers: dict[type[Message], Callable[[Any], Message]] = {
@@ -131,19 +131,21 @@ class Node:
         self.note("described", alias=message.alias, rows=holding.rows, features=holding.features)
         return Description(holding.rows, holding.features, holding.order)
 
-    def _holding(self, alias: str, rare: bool = True) -> Holding:
+    def _holding(self, alias: str) -> Holding:
         if alias not in self.config.data:
             raise RefusedError(f"there is no data called {alias!r} here")
-        if (alias, rare) not in self._holdings:
-            holding = load_holding(self.config.data[alias], self.config.policy, rare)
+        if alias not in self._holdings:
+            holding = load_holding(self.config.data[alias], self.config.policy)
             self.note("loaded", alias=alias, rows=holding.rows, withheld=holding.withheld)
-            self._holdings[alias, rare] = holding
-        return self._holdings[alias, rare]
+            self._holdings[alias] = holding
+        return self._holdings[alias]
 
     def _offer(self, offer: Offer) -> Message:
         if offer.coordinator != self.config.coordinator:
             raise RefusedError(f"{offer.coordinator!r} is not the coordinator of this node")
         holding = self._holding(offer.alias)
+        if self.config.data[offer.alias].new:
+            raise RefusedError(f"{offer.alias!r} is there to predict for, and not to fit to")
         if (offer.rows, offer.order) != (holding.rows, holding.order):
             raise RefusedError(
                 f"the target is for {offer.rows} rows in another order than the {holding.rows} "
@@ -224,7 +226,7 @@ class Node:
 
     def _ask(self, ask: Ask) -> Message:
         run, told = self._current()
-        run.take(ask, told.sent)
+        run.take(ask, self._account.known[run.context])
         if run.asked not in told.answers:
             self._answer_anew(run, told, ask)
         answer = told.answers[run.asked]
@@ -278,14 +280,16 @@ class Node:
 
     def _fetch(self, fetch: Fetch) -> Message:
         run, told = self._current()
-        if fetch.id not in told.proposed:
-            raise RefusedError(f"feature {fetch.id} was not proposed, and does not leave")
-        if fetch.id not in told.sent and self._atoms_left(run, told) < 1:
-            raise RefusedError("the budget of features that may leave is used up")
+        if fetch.id not in self._account.known[run.context]:  # else it has left for this fit
+            if fetch.id not in told.proposed:
+                raise RefusedError(f"feature {fetch.id} was not proposed, and does not leave")
+            if self._atoms_left(run, told) < 1:
+                raise RefusedError("the budget of features that may leave is used up")
         score, content = run.outgoing(fetch.id)
         self.note(
             "atom",
             run=run.key,
+            context=run.context,
             approval=run.approval.offer.id,
             alias=run.begin.alias,
             id=fetch.id,
@@ -335,7 +339,7 @@ class Node:
         offer = approval.offer
         begun = [entry for entry in self._log.entries if entry["event"] == "run"]
         start = next(one["start"] for one in reversed(begun) if one["approval"] == offer.id)
-        new = self._holding(predict.alias, rare=False)
+        new = self._holding(predict.alias)
         part = own_part(predict, start, self._holding(offer.alias), new)
         self.note(
             "prediction",

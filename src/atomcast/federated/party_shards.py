@@ -28,6 +28,7 @@ class PartyShards(Shards):
     """
 
     kind = "files"
+    by_name = True
 
     def __init__(self, cluster: FederatedCluster, alias: str, infos: Sequence[Description]) -> None:
         self.cluster, self.alias, self.infos = cluster, alias, infos
@@ -78,8 +79,9 @@ class PartyShards(Shards):
         )
 
     def combine(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The sum of what each member computes for its own features."""
-        return self.cluster.combined(self.alias, coef)
+        """The sum of what each member computes for its own features, which it tells by name."""
+        total = self.cluster.combined(self.alias, coef.reshape(-1))
+        return total.reshape(-1, *coef.shape[1:])
 
     def _columns(self, axis: int) -> None:
         check_axis(axis)

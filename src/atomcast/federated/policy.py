@@ -108,12 +108,15 @@ class DataSource:
         The column of row ids.
     order, secret : Path or None
         The order of rows that `atomcast align` has written, and the secret it was made with.
+    new : bool
+        Whether it is there only to predict for: nothing is fitted to it, and no feature leaves.
     """
 
     path: Path
     row_ids: str | None = None
     order: Path | None = None
     secret: Path | None = None
+    new: bool = False
 
 
 @dataclass(frozen=True)
