@@ -57,6 +57,10 @@ lint: install ## check style and types
 	$(BIN)/mypy
 	$(BIN)/lint-imports
 
+.PHONY: docs
+docs: install ## build the documentation into site/; warnings are errors
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs site
+
 .PHONY: format
 format: install ## format the code and fix what can be fixed
 	$(BIN)/ruff check --fix-only .
@@ -83,5 +87,5 @@ constraints: ## look for newer versions and write constraints.txt anew
 
 .PHONY: clean
 clean: ## remove the environment and everything generated
-	rm -rf $(VENV) build dist out atomcast-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) build dist out site atomcast-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -36,6 +36,23 @@ def make_data(seed=0, rows=60, features=(8, 5, 7)):
     return np.split(X, np.cumsum(features)[:-1], axis=1), y
 
 
+LOADING = threading.Lock()
+
+
+def one_at_a_time(node_type):
+    """The same kind of node, of which only one reads its file at a time.
+
+    NumPy parses headers as Python does, and Python 3.11 cannot parse in two threads at once.
+    """
+
+    class Node(node_type):
+        def _holding(self, alias):
+            with LOADING:
+                return super()._holding(alias)
+
+    return Node
+
+
 class Parties:
     """Nodes that run in threads of this process, each with its own folder and identity."""
 
@@ -69,7 +86,7 @@ class Parties:
         from atomcast.federated.node import Node
 
         config = replace(self.configs[name], address=f"127.0.0.1:{port}")
-        node = (node_type or Node)(config, Credentials(config.certificates, name))
+        node = one_at_a_time(node_type or Node)(config, Credentials(config.certificates, name))
         stop = threading.Event()
         thread = threading.Thread(target=attend, args=(node, stop), daemon=True)
         thread.start()
