@@ -166,8 +166,10 @@ class FederatedCluster(Cluster):
         return [calls.line(node).claim for node in range(self.nodes)]
 
     def peers(self, calls: Calls) -> list[Peer]:
-        """The members, as their certificates say."""
-        return [calls.line(node).peer for node in range(self.nodes)]
+        """The members, as their certificates say, which may have been revoked by now."""
+        assert self._switchboard is not None
+        known = self._switchboard.credentials.known
+        return [known(claim) for claim in self.introductions(calls)]
 
     def __deepcopy__(self, memo: dict[int, Any]) -> Self:
         return self  # so that the copies that scikit-learn makes share the connections

@@ -26,6 +26,8 @@ PINNED = (
     *("coordinator", "alias", "members", "target", "order", "objective", "fit_intercept"),
     *("rows", "predict"),
 )
+#: How many offers may wait: a coordinator cannot fill the disk with them.
+MOST_OFFERS = 100
 LIMITS = ("radius_to", "runs", "rounds", "proposals", "atoms", "atoms_total", "predictions")
 
 
@@ -97,6 +99,8 @@ class Consents:
         path = self._offers / f"{offer.id}.json"
         if path.exists():
             return False
+        if len(self.offers()) >= MOST_OFFERS:
+            raise RefusedError(f"{MOST_OFFERS} offers wait for approval here: no more are kept")
         _write(path, dataclasses.asdict(offer))
         return True
 

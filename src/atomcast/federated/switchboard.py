@@ -72,7 +72,7 @@ class Switchboard:
     """
 
     def __init__(self, address: str, members: Sequence[str], credentials: Credentials) -> None:
-        self._members, self._credentials = tuple(members), credentials
+        self._members, self.credentials = tuple(members), credentials
         self._lines: dict[str, Line] = {}
         self._changed = threading.Condition()
         #: How many bytes a message may have.
@@ -124,7 +124,7 @@ class Switchboard:
             if not isinstance(hello, Hello):
                 raise SchemaError("a caller did not say hello")
             line = Line(*self._member(hello, context), context.peer())
-            mine = self._credentials.hello()
+            mine = self.credentials.hello()
             yield from frames(mine)
             proof = _next(requests, assembler)
             if not isinstance(proof, Proof):
@@ -134,9 +134,7 @@ class Switchboard:
             logger.warning("a caller was turned away: %s", error)
             context.abort(grpc.StatusCode.PERMISSION_DENIED, str(error))
             return
-        yield from frames(
-            Proof(self._credentials.sign(proof_statement("coordinator", hello, mine)))
-        )
+        yield from frames(Proof(self.credentials.sign(proof_statement("coordinator", hello, mine))))
         context.add_callback(line.lose)
         listener = threading.Thread(target=self._listen, args=(requests, line, assembler))
         listener.daemon = True
@@ -156,7 +154,7 @@ class Switchboard:
                 f"{name!r} has a certificate, but is no member: {', '.join(self._members)} are"
             )
         claim = introduction(name, hello)
-        return self._credentials.known(claim), claim
+        return self.credentials.known(claim), claim
 
     def _listen(self, requests: Iterator[bytes], line: Line, assembler: Assembler) -> None:
         try:
