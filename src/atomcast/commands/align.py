@@ -43,7 +43,7 @@ def hash(
         # Sorted: the order of a party's own file is nobody else's business.
         hashes = sorted(keyed_hashes(ids, read_secret(secret), data.name))
         write_hashes(out, hashes)
-        typer.echo(f"{len(hashes)} rows; give {out} to the other parties, but never the secret")
+        typer.echo(f"{len(hashes)} rows; {out} goes to the other parties, the secret another way")
 
 
 @align_app.command()
@@ -62,7 +62,4 @@ def order(
         common = common_order(parties)
         write_hashes(out, common)
         sizes = ", ".join(str(len(one)) for one in parties)
-        typer.echo(
-            f"{len(common)} rows are common to all ({sizes}); order = {str(out)!r} in the "
-            "settings of each node"
-        )
+        typer.echo(f"{len(common)} rows are common to all ({sizes})")
