@@ -13,7 +13,7 @@ TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 PYTHOND
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -41,6 +41,11 @@ run: install ## run the demo
 .PHONY: test
 test: install ## run the tests (PYTEST_ARGS="-n 0 -k lasso" is passed on)
 	$(TEST_ENV) $(BIN)/python -m pytest $(PYTEST_ARGS)
+
+.PHONY: test-browser
+test-browser: install ## look at reports in a headless Chromium (chromium and chromedriver needed)
+	$(PIP) install --quiet selenium
+	$(TEST_ENV) $(BIN)/python -m pytest -n 0 -m browser $(PYTEST_ARGS)
 
 .PHONY: fuzz
 fuzz: install ## run the property tests on random examples, 20 times as many (half an hour)

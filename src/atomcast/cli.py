@@ -14,6 +14,7 @@ from atomcast.commands.fit import fit_app
 from atomcast.commands.inspect import inspect
 from atomcast.commands.node import node_app
 from atomcast.commands.predict import predict
+from atomcast.commands.report import report
 from atomcast.commands.reproduce import reproduce_app
 
 
@@ -22,7 +23,7 @@ class InOrder(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names of the commands."""
-        order = {name: k for k, name in enumerate(("demo", "fit", "predict", "inspect"))}
+        order = {name: k for k, name in enumerate(("demo", "fit", "predict", "inspect", "report"))}
         return sorted(super().list_commands(ctx), key=lambda name: order.get(name, len(order)))
 
 
@@ -41,6 +42,7 @@ app.command()(demo)
 app.add_typer(fit_app, name="fit")
 app.command()(predict)
 app.command()(inspect)
+app.command()(report)
 app.add_typer(node_app, name="node")
 app.add_typer(coordinator_app, name="coordinator")
 app.add_typer(align_app, name="align")
