@@ -11,6 +11,7 @@ from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.objectives import Logistic, SquaredError
 from atomcast.problems.features import explicit_problem
 from atomcast.problems.problem import Problem
+from atomcast.selection.rules import Exact
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
@@ -48,12 +49,12 @@ def described(problem: Problem) -> tuple[str, SquaredError | Logistic]:
 
 def check_replica(replica: Replica) -> None:
     """Raise ValueError for a step or a selection that nodes would not follow."""
-    selection = replica.selection
-    unusual = (selection.restricted, selection.random, selection.per_node, selection.balanced)
     if replica.step.name not in STEPS:
         raise ValueError(
             f"step={replica.step.name!r} may raise the objective, which nodes of other "
             f"organisations do not follow: use one of {', '.join(STEPS)}"
         )
-    if any(unusual):
-        raise ValueError(f'selection={selection!r} is not for a FederatedCluster: use "exact"')
+    if not isinstance(replica.selection, Exact):
+        raise ValueError(
+            f'selection={replica.selection!r} is not for a FederatedCluster: use "exact"'
+        )

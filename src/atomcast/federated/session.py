@@ -8,10 +8,9 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from types import TracebackType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -36,10 +35,10 @@ from atomcast.federated.kinds import (
 from atomcast.federated.problem import check_replica, described
 from atomcast.federated.run import checked_atom, context_of
 from atomcast.loop.replica import Replica
-from atomcast.loop.session import Session
+from atomcast.loop.session import RunSpec, Session
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request
-from atomcast.network.accountant import star_accountant
+from atomcast.network.star import star_accountant
 from atomcast.problems.problem import Problem
 from atomcast.storage.fingerprint import data_fingerprint
 
@@ -123,7 +122,7 @@ class FederatedSession(Session):
             told.append(self._ask)
         return told
 
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
+    def begin(self, replica: Replica, spec: RunSpec) -> Replica:
         """Send the target, and where the run starts."""
         check_replica(replica)
         name, objective = described(replica.problem)
@@ -249,12 +248,7 @@ class FederatedSession(Session):
         owners = np.searchsorted(self._shards.starts, ids, side="right") - 1
         return np.where((ids >= 0) & (ids < self.n), owners, -1)
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self, error: BaseException | None) -> None:
         """Say that it is over; the heads of the audit logs go to the ledger."""
         try:
             wait = FAREWELL if error is None else 1.0
