@@ -249,7 +249,8 @@ def run_fit(
     if job_rank():  # rank 0 writes and speaks for all
         out = trace = plot = None
         talk = False
-    with clear_errors(debug), log_on_stderr(verbosity):
+    waits = int(engine == FEDERATED and talk is not False)  # for people: show for whom
+    with clear_errors(debug), log_on_stderr(verbosity or waits):
         from atomcast.commands.inputs import (
             Reading,
             check_output,

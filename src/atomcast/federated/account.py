@@ -8,6 +8,8 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from atomcast.federated.audit import Entry
+from atomcast.federated.kinds import Offer
+from atomcast.federated.policy import Policy
 
 
 @dataclass
@@ -47,6 +49,14 @@ class Account:
         self.known: dict[str, set[int]] = defaultdict(set)
         for entry in entries:
             self.enter(entry)
+
+    def left(self, told: Told, offer: Offer, policy: Policy) -> int:
+        """How many more features may leave for a problem."""
+        return min(
+            min(policy.atoms_per_run, offer.atoms) - len(told.sent),
+            offer.atoms_total - len(self.features[offer.id]),
+            policy.atoms_total - len(self.ever),
+        )
 
     def enter(self, entry: Entry) -> None:
         """Count what a line of the log tells of."""

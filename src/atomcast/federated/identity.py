@@ -5,6 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import os
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -155,6 +156,18 @@ class Credentials:
             raise IdentityError(f"{revoked} is not signed by the authority: get it again")
         if listed.get_revoked_certificate_by_serial_number(certificate.serial_number):
             raise IdentityError(f"the certificate of {name!r} was revoked")
+
+
+def approved_members(members: str, peers: Mapping[str, Peer]) -> list[Peer]:
+    """The members that a text names, "north=fingerprint south=...", if their keys are these."""
+    found = []
+    for member in members.split():
+        name, _, fingerprint = member.partition("=")
+        peer = peers.get(name)
+        if peer is None or peer.fingerprint != fingerprint:
+            raise IdentityError(f"the key of {name!r} is not the one that was approved")
+        found.append(peer)
+    return found
 
 
 def atom_statement(context: str, question: str, score: float, atom: bytes) -> bytes:

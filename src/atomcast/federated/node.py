@@ -16,6 +16,7 @@ from typing import Any
 import numpy as np
 
 from atomcast.errors import FalseMessageError
+from atomcast.federated import kinds
 from atomcast.federated.account import Account, Told
 from atomcast.federated.audit import AuditLog
 from atomcast.federated.consent import (
@@ -26,32 +27,12 @@ from atomcast.federated.consent import (
     target_digest,
 )
 from atomcast.federated.holding import Holding, load_holding
-from atomcast.federated.identity import Credentials, IdentityError, Peer
-from atomcast.federated.kinds import (
-    Ask,
-    Begin,
-    Describe,
-    Description,
-    Done,
-    Fetch,
-    Fingerprint,
-    Finish,
-    Hand,
-    Introduce,
-    Message,
-    Offer,
-    Part,
-    Predict,
-    Refusal,
-    Scores,
-    Sealed,
-    Verdict,
-)
+from atomcast.federated.identity import Credentials, IdentityError, Peer, approved_members
+from atomcast.federated.kinds import Message
 from atomcast.federated.policy import NodeConfig
-from atomcast.federated.prediction import own_part
+from atomcast.federated.prediction import own_part, permitted
 from atomcast.federated.run import Run, weights_digest
 from atomcast.federated.schema import SchemaError
-from atomcast.federated.schema import encode as encoded
 from atomcast.storage.fingerprint import shard_fingerprint
 
 logger = logging.getLogger(__name__)
@@ -78,16 +59,16 @@ class Node:
         self._peers: dict[str, Peer] = {}
         self._run: Run | None = None
         self._handlers: dict[type[Message], Callable[[Any], Message]] = {
-            Introduce: self._introduce,
-            Describe: self._describe,
-            Offer: self._offer,
-            Begin: self._begin,
-            Ask: self._ask,
-            Fetch: self._fetch,
-            Hand: self._hand,
-            Fingerprint: self._fingerprint,
-            Predict: self._predict,
-            Finish: self._finish,
+            kinds.Introduce: self._introduce,
+            kinds.Describe: self._describe,
+            kinds.Offer: self._offer,
+            kinds.Begin: self._begin,
+            kinds.Ask: self._ask,
+            kinds.Fetch: self._fetch,
+            kinds.Hand: self._hand,
+            kinds.Fingerprint: self._fingerprint,
+            kinds.Predict: self._predict,
+            kinds.Finish: self._finish,
         }
 
     @property
@@ -116,20 +97,20 @@ class Node:
         except Exception as error:
             logger.warning("%s failed", kind, exc_info=error)
             self.note("failed", request=kind, reason=f"{type(error).__name__}: {error}")
-            return Refusal("its data or settings cannot be used: its audit log says why")
+            return kinds.Refusal("its data or settings cannot be used: its audit log says why")
         self.note("refused", request=kind, reason=reason[:1000])
-        return Refusal(reason[:1000])
+        return kinds.Refusal(reason[:1000])
 
     # -- who and what ---------------------------------------------------------------------
 
-    def _introduce(self, message: Introduce) -> Message:
+    def _introduce(self, message: kinds.Introduce) -> Message:
         self._peers[message.name] = self.credentials.known(message)
-        return Done("")
+        return kinds.Done("")
 
-    def _describe(self, message: Describe) -> Message:
+    def _describe(self, message: kinds.Describe) -> Message:
         holding = self._holding(message.alias)
         self.note("described", alias=message.alias, rows=holding.rows, features=holding.features)
-        return Description(holding.rows, holding.features, holding.order)
+        return kinds.Description(holding.rows, holding.features, holding.order)
 
     def _holding(self, alias: str) -> Holding:
         if alias not in self.config.data:
@@ -140,7 +121,7 @@ class Node:
             self._holdings[alias] = holding
         return self._holdings[alias]
 
-    def _offer(self, offer: Offer) -> Message:
+    def _offer(self, offer: kinds.Offer) -> Message:
         if offer.coordinator != self.config.coordinator:
             raise RefusedError(f"{offer.coordinator!r} is not the coordinator of this node")
         holding = self._holding(offer.alias)
@@ -152,12 +133,12 @@ class Node:
                 "here: align the rows first (`atomcast align`)"
             )
         if any(approval.covers(offer) for approval in self._consents.approvals()):
-            return Verdict(True, offer.id)
+            return kinds.Verdict(True, offer.id)
         if self._consents.ask(offer):
             self.note("offer", id=offer.id, terms=dataclasses.asdict(offer))
-        return Verdict(False, offer.id)
+        return kinds.Verdict(False, offer.id)
 
-    def _begin(self, begin: Begin) -> Message:
+    def _begin(self, begin: kinds.Begin) -> Message:
         approval = self._approval(begin)
         policy, offer = self.config.policy, approval.offer
         if effective_rows(begin.target) < policy.min_count:
@@ -166,7 +147,11 @@ class Node:
                 "against it would be their data"
             )
         holding = self._holding(begin.alias)
-        members, own = self._members(begin)
+        peers = {**self._peers, self.config.name: self.credentials.peer}
+        members = approved_members(begin.members, peers)
+        if self.credentials.peer not in members:
+            raise RefusedError("this node is no member of the fit")
+        own = members.index(self.credentials.peer)
         run = Run(begin, approval, holding, members, own, self._run)
         known = self._account.problems[offer.id]
         if run.key not in known:
@@ -187,9 +172,9 @@ class Node:
                 start=run.start,
             )
         self._run = run
-        return Done(run.key)
+        return kinds.Done(run.key)
 
-    def _approval(self, begin: Begin) -> Approval:
+    def _approval(self, begin: kinds.Begin) -> Approval:
         for approval in self._consents.approvals():
             if approval.offer.coordinator == self.config.coordinator and approval.fits(begin):
                 return approval
@@ -197,20 +182,6 @@ class Node:
             "nobody here has approved this problem: target, objective, radius, members and data "
             "must be those of an approval that has not expired"
         )
-
-    def _members(self, begin: Begin) -> tuple[list[Peer], int]:
-        """All members, as they were approved and introduced, and which of them this node is."""
-        peers = {**self._peers, self.config.name: self.credentials.peer}
-        members = []
-        for member in begin.members.split():
-            name, _, fingerprint = member.partition("=")
-            peer = peers.get(name)
-            if peer is None or peer.fingerprint != fingerprint:
-                raise RefusedError(f"the key of {name!r} is not the one that was approved")
-            members.append(peer)
-        if self.credentials.peer not in members:
-            raise RefusedError("this node is no member of the fit")
-        return members, members.index(self.credentials.peer)
 
     # -- rounds ---------------------------------------------------------------------------
 
@@ -224,7 +195,7 @@ class Node:
         if approval not in self._consents.approvals() or not approval.valid:
             raise RefusedError(f"approval {approval.offer.id} has expired, or was withdrawn")
 
-    def _ask(self, ask: Ask) -> Message:
+    def _ask(self, ask: kinds.Ask) -> Message:
         run, told = self._current()
         run.take(ask, self._account.known[run.context])
         if run.asked not in told.answers:
@@ -232,7 +203,7 @@ class Node:
         answer = told.answers[run.asked]
         told.objective = answer["objective"]
         exhausted = answer["best"] is None
-        return Scores(
+        return kinds.Scores(
             question=run.asked,
             best=-np.inf if exhausted else answer["best"],
             partial=np.nan if answer["partial"] is None else answer["partial"],
@@ -242,14 +213,18 @@ class Node:
             scores=np.array(answer["scores"], dtype=np.float64),
         )
 
-    def _answer_anew(self, run: Run, told: Told, ask: Ask) -> None:
+    def _answer_anew(self, run: Run, told: Told, ask: kinds.Ask) -> None:
         """Score, and write down what will be told before it is."""
         policy, offer = self.config.policy, run.approval.offer
         limit = min(policy.rounds_per_run, offer.rounds)
         if len(told.answers) >= limit:
             raise RefusedError(f"the {limit} rounds of this problem are used up")
         run.check_objective(told.objective)
-        most = min(policy.proposals_per_round, offer.proposals, self._atoms_left(run, told))
+        most = min(
+            policy.proposals_per_round,
+            offer.proposals,
+            self._account.left(told, run.approval.offer, self.config.policy),
+        )
         best, partial, ids, scores = None, None, [], []
         if most > 0:
             found = run.proposals(ask, most)
@@ -270,20 +245,12 @@ class Node:
             scores=scores,
         )
 
-    def _atoms_left(self, run: Run, told: Told) -> int:
-        policy, offer, account = self.config.policy, run.approval.offer, self._account
-        return min(
-            min(policy.atoms_per_run, offer.atoms) - len(told.sent),
-            offer.atoms_total - len(account.features[offer.id]),
-            policy.atoms_total - len(account.ever),
-        )
-
-    def _fetch(self, fetch: Fetch) -> Message:
+    def _fetch(self, fetch: kinds.Fetch) -> Message:
         run, told = self._current()
         if fetch.id not in self._account.known[run.context]:  # else it has left for this fit
             if fetch.id not in told.proposed:
                 raise RefusedError(f"feature {fetch.id} was not proposed, and does not leave")
-            if self._atoms_left(run, told) < 1:
+            if self._account.left(told, run.approval.offer, self.config.policy) < 1:
                 raise RefusedError("the budget of features that may leave is used up")
         score, content = run.outgoing(fetch.id)
         self.note(
@@ -299,43 +266,26 @@ class Node:
             recipients=[run.approval.offer.coordinator, *(peer.name for peer in run.members)],
         )
         signature = self.credentials.sign(run.statement(run.asked, score, content))
-        return Sealed(run.asked, score, content, signature)
+        return kinds.Sealed(run.asked, score, content, signature)
 
-    def _hand(self, hand: Hand) -> Message:
+    def _hand(self, hand: kinds.Hand) -> Message:
         run, _ = self._current()
         atom = run.accept(hand)
         owner = run.members[hand.owner].name
         self._log.write("handed", durable=False, run=run.key, owner=owner, id=atom.id)
-        return Done("")
+        return kinds.Done("")
 
     # -- before and after -----------------------------------------------------------------
 
-    def _fingerprint(self, message: Fingerprint) -> Message:
+    def _fingerprint(self, message: kinds.Fingerprint) -> Message:
         run, _ = self._current()
         plain = shard_fingerprint(run.shard, 1)
         keyed = hashlib.sha256(self.credentials.sign(f"fingerprint {plain}".encode())).hexdigest()
-        return Done(keyed[:16])
+        return kinds.Done(keyed[:16])
 
-    def _predict(self, predict: Predict) -> Message:
+    def _predict(self, predict: kinds.Predict) -> Message:
         """The own part of a score, for weights that were asked about in an approved run."""
-        digest = weights_digest(predict.ids, predict.weights)
-        question = hashlib.sha256(encoded(predict)).hexdigest()
-        for approval in self._consents.approvals():
-            offer, used = approval.offer, self._account.predictions[approval.offer.id]
-            runs = self._account.problems[offer.id]
-            if offer.predict != predict.alias or not approval.valid:
-                continue
-            if not any(digest in self._account.runs[run].weights for run in runs):
-                continue
-            if question not in used and len(used) >= offer.predictions:
-                raise RefusedError(f"the {offer.predictions} approved predictions are used up")
-            return self._part(predict, approval, question)
-        raise RefusedError(
-            "a prediction needs an approval that names these data, and the weights of a model "
-            "that was fitted under it"
-        )
-
-    def _part(self, predict: Predict, approval: Approval, question: str) -> Message:
+        approval, question = permitted(predict, self._consents.approvals(), self._account)
         offer = approval.offer
         begun = [entry for entry in self._log.entries if entry["event"] == "run"]
         start = next(one["start"] for one in reversed(begun) if one["approval"] == offer.id)
@@ -349,9 +299,9 @@ class Node:
             question=question,
             rows=new.rows,
         )
-        return Part(part)
+        return kinds.Part(part)
 
-    def _finish(self, message: Finish) -> Message:
+    def _finish(self, message: kinds.Finish) -> Message:
         self.note("finished", run="" if self._run is None else self._run.key)
         self._run = None
-        return Done(self._log.head)
+        return kinds.Done(self._log.head)

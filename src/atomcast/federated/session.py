@@ -22,6 +22,7 @@ from atomcast.federated.identity import atom_statement
 from atomcast.federated.kinds import (
     Ask,
     Begin,
+    Describe,
     Done,
     Fetch,
     Fingerprint,
@@ -114,9 +115,9 @@ class FederatedSession(Session):
 
     def _reminder(self, node: int) -> list[Message]:
         """What a member must be told that has come back, perhaps without its memory."""
-        told: list[Message] = list(self._introductions)
-        if self._begin is not None:
-            told.append(self._begin)
+        told: list[Message] = [*self._introductions]
+        if self._begin is not None:  # data first: they tell how long a message may be
+            told += [Describe(self._shards.alias), self._begin]
         if self._ask is not None:  # it may be asked for features of this very round
             told += [hand for hand in self._sealed.values() if hand.owner != node]
             told.append(self._ask)
