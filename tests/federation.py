@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import shutil
 import threading
 from contextlib import suppress
@@ -21,6 +22,7 @@ def trial_keys():
     from atomcast.federated.keys import make_ca, make_keys, sign_request
 
     folder = Path(mkdtemp(prefix="atomcast-keys-"))
+    atexit.register(shutil.rmtree, folder, ignore_errors=True)
     make_ca(folder)
     for name in ("coordinator", *NAMES, "stranger"):
         sign_request(folder, make_keys(name, folder, ["127.0.0.1", "localhost"]))

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import re
 import warnings
 
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
+from typer.testing import CliRunner
 
 from atomcast import Lasso, LocalCluster, Solver, load_model, save_model
+from atomcast.cli import app
 from atomcast.federated.policy import DataSource, Policy
 from federation import Parties, ask, make_data, offline_node
 
@@ -105,6 +108,9 @@ def test_a_run_goes_on_without_a_party_whose_budget_is_used_up(tmp_path):
     loaded = load_model(tmp_path / "model.safetensors").certificate_
     assert loaded.uncertified == ("south",)
     assert loaded.audit_heads.keys() == {"north", "south", "east"}
+    shown = CliRunner().invoke(app, ["inspect", str(tmp_path / "model.safetensors")]).stdout
+    assert re.search(r"not certified for +south", shown)
+    assert loaded.audit_heads["east"] in shown
 
 
 def test_denied_and_rare_features_are_never_scored(tmp_path):
