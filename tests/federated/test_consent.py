@@ -143,8 +143,9 @@ def test_a_fit_waits_for_approval_and_names_who_has_not_given_it(tmp_path):
 
     parts, y = make_data()
     with Parties(tmp_path / "p", parts) as parties:
-        cluster = parties.open(approve=False, patience=1.0)
+        cluster = parties.open(approve=False)
         shards = cluster.shards("cohort")
+        cluster.patience = 0.3
         with pytest.raises(ValueError, match="stay with its members"):
             Lasso(1.0, cluster=cluster).fit(np.hstack(parts), y)
         with pytest.raises(ConsentError, match=r"north, south, east .* node approve \w{16}"):

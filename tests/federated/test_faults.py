@@ -103,9 +103,10 @@ def test_a_node_that_does_not_come_back_is_named(tmp_path):
     def leave(state):
         if state.round == 1:
             parties.stop("south")
+            cluster.patience = 0.7
 
     with Parties(tmp_path / "p", parts) as parties:
-        cluster = parties.open(patience=0.7)
+        cluster = parties.open()
         shards = cluster.shards("cohort")
         solver = Solver(tol=1e-8, callbacks=[leave])
         with pytest.raises(StallError, match=r"round 1: south has not connected for 0\.7 s"):
@@ -116,20 +117,25 @@ def test_a_node_that_is_too_slow_is_named(tmp_path):
     from atomcast.federated.kinds import Ask
     from atomcast.federated.node import Node
 
-    woken = threading.Event()
+    late, woken = threading.Event(), threading.Event()
 
     class Slow(Node):
         def answer(self, message):
-            if isinstance(message, Ask):
-                woken.wait(20)
+            if isinstance(message, Ask) and late.is_set():
+                woken.wait(60)
             return super().answer(message)
+
+    def slow_down(state):
+        late.set()
+        cluster.deadline = 2.0
 
     parts, y = make_data()
     with Parties(tmp_path / "p", parts) as parties:
-        cluster = parties.open(deadline=0.5, node_types={"east": Slow})
+        cluster = parties.open(node_types={"east": Slow})
         shards = cluster.shards("cohort")
-        with pytest.raises(StallError, match=r"round 0: east has not answered for 0\.5 s"):
-            Lasso(5.0, cluster=cluster).fit(shards, y)
+        solver = Solver(callbacks=[slow_down])
+        with pytest.raises(StallError, match="round 1: east has not answered for 2 s"):
+            Lasso(5.0, cluster=cluster, solver=solver).fit(shards, y)
         woken.set()
 
 

@@ -80,7 +80,7 @@ def test_cross_validation_is_refused_for_it_would_show_rows(tmp_path):
 
     parts, y = make_data()
     with Parties(tmp_path / "p", parts) as parties:
-        cluster = parties.open(patience=1.0)
+        cluster = parties.open()
         with pytest.raises(ValueError, match="cross-validation"):
             LassoCV(betas=[1.0, 2.0], cluster=cluster).fit(cluster.shards("cohort"), y)
         assert not [e for e in parties.log("north") if e["event"] == "scores"]

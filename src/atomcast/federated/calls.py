@@ -21,21 +21,17 @@ class Calls:
     ----------
     switchboard : Switchboard
     members : sequence of str
-    deadline : float or None
-        How many seconds an answer may take.
-    patience : float
-        How many seconds a member may be away.
+    limits : callable
+        Returns how many seconds an answer may take (None: any), and a member may be away.
     """
 
     def __init__(
         self,
         switchboard: Switchboard,
         members: Sequence[str],
-        deadline: float | None,
-        patience: float,
+        limits: Callable[[], tuple[float | None, float]],
     ) -> None:
-        self._switchboard, self.members = switchboard, members
-        self._deadline, self._patience = deadline, patience
+        self._switchboard, self.members, self._limits = switchboard, members, limits
         #: What a member that was lost must be told before it can go on.
         self.reminder: Callable[[int], list[Message]] = lambda node: []
         #: What is going on, for messages.
@@ -44,11 +40,12 @@ class Calls:
 
     def line(self, node: int) -> Line:
         """The connection to a member, once it is there."""
+        _, patience = self._limits()
         try:
-            return self._switchboard.line(self.members[node], time.monotonic() + self._patience)
+            return self._switchboard.line(self.members[node], time.monotonic() + patience)
         except TimeoutError:
             raise StallError(
-                f"{self.where}: {self.members[node]} has not connected for {self._patience:g} s. "
+                f"{self.where}: {self.members[node]} has not connected for {patience:g} s. "
                 "Is its node running, and does its audit log say why it cannot? If there is a "
                 "checkpoint, the run can be resumed from it"
             ) from None
@@ -109,12 +106,13 @@ class Calls:
         return line
 
     def _heard(self, node: int, line: Line, count: int) -> list[Message]:
-        until = None if self._deadline is None else time.monotonic() + self._deadline
+        deadline, _ = self._limits()
+        until = None if deadline is None else time.monotonic() + deadline
         try:
             answers = [line.receive(until) for _ in range(count)]
         except TimeoutError:
             raise StallError(
-                f"{self.where}: {self.members[node]} has not answered for {self._deadline:g} s. If "
+                f"{self.where}: {self.members[node]} has not answered for {deadline:g} s. If "
                 "it may take that long, raise FederatedCluster(deadline=...); if there is a "
                 "checkpoint, the run can be resumed from it"
             ) from None

@@ -143,8 +143,8 @@ class FederatedCluster(Cluster):
 
     # -- for sessions -----------------------------------------------------------------------
 
-    def calls(self, deadline: float | None = None, patience: float | None = None) -> Calls:
-        """A way to ask the members."""
+    def calls(self, farewell: float | None = None) -> Calls:
+        """A way to ask the members, which may take no longer for a farewell than said."""
         from atomcast.federated.calls import Calls
 
         self.listen()
@@ -152,8 +152,7 @@ class FederatedCluster(Cluster):
         return Calls(
             self._switchboard,
             self.members,
-            self.deadline if deadline is None else deadline,
-            self.patience if patience is None else patience,
+            lambda: (farewell or self.deadline, farewell or self.patience),
         )
 
     def limit(self, rows: int) -> None:

@@ -252,8 +252,7 @@ class FederatedSession(Session):
     def close(self, error: BaseException | None) -> None:
         """Say that it is over; the heads of the audit logs go to the ledger."""
         try:
-            wait = FAREWELL if error is None else 1.0
-            answers = self._cluster.calls(wait, wait).all(Finish())
+            answers = self._cluster.calls(FAREWELL if error is None else 1.0).all(Finish())
         except (ClusterError, StallError) as trouble:
             logger.warning("the audit logs did not say where they end: %s", trouble)
             return
