@@ -66,9 +66,16 @@ def test_a_path_sends_no_feature_twice(tmp_path):
 
     parts, y = make_data()
     betas = [1.0, 3.0, 5.0]
+
+    def restart(state):
+        if state.round == 0:  # of every problem
+            parties.stop("south")
+            parties.start("south", cluster.listen())
+
     with Parties(tmp_path / "p", parts) as parties:
         cluster = parties.open(terms={"radius": (1.0, 5.0), "runs": 3})
-        found = lasso_path(cluster.shards("cohort"), y, betas=betas, cluster=cluster)
+        solver = Solver(callbacks=[restart])
+        found = lasso_path(cluster.shards("cohort"), y, betas=betas, cluster=cluster, solver=solver)
         sent = [e["id"] for e in parties.log("south") if e["event"] == "atom"]
     expected = lasso_path(np.hstack(parts), y, betas=betas, cluster=LocalCluster(1))
     np.testing.assert_allclose(found[1], expected[1], atol=1e-6)

@@ -15,6 +15,7 @@ import pytest
 
 from atomcast import Lasso, Solver
 from federation import NAMES, Parties, make_data
+from patience import wait_until
 from relay import Relay
 
 
@@ -83,6 +84,26 @@ def test_what_is_no_message_ends_a_connection_and_nothing_else(tmp_path):
         reasons = [e["reason"] for e in parties.log("east") if e["event"] == "disconnected"]
     assert model.result_.status == "optimal"
     assert "was announced" in reasons[0]
+
+
+def test_a_node_that_speaks_unasked_is_cut_off(tmp_path, caplog, monkeypatch):
+    from atomcast.federated.attending import Connection
+    from atomcast.federated.kinds import Done
+
+    meet = Connection._meet
+
+    def meet_and_babble(self, messages):
+        meet(self, messages)
+        self._say(Done("by the way"))
+
+    parts, _ = make_data()
+    with Parties(tmp_path / "p", parts) as parties:
+        parties.cluster = parties.make_cluster()
+        with monkeypatch.context() as rude:
+            rude.setattr(Connection, "_meet", meet_and_babble)
+            parties.start("north", parties.cluster.listen())
+            wait_until(lambda: "north: speaks without being asked" in caplog.text, caplog.text)
+        assert parties.cluster.calls().line(0).peer.name == "north"  # it has learned better
 
 
 def test_an_address_that_cannot_be_listened_at_is_named(tmp_path):

@@ -118,8 +118,8 @@ class FederatedSession(Session):
         told: list[Message] = [*self._introductions]
         if self._begin is not None:  # data first: they tell how long a message may be
             told += [Describe(self._shards.alias), self._begin]
-        if self._ask is not None:  # it may be asked for features of this very round
             told += [hand for hand in self._sealed.values() if hand.owner != node]
+        if self._ask is not None:  # it may be asked for features of this very round
             told.append(self._ask)
         return told
 
@@ -138,10 +138,8 @@ class FederatedSession(Session):
             starts=self._shards.starts,
         )
         self._context = context_of(begin, self._cluster.name, target_digest(begin.target))
-        self._begin = self._ask = None
-        everyone = {node: [*self._introductions, begin] for node in range(self.nodes)}
-        self._calls.ask(everyone)
-        self._begin = begin
+        self._begin, self._ask = begin, None
+        self._calls.all(begin)
         return replica
 
     # -- rounds -----------------------------------------------------------------------------

@@ -35,9 +35,12 @@ class Line:
         self.outgoing: SimpleQueue[bytes | None] = SimpleQueue()
         self.incoming: SimpleQueue[Message | None] = SimpleQueue()
         self.open = True
+        #: How many questions were asked, and how many answers have come.
+        self.asked = self.answered = 0
 
     def send(self, message: Message) -> None:
-        """Say something."""
+        """Ask something."""
+        self.asked += 1
         for frame in frames(message):
             self.outgoing.put(frame)
 
@@ -163,6 +166,9 @@ class Switchboard:
                 message = _next(requests, assembler)
                 if message is None:
                     break
+                if line.answered == line.asked:  # or a member could fill the memory
+                    raise SchemaError("speaks without being asked")
+                line.answered += 1
                 line.incoming.put(message)
         except SchemaError as error:
             logger.warning("%s: %s", line.peer.name, error)
