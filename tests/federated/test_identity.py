@@ -46,17 +46,18 @@ def turned_away(parties, caplog, name, text):
 def test_a_stranger_of_the_same_authority_is_no_member(parties, caplog):
     parties.configs["stranger"] = replace(parties.configs["north"], name="stranger")
     turned_away(parties, caplog, "stranger", "'stranger' has a certificate, but is no member")
-    said = parties.log("stranger")[-1]
     wait_until(lambda: parties.log("stranger"), "the node takes note")
-    assert said["event"] == "disconnected"
+    assert parties.log("stranger")[-1]["event"] == "disconnected"
 
 
-def test_a_certificate_of_another_authority_does_not_connect(parties, caplog, tmp_path):
+def test_a_certificate_of_another_authority_does_not_connect(
+    parties, caplog, tmp_path, monkeypatch
+):
     other = keys_of(tmp_path / "other", "north", authority="another")
     shutil.copy(trial_keys() / CA, other / CA)  # it believes ours, but we do not believe its
     with pytest.raises(IdentityError, match="a signature does not fit"):
-        Credentials(other, "north")  # which it finds out by itself
-    other = keys_of(tmp_path / "another", "north", authority="another")
+        Credentials(other, "north")
+    monkeypatch.setattr(Credentials, "_check_valid", lambda *_: None)  # as a liar would
     parties.configs["north"] = replace(parties.configs["north"], certificates=other)
     turned_away(parties, caplog, "north", "no connection to 127.0.0.1")
 
