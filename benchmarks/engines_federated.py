@@ -84,7 +84,7 @@ def echo_times(cluster):
 def question_times(cluster, shards, y):
     """Questions that differ in their threshold alone, so that each is answered anew."""
     from atomcast.domains.base import L1Ball
-    from atomcast.loop.replica import Replica
+    from atomcast.loop.replica import Replica, Tolerance
     from atomcast.loop.session import RunSpec
     from atomcast.messages.proposals import Request
     from atomcast.objectives import SquaredError
@@ -92,7 +92,7 @@ def question_times(cluster, shards, y):
     from atomcast.steps import STEPS
 
     problem = explicit_problem(SquaredError(y), L1Ball(49.0))
-    replica = Replica(problem, STEPS["corrective"]("auto"), 1e-9)
+    replica = Replica(problem, STEPS["corrective"]("auto"), Tolerance(1e-9))
     with cluster.open(problem, shards) as session:
         session.begin(replica, RunSpec())
         return timed(lambda k: session.propose(replica, Request(1, threshold=-1.0 - k)))

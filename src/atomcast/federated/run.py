@@ -21,7 +21,7 @@ from atomcast.federated.identity import Peer, atom_statement
 from atomcast.federated.kinds import Ask, Begin, Floats, Hand, Ids
 from atomcast.federated.problem import make_problem
 from atomcast.federated.schema import encode
-from atomcast.loop.replica import Replica
+from atomcast.loop.replica import Replica, Tolerance
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Request
 from atomcast.network.wire import codec as wire
@@ -100,7 +100,7 @@ class Run:
             raise RefusedError("the number of features here is another one: describe them again")
 
     def _fresh(self) -> Replica:
-        return Replica(self._problem, Corrective(), tol=1e-4)
+        return Replica(self._problem, Corrective(), Tolerance(1e-4))
 
     @property
     def rows(self) -> int:
