@@ -93,6 +93,29 @@ def test_cross_validation_is_refused_for_it_would_show_rows(tmp_path):
         assert not [e for e in parties.log("north") if e["event"] == "scores"]
 
 
+def test_models_that_nodes_do_not_know_are_refused_before_anything_is_asked(tmp_path):
+    from atomcast import KernelSVC, L1AdaBoost
+
+    parts, y = make_data()
+    labels = np.digitize(y, [-1.0, 1.0])
+    with Parties(tmp_path / "p", parts) as parties:
+        cluster = parties.open(approve=False)
+        shards = cluster.shards("cohort")
+        for model, target, text in (
+            (SparseLogisticRegression(1.0), labels, "know no other problem"),
+            (
+                SparseLogisticRegression(1.0, class_weight="balanced"),
+                labels > 0,
+                "no other problem",
+            ),
+            (L1AdaBoost(), labels > 0, "know no other problem"),
+            (KernelSVC(), labels > 0, "features, not examples"),
+        ):
+            with pytest.raises(ValueError, match=text):
+                model.set_params(cluster=cluster).fit(shards, target)
+            assert not parties.approve()
+
+
 def test_bad_settings_of_a_cluster_are_named():
     from atomcast import FederatedCluster
 
