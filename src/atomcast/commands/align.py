@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from atomcast.commands.errors import Debug, clear_errors
+from atomcast.commands.mistakes import Debug, clear_errors
 
 align_app = typer.Typer(
     help="Bring the rows of several parties into one order, by keyed hashes of their ids.",
@@ -26,9 +26,7 @@ def hash(
     out: Out,
     row_ids: Annotated[
         str | None,
-        typer.Option(
-            metavar="COLUMN", help="The column of row ids; default: row_id.", show_default=False
-        ),
+        typer.Option(metavar="COLUMN", help="The column of row ids; default: row_id."),
     ] = None,
     debug: Debug = False,
 ) -> None:

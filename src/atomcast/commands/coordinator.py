@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from atomcast.commands.errors import Debug, clear_errors
+from atomcast.commands.mistakes import Debug, clear_errors
 from atomcast.federated import check_installed
 
 coordinator_app = typer.Typer(
@@ -22,7 +22,7 @@ def ca(
     folder: Annotated[Path, typer.Argument(help="Where the authority's key and certificate are.")],
     requests: Annotated[
         list[Path] | None,
-        typer.Argument(metavar="REQUEST", help="Requests (.csr) to sign.", show_default=False),
+        typer.Argument(metavar="REQUEST", help="Requests (.csr) to sign."),
     ] = None,
     days: Annotated[int, typer.Option(help="For how long certificates are valid.")] = 365,
     revoke: Annotated[
@@ -30,7 +30,6 @@ def ca(
         typer.Option(
             metavar="CERTIFICATE",
             help="A certificate that is no longer good; all parties need the new revoked.pem.",
-            show_default=False,
         ),
     ] = None,
     debug: Debug = False,

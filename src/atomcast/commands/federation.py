@@ -10,6 +10,7 @@ import typer
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
+    from atomcast.commands.fit_options import FitOptions
     from atomcast.federated.cluster import FederatedCluster
     from atomcast.federated.party_shards import PartyShards
 
@@ -20,7 +21,6 @@ Config = Annotated[
         "--config",
         metavar="FILE",
         help="For --engine federated: the settings of the coordinator (.toml).",
-        show_default=False,
     ),
 ]
 
@@ -61,14 +61,16 @@ def read_coordinator(path: Path | None, **how: Any) -> Coordinator:
     return Coordinator(cluster, alias, **own)
 
 
-def federated_data(
-    coordinator: Coordinator, target: str, row_ids: str | None
-) -> tuple[PartyShards, NDArray[Any]]:
-    """The shards of all members, once they have connected, and the target in their order."""
+def federated_data(options: FitOptions) -> tuple[FederatedCluster, PartyShards, NDArray[Any]]:
+    """The members, their shards once they have connected, and the target in the same order."""
     from atomcast.data.keyed_rows import keyed_hashes, read_hashes, read_secret, rows_in_order
     from atomcast.data.readers import read_row_ids
     from atomcast.data.vectors import read_vector
 
+    _check_options(options)
+    how = {} if options.deadline is None else {"deadline": options.deadline}
+    coordinator = read_coordinator(options.config, **how)
+    target, row_ids = options.target, options.row_ids
     y = read_vector(target, row_ids=row_ids)
     if coordinator.order is not None and coordinator.secret is not None:
         file = target if Path(target).exists() else target.rpartition(":")[0]
@@ -77,23 +79,24 @@ def federated_data(
             raise ValueError(f"--target {target} has no row ids to put in order: see --row-ids")
         hashes = keyed_hashes(ids, read_secret(coordinator.secret), file)
         y = y[rows_in_order(hashes, read_hashes(coordinator.order), file)]
-    return coordinator.cluster.shards(coordinator.alias), y
+    return coordinator.cluster, coordinator.cluster.shards(coordinator.alias), y
 
 
-def check_parts(parts: list[Path] | None, config: Path | None) -> None:
-    """Raise ValueError unless there are files, and no settings of a coordinator."""
-    if config is not None:
-        raise ValueError(f"--config {config} is for --engine federated: add that, or leave it out")
-    if not parts:
+def checked_parts(options: FitOptions) -> list[Path]:
+    """The files of a fit that is not federated, or ValueError if there are none."""
+    if options.config is not None:
+        raise ValueError(f"--config {options.config} is for --engine federated: add that to it")
+    if not options.parts:
         raise ValueError("PART is missing: a file for each node is needed")
+    return options.parts
 
 
-def check_federated(
-    parts: list[Path] | None, nodes: int | None, network: tuple[Any, ...], mpi: list[str] | None
-) -> None:
+def _check_options(options: FitOptions) -> None:
     """Raise ValueError for options of which the members of a federated fit know nothing."""
-    if parts or nodes is not None or network != ("star", None, 0.0, "log") or mpi:
+    network = (options.topology, options.broadcast, options.loss, options.recovery)
+    given = (options.parts, options.nodes, options.mpi_options, options.align, options.prefix)
+    if network != ("star", None, 0.0, "log") or any(given):
         raise ValueError(
             "--engine federated takes data and network from its members: leave out files, --nodes, "
-            "--topology, --broadcast, --loss, --recovery and --mpi-option"
+            "--align, --prefix, --topology, --broadcast, --loss, --recovery and --mpi-option"
         )

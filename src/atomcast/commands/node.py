@@ -8,8 +8,8 @@ from typing import Annotated, Any
 
 import typer
 
-from atomcast.commands.errors import Debug, clear_errors
 from atomcast.commands.logs import Verbosity, log_on_stderr
+from atomcast.commands.mistakes import Debug, clear_errors
 from atomcast.federated import check_installed
 
 node_app = typer.Typer(
@@ -37,7 +37,6 @@ def keys(
             metavar="HOST",
             help="A name or address of this machine; a coordinator needs those that nodes connect "
             "to. May be given several times.",
-            show_default=False,
         ),
     ] = None,
     debug: Debug = False,
@@ -96,7 +95,6 @@ def approve(
             "--target",
             metavar="FILE",
             help="The target as you know it: approve only if the offer is about just that.",
-            show_default=False,
         ),
     ] = None,
     withdraw: Annotated[
@@ -126,7 +124,7 @@ def _show_offers(consents: Any) -> None:
     import dataclasses
     from datetime import UTC, datetime
 
-    from atomcast.report.tables import print_table
+    from atomcast.report.printing import print_table
 
     offers = consents.offers()
     if not offers:
@@ -162,23 +160,20 @@ def audit(
     config: Config = CONFIG,
     report: Annotated[
         Path | None,
-        typer.Option(
-            metavar="FILE", help="Write what has left (.html or .csv).", show_default=False
-        ),
+        typer.Option(metavar="FILE", help="Write what has left (.html or .csv)."),
     ] = None,
     head: Annotated[
         str | None,
         typer.Option(
             metavar="HASH",
             help="Check that the log has had this head, as the coordinator or a model tells.",
-            show_default=False,
         ),
     ] = None,
     debug: Debug = False,
 ) -> None:
     """Verify the audit log and print it, or make a report of all that has left."""
     with clear_errors(debug):
-        from atomcast.commands.inputs import check_output
+        from atomcast.commands.named_files import check_output
         from atomcast.federated.audit import check_head, read_log
         from atomcast.federated.disclosures import write_csv, write_html
         from atomcast.federated.policy import read_config
@@ -201,7 +196,7 @@ def audit(
 
 
 def _line(entry: dict[str, Any]) -> str:
-    from atomcast.report.tables import visible
+    from atomcast.report.printing import visible
 
     hidden = ("line", "time", "event", "before", "hash", "terms")
     told = ", ".join(f"{name}={value}" for name, value in entry.items() if name not in hidden)

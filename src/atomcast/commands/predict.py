@@ -7,9 +7,9 @@ from typing import Annotated, Any
 
 import typer
 
-from atomcast.commands.errors import Debug, clear_errors
 from atomcast.commands.federation import Config, read_coordinator
-from atomcast.commands.fit import Align
+from atomcast.commands.fit_options import Align, RowIds
+from atomcast.commands.mistakes import Debug, clear_errors
 
 
 def predict(
@@ -20,7 +20,6 @@ def predict(
             metavar="DATA",
             help="One file with all columns, or the parts in the order of the fit; none with "
             "--config, where each member computes its own part.",
-            show_default=False,
         ),
     ] = None,
     out: Annotated[
@@ -30,15 +29,9 @@ def predict(
             "-o",
             metavar="FILE",
             help="Write the predictions to a .npy or .csv file instead of printing them.",
-            show_default=False,
         ),
     ] = None,
-    row_ids: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN", help="The column of row ids; default: row_id.", show_default=False
-        ),
-    ] = None,
+    row_ids: RowIds = None,
     align: Align = None,
     config: Config = None,
     debug: Debug = False,
@@ -48,7 +41,7 @@ def predict(
         import warnings
 
         from atomcast import load_model
-        from atomcast.commands.inputs import Reading, check_output, features_for
+        from atomcast.commands.named_files import Reading, check_output, features_for
 
         check_output("--out", out, (".npy", ".csv"))
         if not data and config is None:

@@ -134,9 +134,14 @@ def linear_prediction(estimator: Any, X: Any, coef: NDArray[np.float64]) -> NDAr
     if not isinstance(X, Shards):
         X = validated(estimator, X, reset=False, **FORMATS)
         return np.asarray(X @ coef, dtype=np.float64)
-    if not X.by_name and X.count() != estimator.n_features_in_:
+    check_features(estimator, X)
+    return X.combine(coef)
+
+
+def check_features(estimator: Any, shards: Shards) -> None:
+    """Raise ValueError, as scikit-learn does for arrays, unless new data has the same features."""
+    if not shards.by_name and shards.count() != estimator.n_features_in_:
         raise ValueError(
-            f"X has {X.count()} features, but {type(estimator).__name__} is expecting "
+            f"X has {shards.count()} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input"
         )
-    return X.combine(coef)

@@ -8,8 +8,9 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
+from atomcast.data._blocks import contiguous_bounds
 from atomcast.data.matrices import IntArray, check_axis
-from atomcast.data.shards import Shard, Shards, contiguous_bounds
+from atomcast.data.shards import Shard, Shards
 
 if TYPE_CHECKING:
     from atomcast.federated.cluster import FederatedCluster
