@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from atomcast.cluster.mpi.job import job_rank
-from atomcast.commands.engines import chosen_engine, make_cluster, ranks, together
+from atomcast.commands.engines import FEDERATED, chosen_engine, make_cluster, ranks, together
 from atomcast.commands.estimators import ESTIMATORS, Recipe
+from atomcast.commands.federation import checked_parts, federated_data
 from atomcast.commands.fit_options import FitOptions
 from atomcast.commands.logs import log_on_stderr
 from atomcast.commands.mistakes import clear_errors
@@ -36,16 +37,22 @@ def run_fit(recipe: Recipe, parameters: dict[str, Any], options: FitOptions) -> 
     """Fit the estimator that a recipe makes of parameters."""
     if job_rank():  # rank 0 writes and speaks for all
         options = replace(options, out=None, trace=None, plot=None, talk=False)
-    with clear_errors(options.debug), log_on_stderr(options.verbosity):
+    # A federated fit waits for people: show for whom.
+    waits = int(options.engine == FEDERATED and options.talk is not False)
+    with clear_errors(options.debug), log_on_stderr(options.verbosity or waits):
         with together():
             estimator, shards, y = _prepared(recipe, parameters, options)
         start = time.perf_counter()
-        if recipe.signals:
-            from atomcast.commands.signal_files import fit_signals
+        try:
+            if recipe.signals:
+                from atomcast.commands.signal_files import fit_signals
 
-            fit_signals(recipe, estimator, shards, y, save=options.out is not None)
-        else:
-            estimator.fit(shards, y)
+                fit_signals(recipe, estimator, shards, y, save=options.out is not None)
+            else:
+                estimator.fit(shards, y)
+        finally:
+            if options.engine == FEDERATED:
+                estimator.cluster.close()
         seconds = time.perf_counter() - start
         _write(estimator, options)
         if options.talk is not False:
@@ -64,7 +71,12 @@ def _prepared(
     engine = chosen_engine(options.engine)
     estimator = recipe.make(**parameters)
     estimator.set_params(solver=_solver(options))
-    parts, target = options.parts, options.target
+    if engine == FEDERATED:
+        cluster, members, y = federated_data(options)
+        check_target(y, options.target, recipe.numeric_target)
+        check_rows(members, y, options.target, recipe.axis)
+        return estimator.set_params(cluster=cluster), members, y
+    parts, target = checked_parts(options), options.target
     nodes = ranks() if len(parts) == 1 and options.nodes is None else options.nodes
     reading = Reading(options.row_ids, options.n_features, options.align, options.prefix)
     if recipe.signals:

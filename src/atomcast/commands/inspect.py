@@ -85,6 +85,7 @@ def described(file: ModelFile) -> dict[str, Any]:
         "parties": certificate and certificate.parties,
         "disclosures": [_plain(one) for one in disclosures],
         "told": [_plain(one) for one in (certificate.told if certificate else ())],
+        "audit_heads": certificate and certificate.audit_heads,
     }
 
 
@@ -125,6 +126,9 @@ def _print(content: dict[str, Any], limit: int | None) -> None:
         _print_disclosures(content["disclosures"], limit)
     if content["told"]:
         _print_told(content["told"], limit)
+    if content["audit_heads"]:
+        heads = list(content["audit_heads"].items())
+        print_table("Heads of audit logs", ("party", "head"), heads, text_columns=(0, 1))
     print("Every node learns these (of predictions, their sums) and the scores of winners.")
 
 

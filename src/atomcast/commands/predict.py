@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from atomcast.commands.federation import Config, read_coordinator
 from atomcast.commands.fit_options import Align, RowIds
 from atomcast.commands.mistakes import Debug, clear_errors
 
@@ -14,12 +15,13 @@ from atomcast.commands.mistakes import Debug, clear_errors
 def predict(
     model: Annotated[Path, typer.Argument(metavar="MODEL", help="A model file.")],
     data: Annotated[
-        list[Path],
+        list[Path] | None,
         typer.Argument(
             metavar="DATA",
-            help="One file with all columns, or the parts in the order of the fit.",
+            help="One file with all columns, or the parts in the order of the fit; none with "
+            "--config, where each member computes its own part.",
         ),
-    ],
+    ] = None,
     out: Annotated[
         Path | None,
         typer.Option(
@@ -32,6 +34,7 @@ def predict(
     ] = None,
     row_ids: RowIds = None,
     align: Align = None,
+    config: Config = None,
     debug: Debug = False,
 ) -> None:
     """Predict with a saved model: a number for each row of the data, or the codes of signals."""
@@ -41,10 +44,17 @@ def predict(
         from atomcast import load_model
         from atomcast.commands.named_files import Reading, check_output, features_for
 
+        if not data and config is None:
+            raise ValueError("DATA is missing: the files to predict for, or --config FILE")
         estimator = load_model(model)
         codes = not hasattr(estimator, "predict")
         check_output("--out", out, (".npz",) if codes else (".npy", ".csv"))
-        X, ids = features_for(estimator, data, Reading(row_ids, align=align))
+        if config is not None:
+            with read_coordinator(config).cluster as members:
+                predictions = estimator.predict(members.shards(members.terms.predict))
+            _write(predictions, None, out)
+            return
+        X, ids = features_for(estimator, data or (), Reading(row_ids, align=align))
         # Columns without names are taken in the order of the file, as the user knows.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
         if codes:

@@ -140,16 +140,12 @@ def linear_prediction(estimator: Any, X: Any, coef: NDArray[np.float64]) -> NDAr
         X = validated(estimator, X, reset=False, **FORMATS)
         return np.asarray(X @ coef, dtype=np.float64)
     check_features(estimator, X)
-    total = np.zeros((X.rows(), *coef.shape[1:]))
-    for i in range(X.nodes):
-        shard = X.shard(i)
-        total += shard.matrix @ coef[shard.ids]
-    return total
+    return X.combine(coef)
 
 
 def check_features(estimator: Any, shards: Shards) -> None:
     """Raise ValueError, as scikit-learn does for arrays, unless new data has the same features."""
-    if shards.count() != estimator.n_features_in_:
+    if not shards.by_name and shards.count() != estimator.n_features_in_:
         raise ValueError(
             f"X has {shards.count()} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input"

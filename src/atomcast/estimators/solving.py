@@ -99,6 +99,13 @@ def warn_unless_converged(result: Result, solver: Solver, stacklevel: int = 3) -
         "max_rounds": "raise max_rounds or tol",
         "interrupted": "the run was interrupted (Ctrl-C), and the model is the best so far",
     }
+    if result.uncertified:
+        warnings.warn(
+            f"the gap is not certified for {', '.join(result.uncertified)}: there, the budget of "
+            "features that may leave, or of rounds, was used up",
+            ConvergenceWarning,
+            stacklevel=stacklevel,
+        )
     if result.status in remedies:
         state = "the goal was not reached"
         if result.relative_gap is not None:

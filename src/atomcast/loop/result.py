@@ -77,6 +77,11 @@ class Result:
     family: int = field(default=1, repr=False)
 
     @property
+    def uncertified(self) -> tuple[str, ...]:
+        """Parties whose atoms the gap does not count, for they had no budget left to propose."""
+        return self.ledger.uncertified
+
+    @property
     def weights(self) -> NDArray[np.float64]:
         """The weight of every atom by global id, shape (n,).
 

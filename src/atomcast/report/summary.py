@@ -18,6 +18,8 @@ def outcome(certificate: Certificate | None) -> dict[str, Any]:
     figures["different_atoms"] = len({one.atom for one in certificate.disclosures})
     for kind in ("prediction", "target"):
         figures[f"{kind}_values"] = certificate.by_kind.get(kind, Count()).values
+    if certificate.uncertified:
+        figures["uncertified"] = ", ".join(certificate.uncertified)
     return figures
 
 
@@ -28,6 +30,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     "status": ("status", "s"),
     "objective": ("objective", ".8g"),
     "relative_gap": ("relative gap", ".1e"),
+    "uncertified": ("not certified for", "s"),
     "rounds": ("rounds", ",d"),
     "beta": ("radius chosen", ".6g"),
     "atoms": ("atoms in the model", ",d"),

@@ -40,6 +40,10 @@ class Certificate:
         predictions for held-out rows.
     parties : tuple of str or None
         The names of the nodes.
+    uncertified : tuple of str
+        Parties whose atoms the gap does not count.
+    audit_heads : dict of str to str
+        By party, where the audit log of its node ended.
     """
 
     objective: float
@@ -56,6 +60,8 @@ class Certificate:
     disclosures: tuple[Disclosure, ...] = field(repr=False)
     told: tuple[Disclosure, ...] = field(default=(), repr=False)
     parties: tuple[str, ...] | None = None
+    uncertified: tuple[str, ...] = ()
+    audit_heads: dict[str, str] = field(default_factory=dict, repr=False)
 
 
 def certificate_of(estimator: Any) -> Certificate | None:
@@ -83,6 +89,8 @@ def certificate_of(estimator: Any) -> Certificate | None:
         disclosures=tuple(ledger.disclosures),
         told=tuple(ledger.told),
         parties=ledger.parties,
+        uncertified=ledger.uncertified,
+        audit_heads=dict(ledger.audit_heads),
     )
 
 
@@ -101,6 +109,9 @@ def certificate_in(file: ModelFile) -> Certificate | None:
         for kind, count in json_object(saved, "by_kind").items()
     }
     parties = saved["parties"] = _parties_in(saved)
+    saved["uncertified"] = tuple(map(str, saved.get("uncertified", ())))
+    heads = json_object(saved, "audit_heads") if "audit_heads" in saved else {}
+    saved["audit_heads"] = {str(name): str(head) for name, head in heads.items()}
     entries = _entries_in(file, parties)
     saved["disclosures"] = tuple(one for one in entries if one.kind == "atom")
     saved["told"] = tuple(one for one in entries if one.kind != "atom")
@@ -149,6 +160,9 @@ def certificate_header(certificate: Certificate) -> dict[str, Any]:
     """A certificate without its disclosures, as JSON values."""
     apart = ("disclosures", "told")
     saved = {key: value for key, value in asdict(certificate).items() if key not in apart}
+    for key in ("uncertified", "audit_heads"):  # most models have none
+        if not saved[key]:
+            del saved[key]
     # JSON has no infinity, which is the gap of a run that never came to a feasible point.
     for key in ("objective", "gap", "relative_gap"):
         if saved[key] is not None and not math.isfinite(saved[key]):
