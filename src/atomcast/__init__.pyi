@@ -16,7 +16,7 @@ from atomcast.estimators.logistic_regression import (
     SparseLogisticRegression as SparseLogisticRegression,
 )
 from atomcast.estimators.sparse_model import SparseModel as SparseModel
-from atomcast.federated.cluster import FederatedCluster as FederatedCluster
+from atomcast.federated.federated_cluster import FederatedCluster as FederatedCluster
 from atomcast.loop.callbacks import TimeLimit as TimeLimit
 from atomcast.loop.solver import Solver as Solver
 from atomcast.network.faults import Faults as Faults
