@@ -155,7 +155,7 @@ def echo(config):
 
     from atomcast.federated.attending import attend
     from atomcast.federated.identity import Credentials
-    from atomcast.federated.node import Node
+    from atomcast.federated.party import Node
     from atomcast.federated.policy import read_config
 
     class Echo(Node):

@@ -85,7 +85,7 @@ class Parties:
         """Start a node; returns it."""
         from atomcast.federated.attending import attend
         from atomcast.federated.identity import Credentials
-        from atomcast.federated.node import Node
+        from atomcast.federated.party import Node
 
         config = replace(self.configs[name], address=f"127.0.0.1:{port}")
         node = one_at_a_time(node_type or Node)(config, Credentials(config.certificates, name))
@@ -164,7 +164,7 @@ def offline_node(folder, part, y, approve=True, node_type=None, **terms):
     from atomcast.federated.consent import Consents
     from atomcast.federated.identity import Credentials
     from atomcast.federated.kinds import Begin, Introduce
-    from atomcast.federated.node import Node
+    from atomcast.federated.party import Node
     from atomcast.federated.terms import Terms
     from atomcast.objectives import SquaredError
     from atomcast.problems.features import explicit_problem

@@ -19,7 +19,7 @@ from federation import Parties, ask, make_data, offline_node
 
 def reopened(node):
     """The node after a restart: it knows what is on the disk."""
-    from atomcast.federated.node import Node
+    from atomcast.federated.party import Node
 
     node.close()
     return Node(node.config, node.credentials)

@@ -139,7 +139,7 @@ def test_only_proposed_features_leave(begun):
 
 
 def test_a_fit_waits_for_approval_and_names_who_has_not_given_it(tmp_path):
-    from atomcast.federated.session import ConsentError
+    from atomcast.federated.federated_session import ConsentError
 
     parts, y = make_data()
     with Parties(tmp_path / "p", parts) as parties:

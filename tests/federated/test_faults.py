@@ -36,7 +36,7 @@ class Mortal:
         self.port, self.lock = None, threading.Lock()
 
     def kind(self):
-        from atomcast.federated.node import Node
+        from atomcast.federated.party import Node
 
         mortal = self
 
@@ -115,7 +115,7 @@ def test_a_node_that_does_not_come_back_is_named(tmp_path):
 
 def test_a_node_that_is_too_slow_is_named(tmp_path):
     from atomcast.federated.kinds import Ask
-    from atomcast.federated.node import Node
+    from atomcast.federated.party import Node
 
     late, woken = threading.Event(), threading.Event()
 
@@ -140,7 +140,7 @@ def test_a_node_that_is_too_slow_is_named(tmp_path):
 
 
 def test_a_slow_node_is_waited_for(tmp_path):
-    from atomcast.federated.node import Node
+    from atomcast.federated.party import Node
 
     class Slow(Node):
         def answer(self, message):

@@ -65,7 +65,7 @@ def test_a_node_behind_a_proxy_whose_cable_is_cut(tmp_path):
 
 def test_what_is_no_message_ends_a_connection_and_nothing_else(tmp_path):
     """A node that talks nonsense is cut off; when it talks sense again, the fit goes on."""
-    from atomcast.federated.node import Node
+    from atomcast.federated.party import Node
 
     class Babbling(Node):
         babbled = False

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from atomcast.commands.fit_options import FitOptions
-    from atomcast.federated.cluster import FederatedCluster
+    from atomcast.federated.federated_cluster import FederatedCluster
     from atomcast.federated.party_shards import PartyShards
 
 #: The settings of the coordinator, for --engine federated.
@@ -45,7 +45,7 @@ class Coordinator(NamedTuple):
 
 def read_coordinator(path: Path | None, **how: Any) -> Coordinator:
     """The coordinator that a file describes; `how` goes before what it says."""
-    from atomcast.federated.cluster import FederatedCluster
+    from atomcast.federated.federated_cluster import FederatedCluster
     from atomcast.federated.policy import read_toml
 
     if path is None:

@@ -64,7 +64,7 @@ def run(config: Config = CONFIG, verbosity: Verbosity = 0, debug: Debug = False)
         check_installed()
         from atomcast.federated.attending import attend
         from atomcast.federated.identity import Credentials
-        from atomcast.federated.node import Node
+        from atomcast.federated.party import Node
         from atomcast.federated.policy import read_config
 
         settings = read_config(config)

@@ -16,7 +16,7 @@ import grpc
 from atomcast.federated.frames import METHOD, OPTIONS, Assembler, frames
 from atomcast.federated.identity import Credentials, IdentityError, proof_statement
 from atomcast.federated.kinds import Hello, Introduce, Message, Proof
-from atomcast.federated.node import Node
+from atomcast.federated.party import Node
 from atomcast.federated.schema import SchemaError
 
 logger = logging.getLogger(__name__)

@@ -13,7 +13,7 @@ from atomcast.data.matrices import IntArray, check_axis
 from atomcast.data.shards import Shard, Shards
 
 if TYPE_CHECKING:
-    from atomcast.federated.cluster import FederatedCluster
+    from atomcast.federated.federated_cluster import FederatedCluster
     from atomcast.federated.kinds import Description
 
 

@@ -19,7 +19,7 @@ from atomcast.federated.consent import Approval, RefusedError
 from atomcast.federated.holding import Holding
 from atomcast.federated.identity import Peer, atom_statement
 from atomcast.federated.kinds import Ask, Begin, Floats, Hand, Ids
-from atomcast.federated.problem import make_problem
+from atomcast.federated.posed import make_problem
 from atomcast.federated.schema import encode
 from atomcast.loop.replica import Replica, Tolerance
 from atomcast.messages.atom import Atom

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from atomcast._checks import check_count, check_positive
 from atomcast.federated.consent import target_digest
 from atomcast.federated.kinds import Offer
-from atomcast.federated.problem import described
+from atomcast.federated.posed import described
 from atomcast.problems.problem import Problem
 
 #: Approvals last for whole days.

@@ -19,10 +19,10 @@ from atomcast.problems.problem import Problem
 
 if TYPE_CHECKING:
     from atomcast.federated.calls import Calls
+    from atomcast.federated.federated_session import FederatedSession
     from atomcast.federated.identity import Peer
     from atomcast.federated.kinds import Introduce
     from atomcast.federated.party_shards import PartyShards
-    from atomcast.federated.session import FederatedSession
     from atomcast.federated.switchboard import Switchboard
 
 
@@ -109,8 +109,8 @@ class FederatedCluster(Cluster):
 
     def open(self, problem: Problem, shards: Shards) -> FederatedSession:
         """Wait for the members, and for their approval."""
+        from atomcast.federated.federated_session import FederatedSession
         from atomcast.federated.party_shards import PartyShards
-        from atomcast.federated.session import FederatedSession
 
         if not isinstance(shards, PartyShards) or shards.cluster is not self:
             raise ValueError(

@@ -33,7 +33,7 @@ from atomcast.federated.kinds import (
     Sealed,
     Verdict,
 )
-from atomcast.federated.problem import check_replica, described
+from atomcast.federated.posed import check_replica, described
 from atomcast.federated.run import checked_atom, context_of
 from atomcast.loop.replica import Replica
 from atomcast.loop.session import RunSpec, Session
@@ -44,7 +44,7 @@ from atomcast.problems.problem import Problem
 from atomcast.storage.fingerprint import data_fingerprint
 
 if TYPE_CHECKING:
-    from atomcast.federated.cluster import FederatedCluster
+    from atomcast.federated.federated_cluster import FederatedCluster
     from atomcast.federated.party_shards import PartyShards
 
 logger = logging.getLogger(__name__)
