@@ -22,13 +22,11 @@ def cases() -> Iterator[tuple[str, Any, Any, Any, Any, list[tuple[float, float]]
     settings = [(10.0, 0.5), (1.0, 0.05), (100.0, 0.05)]
     yield "digits", X[train], y[train], X[~train], y[~train], settings
     letters = load_letter()
-    low, high = letters.X.min(), letters.X.max()
-    X, X_test = ((part - low) / (high - low) for part in (letters.X, letters.X_test))
     for count in (6, 10):
         names = np.unique(letters.y)[:count]
         train, test = np.isin(letters.y, names), np.isin(letters.y_test, names)
         settings = [(1.0, 5.0), (10.0, 5.0), (10.0, 20.0), (100.0, 2.0)]
-        parts = X[train], letters.y[train], X_test[test], letters.y_test[test]
+        parts = letters.X[train], letters.y[train], letters.X_test[test], letters.y_test[test]
         yield f"letter, {count} classes", *parts, settings
     usps = load_usps()
     settings = [(1.0, 0.01), (10.0, 0.01), (100.0, 0.02)]

@@ -70,6 +70,11 @@ def checked_shard(problem: Problem, shard: Shard) -> Shard:
         check_finite(shard, problem.axis)
     length = shard.matrix.shape[1 - problem.axis]
     if problem.d is not None and length != problem.d:
+        if problem.axis == 0:
+            raise ValueError(
+                f"{shard.source} has {length} columns, but the signals have {problem.d}; atoms and "
+                "signals must be of the same length"
+            )
         raise ValueError(
             f"{shard.source} has {length} rows, but the target has {problem.d}; "
             "every shard must describe the same rows, in the same order, as the target"
@@ -143,21 +148,29 @@ def check_owners(owners: NDArray[np.integer]) -> None:
         )
 
 
-def refuse_balanced(replica: Replica) -> None:
-    """Raise ValueError where nodes are not told how fast the others are."""
+def refuse_balanced(
+    replica: Replica, why: str = "which only LocalCluster does: use it, or"
+) -> None:
+    """Raise ValueError where nodes are not told how fast the others are, and say what to do."""
     if isinstance(replica.selection, Balanced):
         raise ValueError(
-            f"selection={replica.selection!r} needs nodes whose speeds are compared, which only "
-            'LocalCluster does: use it, or selection="exact"'
+            f"selection={replica.selection!r} needs nodes whose speeds are compared, {why} "
+            'selection="exact"'
         )
 
 
-def refuse_balanced_with_faults(replica: Replica) -> None:
-    """Raise ValueError where a network with faults says nothing of how fast nodes compute."""
-    if isinstance(replica.selection, Balanced):
+def refuse_some_heard(replica: Replica) -> None:
+    """Raise ValueError where a step needs the word of all nodes, and some may not be heard."""
+    if replica.step.hears_all:
         raise ValueError(
-            f"selection={replica.selection!r} needs nodes whose speeds are compared, which a "
-            "simulated network with faults does not do: say how long nodes take with "
-            "LocalCluster(..., compute=1e-3, faults=Faults(slow=...)), and leave the other faults "
-            'out, or use selection="exact"'
+            f"step={replica.step.name!r} needs all nodes in every round: use a cluster that is not "
+            "asynchronous and whose messages are not lost"
         )
+
+
+#: Why there are no speeds on a network with faults.
+WITH_FAULTS = (
+    "which a simulated network with faults does not do: say how long nodes take with "
+    "LocalCluster(..., compute=1e-3, faults=Faults(slow=...)), and leave the other faults out, "
+    "or use"
+)

@@ -36,6 +36,8 @@ class Problem:
         Whether values of the data may be missing (NaN).
     family : int
         How many atoms each row or column of the data stands for.
+    targets : int
+        How many targets of length d there are.
     """
 
     domain: Domain
@@ -47,3 +49,9 @@ class Problem:
     sample: int = 0
     missing: bool = False
     family: int = 1
+    targets: int = 1
+
+    @property
+    def told(self) -> int:
+        """How many values of targets every node is told."""
+        return (self.d or 0) * self.targets
