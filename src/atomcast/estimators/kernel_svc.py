@@ -86,7 +86,8 @@ class KernelSVC(ScoreClassifier):
         How to fit: None is the corrective step, a str names another; to a relative gap of 1e-3.
     cache_bytes : int, default=2**31
         The memory that kernel values may take in each process: once for the points that were
-        broadcast, once for columns of its own examples. What does not fit is computed anew.
+        broadcast, once for columns of its own examples, and once for the matrices of several
+        machines. What does not fit is computed anew.
 
     Attributes
     ----------
@@ -235,10 +236,12 @@ class KernelSVC(ScoreClassifier):
         classes, labels, self._kernel = len(self.classes_), content.labels, content.kernel
         self.n_support_ = np.bincount(labels, minlength=classes)
         if machines is None:
-            self.support_, self.support_vectors_ = result.atom_ids, content.points
+            order = np.argsort(result.atom_ids)
+            self.support_, self.support_vectors_ = result.atom_ids[order], content.points[order]
             # Divided by the objective, weights on the simplex become those of the unit margin.
-            sides = np.where(labels == np.arange(classes)[:, None], 1.0, -1.0 / (classes - 1))
-            dual_coef = sides * result.atom_weights / result.objective
+            own = labels[order] == np.arange(classes)[:, None]
+            sides = np.where(own, 1.0, -1.0 / (classes - 1))
+            dual_coef = sides * (result.atom_weights[order] / result.objective)
             self.dual_coef_ = dual_coef[1:] if classes == 2 else dual_coef
             self.intercept_ = self.dual_coef_.sum(axis=1)
             return

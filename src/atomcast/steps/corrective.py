@@ -223,8 +223,8 @@ class KernelQuadratic:
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known atoms."""
-        few: Inner = self.corral if len(active) <= MANY_WEIGHTS else self.greedy
-        solver = few if len(active) <= MANY_POINTS else self.newton
+        many: Inner = self.greedy if self.greedy.fits(active, MANY_POINTS) else self.newton
+        solver = self.corral if len(active) <= MANY_WEIGHTS else many
         solver.minimise(active, tolerance)
 
     def memory(self) -> Memory:

@@ -32,6 +32,11 @@ class GreedyDescent:
         self._buffer: NDArray[Any] = np.empty((0, 0))
         self._count = 0
 
+    def fits(self, active: ActiveSet, most: int) -> bool:
+        """Whether there are at most so many points, and their square matrix is in the budget."""
+        assert isinstance(active, KernelActiveSet)
+        return len(active) <= most and 8 * len(active) ** 2 <= active.storage.cache_bytes
+
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known points."""
         from atomcast.steps.inner._greedy import descend
