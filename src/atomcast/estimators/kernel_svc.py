@@ -22,7 +22,7 @@ from atomcast.estimators.class_weights import class_weights
 from atomcast.estimators.inputs import check_same_index, keep_names, validated
 from atomcast.estimators.score_classifier import ScoreClassifier
 from atomcast.estimators.solving import warn_unless_converged
-from atomcast.estimators.voting import pair_values, votes
+from atomcast.estimators.voting import machine_coefficients, pair_values, votes
 from atomcast.known.kernels.functions import Gamma, KernelSpec
 from atomcast.known.kernels.kernel_matrix import kernel_block
 from atomcast.known.kernels.labels import LabelCode, Machines, one_vs_one, one_vs_rest
@@ -245,16 +245,8 @@ class KernelSVC(ScoreClassifier):
             self.dual_coef_ = dual_coef[1:] if classes == 2 else dual_coef
             self.intercept_ = self.dual_coef_.sum(axis=1)
             return
-        points, place = np.divmod(result.atom_ids, machines.width)
-        self.support_, at = np.unique(points, return_inverse=True)
-        weights = np.zeros((len(self.support_), machines.width))
-        weights[at, place] = result.atom_weights
-        self.intercept_ = machines.spread(labels, weights).sum(axis=0)
-        # Of a machine for every two classes there are those in which a point has a side.
-        sides = machines.side[labels]
-        order = np.argsort(labels, kind="stable") if (sides == 0).any() else np.arange(len(labels))
-        signed = (weights * sides)[order]
-        self.dual_coef_ = np.ascontiguousarray(signed[sides[order] != 0].reshape(len(order), -1).T)
+        self.support_ = np.unique(result.atom_ids // machines.width)
+        order, self.dual_coef_, self.intercept_ = machine_coefficients(result, machines)
         self.support_, self.support_vectors_ = self.support_[order], content.points[order]
 
     @property

@@ -1,4 +1,4 @@
-"""Machines for every two classes: coefficients as scikit-learn's SVC lays them out, and votes."""
+"""Several machines: coefficients as scikit-learn's SVC lays them out, and votes."""
 
 from __future__ import annotations
 
@@ -8,7 +8,28 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from atomcast.known.kernels.labels import Machines
+from atomcast.loop.result import Result
+
 Floats = NDArray[np.float64]
+
+
+def machine_coefficients(
+    result: Result, machines: Machines
+) -> tuple[NDArray[np.int64], Floats, Floats]:
+    """The order of the support vectors, their coefficients in it, and the intercepts.
+
+    Support vectors, which come by id, stand class by class if no machine has all classes; each then
+    has a coefficient for every machine in which its class has a side.
+    """
+    labels, (ids, place) = result.content.labels, np.divmod(result.atom_ids, machines.width)
+    weights = np.zeros((len(labels), machines.width))
+    weights[np.unique(ids, return_inverse=True)[1], place] = result.atom_weights
+    intercept = machines.spread(labels, weights).sum(axis=0)
+    sides = machines.side[labels]
+    order = np.argsort(labels, kind="stable") if (sides == 0).any() else np.arange(len(labels))
+    coefficients = (weights * sides)[order][sides[order] != 0].reshape(len(order), -1)
+    return order, np.ascontiguousarray(coefficients.T), intercept
 
 
 def pair_values(kernel: NDArray[Any], dual_coef: Floats, n_support: NDArray[Any]) -> Floats:
