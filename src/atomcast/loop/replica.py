@@ -48,6 +48,11 @@ class Replica:
                 f"{type(problem.domain).__name__} is not: use "
                 '"corrective", "line-search" or "classic"'
             )
+        if step.needs_blocks and not problem.summed:
+            raise ValueError(
+                f"step={step.name!r} needs a problem with a block for each example, as that of "
+                'StructuredSVM is: use "corrective" or another step'
+            )
         self.problem = problem
         self.domain = problem.domain
         self.step = step

@@ -197,7 +197,7 @@ class Solver:
             while True:
                 agreement = session.propose(replica, replica.request())
                 gap = replica.certified(self._gap(replica, agreement))
-                best.consider(replica, gap, grew=bool(atoms))
+                best.consider(replica, gap, grew=bool(atoms) and agreement.sum is None)
                 state = State(
                     round=replica.round,
                     seconds=time.perf_counter() - start,

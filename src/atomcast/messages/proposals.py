@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.errors import FalseMessageError
+from atomcast.messages.atom import Atom
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -37,6 +38,8 @@ class Request:
         Whether atoms are drawn at random, by a hash of their ids, instead of by merit.
     complete : bool
         Whether all atoms count, also where the selection leaves some out.
+    blocks : bool
+        Whether nodes are to take block steps of their own, where they contribute to a sum.
     """
 
     count: int = 1
@@ -45,6 +48,7 @@ class Request:
     partial_sums: bool = False
     random: bool = False
     complete: bool = False
+    blocks: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,6 +64,8 @@ class Proposals:
         The largest merit on each node, of all its atoms; -inf on a node without atoms.
     partial : array of shape (N,) or None
         The partial sums S_i.
+    sum : array of shape (m,) or None
+        In the place of proposals, the sum of what these nodes contribute to one vector.
     """
 
     node: NDArray[np.int64]
@@ -68,6 +74,7 @@ class Proposals:
     merit: Floats
     best: Floats
     partial: Floats | None = None
+    sum: Floats | None = None
 
     @property
     def per_node(self) -> NDArray[np.int64]:
@@ -89,6 +96,7 @@ class Proposals:
             **{name: column[order] for name, column in joined.items()},
             best=np.max([part.best for part in parts], axis=0),
             partial=partial,
+            sum=None if parts[0].sum is None else np.sum([part.sum for part in parts], axis=0),
         )
 
 
@@ -99,6 +107,7 @@ class Agreement:
     Where a node was not heard, the agreement is not `complete`: the atoms of that node may have any
     merit, so that no gap is certified. Scores are about the present iterate, unless `version` says
     for each of them in which round its iterate was; -1 is an iterate that only its owner knows.
+    Where nodes contribute to a `sum`, that is the winner: nobody owns it, and everybody has it.
     """
 
     best: float
@@ -108,11 +117,17 @@ class Agreement:
     inner: float | None = None
     complete: bool = True
     version: Ids | None = None
+    sum: Atom | None = None
 
     def new_to(self, known: Container[int]) -> list[tuple[int, int]]:
         """The owner and id of each winner that is not known, in order."""
         pairs = zip(self.owner.tolist(), self.id.tolist(), strict=True)
         return [(owner, id) for owner, id in pairs if id not in known]
+
+    @property
+    def summed(self) -> list[Atom]:
+        """The sum that has won, if the step wants it."""
+        return [] if self.sum is None or not len(self.id) else [self.sum]
 
     def first(self, count: int) -> Agreement:
         """The same agreement with fewer winners."""

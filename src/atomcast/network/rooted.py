@@ -17,7 +17,7 @@ from atomcast.messages.proposals import Agreement, Proposals, checked_best, lead
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
 from atomcast.network.topology import Topology, announce, enter_target, spread_atoms
-from atomcast.network.wave import Counts, numbers, proposal_parts
+from atomcast.network.wave import Counts, Kind, numbers, proposal_parts
 
 Floats = NDArray[np.float64]
 
@@ -127,10 +127,10 @@ class RootedTree(Topology):
         """From the root down, level by level."""
         enter_target(self.links, int(self._levels[0][0]), values, self._down, ledger)
 
-    def add_up(self, values: int, ledger: Ledger) -> None:
+    def add_up(self, values: int, ledger: Ledger, kind: Kind = "prediction") -> None:
         """Sums go up to the root, and the total comes down."""
         for links in (*reversed(self._up), *self._down):
-            self.links.carry(links, {"prediction": numbers(values)}, ledger)
+            self.links.carry(links, {kind: numbers(values)}, ledger)
 
     def _gather(
         self,

@@ -91,6 +91,8 @@ class Problem:
         Whether values of the data may be missing (NaN).
     family : int
         How many atoms each row or column of the data stands for.
+    summed : bool
+        Whether nodes hand out no atoms, but contribute to a sum in every round.
     """
 
     domain: Domain
@@ -103,3 +105,4 @@ class Problem:
     adopt: Callable[[Any], ActiveSet] | None = None
     missing: bool = False
     family: int = 1
+    summed: bool = False

@@ -16,6 +16,7 @@ from atomcast.cluster.machine import machine
 from atomcast.cluster.node import Fleet
 from atomcast.cluster.pace import Pace
 from atomcast.cluster.rounding import rounded
+from atomcast.cluster.summing import SummingFleet, conclude
 from atomcast.cluster.validation import checked_shard as _checked
 from atomcast.data._split import SplitShards
 from atomcast.data.shards import Shards
@@ -57,6 +58,8 @@ class LocalSession(Session):
         self._resend = cluster.resend
         self._shards, self._axis = shards, problem.axis
         shards.validate(problem.axis)
+        if problem.summed:
+            self.fleet_type = SummingFleet
         self.n = shards.count(problem.axis)
         together = shards.kind == "split" and not (cluster.isolated or cluster.asynchronous)
         self._fleets = (
@@ -110,7 +113,7 @@ class LocalSession(Session):
             scored = np.sum([fleet.scored for fleet in self._fleets], axis=0)
             self.ledger.round = replica.ledger_round
             self._accountant.work(self._pace.seconds(scored))
-        return self._accountant.agree(proposals, request.count, replica.ledger_round)
+        return conclude(self._accountant, proposals, request, replica)
 
     def proposals(self, replica: Replica, request: Request) -> Proposals:
         """What every node would propose from this state."""
@@ -119,6 +122,8 @@ class LocalSession(Session):
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Broadcast the winners that are not known yet, as bytes on the simulated wire."""
+        if agreement.sum is not None:
+            return agreement.summed
         winners = agreement.new_to(() if self._resend else replica.active)
         atoms = self._sent(winners, replica.ledger_round)
         return [atom for atom in atoms if atom.id not in replica.active]
