@@ -48,7 +48,7 @@ fuzz: install ## run the property tests on random examples, 20 times as many (ha
 
 .PHONY: check
 check: lint ## style, types and the tests of the core: about a minute
-	$(TEST_ENV) $(BIN)/python -m pytest -q -m 'not slow' tests/core tests/network $(PYTEST_ARGS)
+	$(TEST_ENV) $(BIN)/python -m pytest -q -m 'not slow' tests/loop tests/steps tests/network $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: install ## check style and types

@@ -26,7 +26,7 @@ from atomcast import (
 )
 from atomcast.domains.base import L1Ball
 from atomcast.loop.interrupting import all_or_nothing
-from faults.certificates import true_gap
+from certificates import true_gap
 from problems import regression, solve
 
 X, Y = regression(seed=3, d=40, n=60)

@@ -23,7 +23,7 @@ from atomcast import (
     lasso_path,
 )
 from atomcast.domains.base import L1Ball, Simplex
-from faults.certificates import assert_certified, assert_sent_once, lasso_problem, true_gap
+from certificates import assert_certified, assert_sent_once, lasso_problem, true_gap
 from problems import mixture, optimum, regression, solve
 
 

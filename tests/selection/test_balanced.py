@@ -14,7 +14,7 @@ from atomcast.loop.replica import Replica
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem
 from atomcast.steps import STEPS as RULES
-from faults.certificates import assert_certified, assert_sent_once, lasso_problem
+from certificates import assert_certified, assert_sent_once, lasso_problem
 from problems import STEPS, regression, solve
 
 
