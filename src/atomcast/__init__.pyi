@@ -14,6 +14,7 @@ from atomcast.estimators.lasso_path import lasso_path as lasso_path
 from atomcast.estimators.logistic import SparseLogisticRegression as SparseLogisticRegression
 from atomcast.estimators.logistic_cv import SparseLogisticRegressionCV as SparseLogisticRegressionCV
 from atomcast.estimators.sparse_model import SparseModel as SparseModel
+from atomcast.estimators.structured_svm import StructuredSVM as StructuredSVM
 from atomcast.loop.callbacks import TimeLimit as TimeLimit
 from atomcast.loop.solver import Solver as Solver
 from atomcast.network.faults import Faults as Faults

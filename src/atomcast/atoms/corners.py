@@ -7,8 +7,6 @@ leaves it.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -65,27 +63,20 @@ class CornerAtoms:
         objective: Any = replica.active.objective  # type: ignore[attr-defined]
         w = objective.weights(replica.active.image)
         if not replica.step.needs_blocks:
-            return self._corner(w, self._decoded(w))
+            return self._corner(w, self.examples.decoded(self.model, w, with_loss=True))
         if self._blocks is None:
             self._blocks = Blocks(self.examples.outputs)
         self._blocks.depart(replica.active)
         if request.blocks:
             said = self._epoch(w, objective.C, replica.round)
         else:
-            found = self._decoded(w)
+            found = self.examples.decoded(self.model, w, with_loss=True)
             self._blocks.jump(found)
             said = self._corner(w, found)
         self._blocks.arrive(len(replica.active))
         return said
 
     # -- all examples from the same weights -------------------------------------------------
-
-    def _decoded(self, w: Floats) -> Any:
-        """The output of each example that is worst for these weights."""
-        examples = self.examples
-        if isinstance(self.model, DecodesAll):
-            return self.model.decode_all(w, examples.rows, examples.starts, examples.outputs)
-        return [self._worst(w, i, examples.x(i)) for i in range(len(examples))]
 
     def _corner(self, w: Floats, outputs: Any) -> Floats:
         """The sum of the corners with these outputs."""
@@ -121,7 +112,7 @@ class CornerAtoms:
         here = float(blocks.ahead[i][looks] @ merits)
         decode = not (self.cache and merits.max() - here >= GOOD_ENOUGH * self._usual)
         if decode:
-            place = blocks.place(i, self._worst(w, i, x))
+            place = blocks.place(i, self.examples.decode(self.model, w, i, with_loss=True))
             if place not in looks:
                 looks = [*looks, place]
                 corners = np.vstack([corners, self._corners(i, x, [blocks.outputs[i][place]])])
@@ -139,16 +130,11 @@ class CornerAtoms:
         idle = np.flatnonzero(weights == 0.0)[-REMEMBERED:] if self.cache else weights[:0]
         return [*np.flatnonzero(weights).tolist(), *idle.tolist()]
 
-    def _worst(self, w: Floats, i: int, x: Any) -> Any:
-        """The output of one example that is worst for these weights."""
-        with self._naming(i, "decode"):
-            return self.model.decode(w, x, self.examples.outputs[i])
-
     def _corners(self, i: int, x: Any, outputs: Any) -> Floats:
         """The corners of an example with these outputs, shape (k, d)."""
         model, right = self.model, self.examples.outputs[i]
         corners = np.empty((len(outputs), self.d))
-        with self._naming(i, "joint_feature or loss"):
+        with self.examples.naming(i, f"joint_feature or loss of {type(model).__name__}"):
             joint = model.joint_feature(x, right)
             for corner, output in zip(corners, outputs, strict=True):
                 corner[:-1] = joint - model.joint_feature(x, output)
@@ -166,17 +152,6 @@ class CornerAtoms:
                 f"{type(self.model).__name__} is not exact: its output scores {merits[worst]:.6g} "
                 f"with the loss, another one {better:.6g}; the gap is certified for the best only"
             )
-
-    @contextmanager
-    def _naming(self, i: int, method: str) -> Iterator[None]:
-        """Say of which example an error of the model is."""
-        try:
-            yield
-        except Exception as error:
-            raise ValueError(
-                f"example {self.examples.numbers[i]} of {self.examples.source}: {method} of "
-                f"{type(self.model).__name__} failed: {type(error).__name__}: {error}"
-            ) from error
 
 
 def corner_atoms(shard: Shard, model: OutputModel, outputs: Outputs, cache: bool) -> CornerAtoms:

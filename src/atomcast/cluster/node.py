@@ -13,7 +13,13 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast._threads import ranges, run_all
-from atomcast.atoms.base import AtomFamilies, Atoms, DivisibleAtoms, FollowingAtoms
+from atomcast.atoms.base import (
+    AtomFamilies,
+    Atoms,
+    DivisibleAtoms,
+    FollowingAtoms,
+    SummedAtoms,
+)
 from atomcast.loop.replica import Replica
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import TIE, Ids, Proposals, Request, leaders, random_order
@@ -71,6 +77,7 @@ class Fleet:
         self.sizes = self._held_by if sizes is None else sizes
         self._chooser: tuple[Selection, Chooser] | None = None
         self._part: _Part | None = None
+        self._shares: list[SummedAtoms] = []
         self._merit: Floats = np.zeros(0)
         #: How many atoms each node has scored for its last proposals, and how long that took.
         self.scored: NDArray[np.int64] = np.zeros(nodes, dtype=np.int64)
@@ -147,7 +154,20 @@ class Fleet:
             self._part = _Part(chosen, rows, fleet)
         return self._part.fleet
 
+    def _contribute(self, replica: Replica, request: Request) -> Proposals:
+        """In the place of proposals, the sum of what the nodes of the fleet have to say."""
+        assert isinstance(self.atoms, SummedAtoms)
+        if not self._shares:  # nodes that live together still keep to themselves
+            places = [np.flatnonzero(self.owner == node) for node in self._holders]
+            alone = len(places) <= 1
+            self._shares = [self.atoms] if alone else [self.atoms.take(rows) for rows in places]
+        total = np.sum([share.contribution(replica, request) for share in self._shares], axis=0)
+        none = np.zeros(0, dtype=np.int64)
+        return Proposals(none, none, np.zeros(0), np.zeros(0), np.zeros(self.nodes), sum=total)
+
     def _propose(self, replica: Replica, request: Request) -> Proposals:
+        if isinstance(self.atoms, SummedAtoms):
+            return self._contribute(replica, request)
         self._catch_up(replica)
         scores = self.atoms.scores(replica)
         one = request.count == 1 and request.known_too and request.threshold == -np.inf

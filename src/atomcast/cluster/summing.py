@@ -9,43 +9,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
-from atomcast.cluster.node import Fleet
 from atomcast.loop.replica import Replica
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request
 from atomcast.network.accountant import Accountant
-
-Floats = NDArray[np.float64]
-
-
-class SummingFleet(Fleet):
-    """Nodes that answer for all that they hold with one vector."""
-
-    def __init__(
-        self,
-        atoms: Any,
-        ids: NDArray[np.int64],
-        owner: NDArray[np.int64],
-        nodes: int,
-        sizes: NDArray[np.int64] | None = None,
-    ) -> None:
-        super().__init__(atoms, ids, owner, nodes, sizes)
-        holders = np.unique(owner)
-        # Nodes that live together still keep to themselves.
-        self._parts = (
-            [atoms.take(np.flatnonzero(owner == node)) for node in holders]
-            if len(holders) > 1
-            else [atoms]
-        )
-
-    def propose(self, replica: Replica, request: Request) -> Proposals:
-        """The sum of what the nodes of this process have to say."""
-        none = np.zeros(0, dtype=np.int64)
-        total = sum(part.contribution(replica, request) for part in self._parts)
-        self.scored = self._held_by
-        return Proposals(none, none, np.zeros(0), np.zeros(0), np.zeros(self.nodes), sum=total)
+from atomcast.problems.problem import Problem
 
 
 def conclude(
@@ -69,3 +38,12 @@ def conclude(
         complete=complete,
         sum=atom,
     )
+
+
+def refuse_sums(problem: Problem, where: str) -> None:
+    """Raise ValueError where nodes that are not heard would be missing in a sum."""
+    if problem.summed:
+        raise ValueError(
+            f"this model needs the sum over all nodes in every round, which {where} cannot tell: "
+            "leave asynchronous, and faults other than slow nodes, out"
+        )

@@ -53,6 +53,11 @@ class Replica:
                 f"step={step.name!r} needs a problem with a block for each example, as that of "
                 'StructuredSVM is: use "corrective" or another step'
             )
+        if problem.summed and selection != EXACT:
+            raise ValueError(
+                f"selection={selection!r} chooses among atoms, but here every example counts in "
+                'every round: use selection="exact"'
+            )
         self.problem = problem
         self.domain = problem.domain
         self.step = step

@@ -87,6 +87,9 @@ class Proposals:
         partial = None
         if parts[0].partial is not None:
             partial = np.sum([np.asarray(part.partial) for part in parts], axis=0)
+        total = None
+        if parts[0].sum is not None:
+            total = np.sum([np.asarray(part.sum) for part in parts], axis=0)
         joined = {
             name: np.concatenate([getattr(part, name) for part in parts])
             for name in ("node", "id", "score", "merit")
@@ -96,7 +99,7 @@ class Proposals:
             **{name: column[order] for name, column in joined.items()},
             best=np.max([part.best for part in parts], axis=0),
             partial=partial,
-            sum=None if parts[0].sum is None else np.sum([part.sum for part in parts], axis=0),
+            sum=total,
         )
 
 

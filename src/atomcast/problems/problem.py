@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Protocol
 
-from atomcast.atoms.base import Atoms
 from atomcast.data.shards import Shard
 from atomcast.domains.base import Domain
 from atomcast.known.active_set import ActiveSet
@@ -97,7 +96,7 @@ class Problem:
 
     domain: Domain
     make_active: Callable[[], ActiveSet]
-    make_atoms: Callable[[Shard], Atoms]
+    make_atoms: Callable[[Shard], Any]
     d: int | None = None
     axis: int = 1
     batches: Batches = GrowingBatches()

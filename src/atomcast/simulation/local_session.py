@@ -16,7 +16,7 @@ from atomcast.cluster.machine import machine
 from atomcast.cluster.node import Fleet
 from atomcast.cluster.pace import Pace
 from atomcast.cluster.rounding import rounded
-from atomcast.cluster.summing import SummingFleet, conclude
+from atomcast.cluster.summing import conclude
 from atomcast.cluster.validation import checked_shard as _checked
 from atomcast.data._split import SplitShards
 from atomcast.data.shards import Shards
@@ -58,8 +58,6 @@ class LocalSession(Session):
         self._resend = cluster.resend
         self._shards, self._axis = shards, problem.axis
         shards.validate(problem.axis)
-        if problem.summed:
-            self.fleet_type = SummingFleet
         self.n = shards.count(problem.axis)
         together = shards.kind == "split" and not (cluster.isolated or cluster.asynchronous)
         self._fleets = (

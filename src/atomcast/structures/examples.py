@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, ClassVar
@@ -12,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from atomcast.data.shards import Shard
-from atomcast.structures.base import Rows
+from atomcast.structures.base import DecodesAll, Floats, OutputModel, Rows
 
 Ids = NDArray[np.int64]
 
@@ -52,6 +53,29 @@ class Examples:
         """The rows of an example."""
         block = self.rows[self.starts[i] : self.starts[i + 1]]
         return block.toarray() if sparse.issparse(block) else block
+
+    def decoded(self, model: OutputModel, w: Floats, with_loss: bool) -> Sequence[Any]:
+        """The best output of each example, or the one that is best with its loss added."""
+        right = self.outputs if with_loss else None
+        if isinstance(model, DecodesAll):
+            return model.decode_all(w, self.rows, self.starts, right)
+        return [self.decode(model, w, i, with_loss) for i in range(len(self))]
+
+    def decode(self, model: OutputModel, w: Floats, i: int, with_loss: bool) -> Any:
+        """The same of one example."""
+        with self.naming(i, f"decode of {type(model).__name__}"):
+            return model.decode(w, self.x(i), self.outputs[i] if with_loss else None)
+
+    @contextmanager
+    def naming(self, i: int, method: str) -> Iterator[None]:
+        """Say of which example an error of a model is."""
+        try:
+            yield
+        except Exception as error:
+            raise ValueError(
+                f"example {self.numbers[i]} of {self.source}: {method} failed: "
+                f"{type(error).__name__}: {error}"
+            ) from error
 
     def take(self, rows: Ids) -> Examples:
         """The examples that these rows, in order, make up."""
@@ -111,5 +135,5 @@ def _whole(
             f"example {numbers[i]} has {lengths[i]} rows, of which one node of {source} holds "
             f"{held[i]}: a node must hold whole examples, so cut the data between them"
         )
-    right = outputs if len(chosen) == len(outputs) else [outputs[i] for i in chosen]
+    right = outputs if len(chosen) == len(outputs) else [outputs[i] for i in chosen.tolist()]
     return Examples(rows, lengths[chosen], right, numbers[chosen], source)

@@ -30,6 +30,14 @@ def gather_json(comm: Any, thing: Any) -> list[Any]:
     return [json.loads(text) for text in gather_bytes(comm, json.dumps(thing).encode())]
 
 
+def sum_of_all(comm: Any, part: NDArray[np.float64]) -> NDArray[np.float64]:
+    """The sum of the arrays of all ranks, the same bit for bit on every rank."""
+    total = np.empty_like(part)
+    comm.Reduce(part, total, root=0)  # an Allreduce may round in another order on each rank
+    comm.Bcast(total, 0)
+    return total
+
+
 class Broadcaster:
     """Carries messages from their owners to all ranks, in as few collectives as possible.
 

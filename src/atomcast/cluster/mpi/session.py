@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import replace
 from functools import partial
 from types import TracebackType
 from typing import Any, Literal, Self, get_args
@@ -19,7 +20,7 @@ from atomcast._threads import thread_count
 from atomcast.atoms.base import Atoms
 from atomcast.cluster.consistency import check_digests, check_same_facts, facts, state_digest
 from atomcast.cluster.machine import log_nodes
-from atomcast.cluster.mpi.buffers import Broadcaster, gather_bytes, gather_json
+from atomcast.cluster.mpi.buffers import Broadcaster, gather_bytes, gather_json, sum_of_all
 from atomcast.cluster.mpi.errors import (
     abort,
     by_all,
@@ -42,6 +43,7 @@ from atomcast.cluster.mpi.watch import (
     Pulse,
 )
 from atomcast.cluster.node import Fleet
+from atomcast.cluster.summing import conclude
 from atomcast.cluster.validation import (
     ShardReport,
     check_owners,
@@ -168,7 +170,7 @@ class MPISession(Session):
         self._pulse.at = (replica.round, PROPOSALS)
         proposals = self._exchange(replica, own)
         self._pulse.at = (replica.round, STEPPING)
-        agreement = self._account.agree(proposals, request.count, replica.ledger_round)
+        agreement = conclude(self._account, proposals, request, replica)
         if request.complete:  # no step follows
             replica.radius.update(self._radii(replica))
             return agreement
@@ -186,10 +188,15 @@ class MPISession(Session):
             with told_by_all():
                 check_digests(digests, replica.round)
         self._stop = next((vote for vote in votes if vote), 0)
-        return proposals
+        if own.sum is None:
+            return proposals
+        return replace(proposals, sum=sum_of_all(self._comm, own.sum))
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Let the owners broadcast the winners that are not known yet."""
+        if agreement.sum is not None:
+            self._due = "proposals"
+            return agreement.summed
         new = agreement.new_to(replica.active)
         if self.nodes == 1:
             return [self._fleet.atom(id) for _, id in new]

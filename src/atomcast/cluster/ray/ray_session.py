@@ -23,6 +23,7 @@ from atomcast.cluster.consistency import check_digests, state_digest
 from atomcast.cluster.machine import log_nodes
 from atomcast.cluster.ray.actor import as_news, from_rows, in_order
 from atomcast.cluster.ray.deadline import NodeError, late, stalled
+from atomcast.cluster.summing import conclude
 from atomcast.cluster.validation import check_reports, refuse_balanced
 from atomcast.data.alignment import check_unique
 from atomcast.data.shards import Shards
@@ -34,6 +35,7 @@ from atomcast.messages.proposals import Agreement, Request
 from atomcast.messages.status import Status
 from atomcast.network.accountant import star_accountant
 from atomcast.network.ledger import Ledger
+from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
 from atomcast.storage.fingerprint import data_fingerprint
 
@@ -156,9 +158,9 @@ class RaySession(Session):
             return actor.turn.remote(run, round, start, *self._news)
 
         rows = self._answers([(i, turn) for i in range(self.nodes)])
-        proposals, digests = from_rows(rows)
+        proposals, digests = from_rows(rows, replica.problem.summed)
         check_digests([*digests, state_digest(replica)], round)
-        return self._accountant.agree(proposals, request.count, replica.ledger_round)
+        return conclude(self._accountant, proposals, request, replica)
 
     def _closing(self, replica: Replica, run: int) -> Agreement:
         """Let every node propose from all its atoms, which closes a run that left some out."""
@@ -167,14 +169,20 @@ class RaySession(Session):
             return actor.complete.remote(run, replica.round)
 
         told = self._answers([(i, complete) for i in range(self.nodes)])
-        proposals, digests = from_rows([row for row, _ in told])
+        proposals, digests = from_rows([row for row, _ in told], replica.problem.summed)
         check_digests([*digests, state_digest(replica)], replica.round)
         for _, radius in told:
             replica.radius.update(radius)
-        return self._accountant.agree(proposals, 1, replica.ledger_round)
+        return conclude(self._accountant, proposals, Request(count=1, complete=True), replica)
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Let the owners hand out the new winners; the nodes get them with the next turn."""
+        if agreement.sum is not None:
+            messages = [wire.encode(atom) for atom in agreement.summed]
+            news = as_news(agreement, agreement.owner.tolist())
+            self._news = (news, messages) if messages else (news,)
+            self._log[-1][1].append((news, messages))
+            return agreement.summed
         new = agreement.new_to(replica.active)
         owners = [owner for owner, _ in new]
         calls = [
