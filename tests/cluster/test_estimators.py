@@ -19,6 +19,7 @@ from atomcast import (
     RayCluster,
     Solver,
     SparseLogisticRegression,
+    StructuredSVM,
 )
 from cluster.conftest import MPI_ENVIRONMENT
 
@@ -50,6 +51,13 @@ MODELS = {
     "svm of three classes": (lambda **how: KernelSVC(**how), three_classes),
     "one against the rest": (
         lambda **how: KernelSVC(multi_class="one-vs-rest", **how),
+        three_classes,
+    ),
+    "structured svm": (lambda **how: StructuredSVM(**how), three_classes),
+    "structured svm by blocks": (
+        lambda cluster, **how: StructuredSVM(
+            cluster=cluster, solver=Solver("block-coordinate", tol=1e-3)
+        ),
         three_classes,
     ),
 }

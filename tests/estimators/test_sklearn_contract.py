@@ -25,6 +25,7 @@ from atomcast import (
     Solver,
     SparseLogisticRegression,
     SparseLogisticRegressionCV,
+    StructuredSVM,
 )
 from atomcast.domains import L1Ball, Simplex
 from atomcast.estimators.lasso import SparseLinearModel
@@ -46,6 +47,8 @@ ESTIMATORS = [x for x in PUBLIC if isinstance(x, type) and issubclass(x, SolvedE
         GroupLogisticRegression(cluster=2),
         L1AdaBoost(),
         L1AdaBoost(0.2, cluster=2, solver=Solver(step="pairwise", max_rounds=50)),
+        StructuredSVM(),
+        StructuredSVM(C=0.1, cluster=2, solver=Solver(step="block-coordinate", tol=0.1)),
     ]
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

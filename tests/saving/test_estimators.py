@@ -25,6 +25,7 @@ from atomcast import (
     Solver,
     SparseLogisticRegression,
     SparseLogisticRegressionCV,
+    StructuredSVM,
     load_model,
     save_model,
 )
@@ -105,6 +106,8 @@ CASES = {
     "poly": (KernelSVC(kernel="poly", degree=2, coef0=1.0), classes(3), sparse.csr_array),
     "probability": (KernelSVC(probability=True), classes(), np.asarray),
     "probabilities": (KernelSVC(probability=True), classes(3), np.asarray),
+    "structured": (StructuredSVM(cluster=2), classes(3, ["x", "y", "z"]), np.asarray),
+    "structured, two classes": (StructuredSVM(C=0.1), binary(), sparse.csr_array),
     "classic": (
         KernelSVC(solver=Solver("classic", max_rounds=30, tol=0.9), gamma=0.1),
         classes(),

@@ -26,11 +26,14 @@ class Recipe:
         Whether a node holds rows (examples, 0) or columns (features, 1).
     numeric_target : bool
         Whether the target must be numbers; otherwise labels of any kind.
+    vectors : tuple of str
+        Options that name files with vectors, which `fit` is given under the same names.
     """
 
     make: Callable[..., Any]
     axis: int = 1
     numeric_target: bool = True
+    vectors: tuple[str, ...] = ()
 
 
 Beta = Annotated[
@@ -43,6 +46,15 @@ Balanced = Annotated[
 ]
 BetaCount = Annotated[int, typer.Option("--n-betas", help="How many radii to try.")]
 Folds = Annotated[int, typer.Option(help="Folds of the cross-validation.")]
+Lengths = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="How many rows each sequence has, counted through the files: a vector, or a table's "
+        "FILE:COLUMN.",
+        show_default=False,
+    ),
+]
 GroupsFile = Annotated[
     str,
     typer.Option(
@@ -155,6 +167,19 @@ def kernel_svm(
     )
 
 
+def structured_svm(
+    model: Annotated[
+        str, typer.Option(help="What is told: multiclass, or chain: labels of sequences.")
+    ] = "multiclass",
+    C: Annotated[float, typer.Option("--C", help="What margin errors cost.")] = 1.0,
+    lengths: Lengths = None,
+) -> Any:
+    """A structured support vector machine; a file holds the rows of a node, with all columns."""
+    from atomcast import StructuredSVM
+
+    return StructuredSVM(model, C=C)
+
+
 def _class_weight(balanced: bool) -> str | None:
     return "balanced" if balanced else None
 
@@ -194,4 +219,5 @@ ESTIMATORS: dict[str, Recipe] = {
     "group-logistic": Recipe(group_logistic, numeric_target=False),
     "boosting": Recipe(boosting, numeric_target=False),
     "kernel-svm": Recipe(kernel_svm, axis=0, numeric_target=False),
+    "structured-svm": Recipe(structured_svm, axis=0, numeric_target=False, vectors=("lengths",)),
 }

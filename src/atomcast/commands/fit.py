@@ -27,7 +27,10 @@ fit_app = typer.Typer(
 #: The exit code of a fit that Ctrl-C ended, also where a model was saved: 128 + SIGINT.
 INTERRUPTED = 130
 #: The steps, as `atomcast.steps.STEPS` has them; named here so that --help needs no NumPy.
-STEP_NAMES = ("classic", "line-search", "away", "pairwise", "blended-pairwise", "corrective")
+STEP_NAMES = (
+    "classic", "line-search", "away", "pairwise", "blended-pairwise", "corrective",
+    "block-coordinate",
+)  # fmt: skip
 
 Parts = Annotated[
     list[Path],
@@ -200,6 +203,7 @@ Talk = Annotated[
 def run_fit(
     recipe: Recipe,
     make: Callable[[], Any],
+    vectors: dict[str, str],
     parts: Parts,
     target: Target,
     nodes: Nodes = None,
@@ -241,6 +245,7 @@ def run_fit(
             check_target,
             read_data,
         )
+        from atomcast.data.vectors import read_vector
         from atomcast.saving.model_file import save_model
 
         with together():
@@ -263,8 +268,9 @@ def run_fit(
             network = (topology, broadcast, loss, recovery)
             cluster = make_cluster(engine, shards.nodes, network, mpi_options or [], deadline)
             estimator.set_params(cluster=cluster, solver=solver)
+            beside = {name: read_vector(path) for name, path in vectors.items()}
         start = time.perf_counter()
-        estimator.fit(shards, y)
+        estimator.fit(shards, y, **beside)
         seconds = time.perf_counter() - start
         if out is not None:
             save_model(estimator, out)
@@ -353,11 +359,12 @@ def _command(recipe: Recipe) -> Callable[..., None]:
     """A command whose options are those of an estimator and those of every fit."""
     own = inspect.signature(recipe.make, eval_str=True).parameters
     shared = dict(inspect.signature(run_fit, eval_str=True).parameters)
-    del shared["recipe"], shared["make"]
+    del shared["recipe"], shared["make"], shared["vectors"]
 
     def command(**options: Any) -> None:
-        make = partial(recipe.make, **{name: options.pop(name) for name in own})
-        run_fit(recipe, make, **options)
+        named = {name: options.pop(name) for name in own}
+        vectors = {name: named[name] for name in recipe.vectors if named[name] is not None}
+        run_fit(recipe, partial(recipe.make, **named), vectors, **options)
 
     # The files first, then what is special, then what is the same everywhere.
     parts, target = shared.pop("parts"), shared.pop("target")

@@ -8,6 +8,7 @@ from typing import Annotated, Any
 import typer
 
 from atomcast.commands.errors import Debug, clear_errors
+from atomcast.commands.estimators import Lengths
 from atomcast.commands.fit import Align
 
 
@@ -37,6 +38,7 @@ def predict(
         ),
     ] = None,
     align: Align = None,
+    lengths: Lengths = None,
     debug: Debug = False,
 ) -> None:
     """Predict with a saved model: a number for each row of the data."""
@@ -45,13 +47,17 @@ def predict(
 
         from atomcast import load_model
         from atomcast.commands.inputs import Reading, check_output, features_for
+        from atomcast.data.vectors import read_vector
 
         check_output("--out", out, (".npy", ".csv"))
         estimator = load_model(model)
+        if lengths is not None and type(estimator).__name__ != "StructuredSVM":
+            raise ValueError(f"--lengths {lengths} is for sequences, which {model} knows none of")
         X, ids = features_for(estimator, data, Reading(row_ids, align=align))
         # Columns without names are taken in the order of the file, as the user knows.
         warnings.filterwarnings("ignore", "X does not have valid feature names")
-        _write(estimator.predict(X), ids, out)
+        beside = {} if lengths is None else {"lengths": read_vector(lengths)}
+        _write(estimator.predict(X, **beside), ids, out)
 
 
 def _write(predictions: Any, ids: Any, out: Path | None) -> None:

@@ -96,7 +96,9 @@ def checked_lengths(model: Any, lengths: Any, rows: int) -> Lengths:
             )
         return np.ones(rows, dtype=np.int64)
     sizes = np.asarray(lengths)
-    if sizes.ndim != 1 or not np.all(sizes == sizes.astype(np.int64)) or np.any(sizes < 1):
+    if sizes.ndim != 1 or sizes.dtype.kind not in "iuf" or not np.all(sizes == np.rint(sizes)):
+        sizes = np.zeros(1)
+    if np.any(sizes < 1):
         raise ValueError(
             "lengths must be a list of positive whole numbers, one for each example, got "
             f"{lengths!r}"

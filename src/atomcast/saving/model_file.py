@@ -71,6 +71,9 @@ ENTRIES: dict[str, Entry] = {
     ),
     "L1AdaBoost": Entry("atomcast.estimators.boosting:L1AdaBoost", BoostingLayout()),
     "KernelSVC": Entry("atomcast.estimators.kernel_svc:KernelSVC", "atomcast.saving.kernel:LAYOUT"),
+    "StructuredSVM": Entry(
+        "atomcast.estimators.structured_svm:StructuredSVM", "atomcast.saving.structured:LAYOUT"
+    ),
 }
 
 
@@ -119,8 +122,9 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     estimator : fitted estimator
-        Any of this package, but for `KernelSVC` with a kernel function of yours and `L1AdaBoost`
-        over a list of fitted classifiers, which cannot be saved without code.
+        Any of this package, but for `KernelSVC` with a kernel function of yours, `L1AdaBoost` over
+        a list of fitted classifiers and `StructuredSVM` with outputs of your own, which cannot be
+        saved without code.
     path : path
         Replaced if it exists; ".safetensors" is the usual suffix.
 

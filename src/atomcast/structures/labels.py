@@ -7,6 +7,7 @@ pair of neighbouring labels, by a weight of its own. The loss is the number of w
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from atomcast.structures.base import Floats, Rows
 Labels = NDArray[np.int64]
 
 
+@dataclass(frozen=True)
 class MultiClass:
     """One of several classes for each row, whatever its neighbours are.
 
@@ -26,8 +28,8 @@ class MultiClass:
         How many there are. Outputs are arrays of numbers 0, ..., classes - 1, one for each row.
     """
 
-    def __init__(self, classes: int, features: int) -> None:
-        self.classes, self.features = classes, features
+    classes: int
+    features: int
 
     @property
     def d(self) -> int:
