@@ -107,11 +107,12 @@ def test_any_number_of_nodes_gives_the_same_model_bit_for_bit():
         other = StructuredSVM(cluster=cluster).fit(X, y)
         np.testing.assert_array_equal(other.coef_, one.coef_)
         assert (other.n_iter_, other.passes_) == (one.n_iter_, one.passes_)
-    rounded = StructuredSVM(cluster=4).fit(X / 3, y)  # sums of these are rounded
-    plain = StructuredSVM().fit(X / 3, y)
-    np.testing.assert_allclose(rounded.coef_, plain.coef_, atol=1e-9)
-    sparse_one = StructuredSVM(cluster=2).fit(sparse.csr_array(X), y)
-    np.testing.assert_allclose(sparse_one.coef_, one.coef_, atol=1e-9)
+    listed = StructuredSVM(cluster=2).fit(sparse.csr_array(X), y)
+    np.testing.assert_array_equal(listed.coef_, one.coef_)
+    exact = Solver(tol=1e-10)
+    plain = StructuredSVM(solver=exact).fit(X / 3, y)  # sums of these are rounded
+    rounded = StructuredSVM(cluster=4, solver=exact).fit(X / 3, y)
+    np.testing.assert_allclose(rounded.coef_, plain.coef_, atol=1e-5)
 
 
 def test_block_steps_never_raise_the_objective_and_agree_between_sessions():
@@ -125,7 +126,7 @@ def test_block_steps_never_raise_the_objective_and_agree_between_sessions():
     assert together.result_.status == "optimal"
 
 
-def small_digits(n=200):
+def small_digits(n=120):
     X, y = load_digits(return_X_y=True)
     return X[:n] / 16, y[:n]
 
@@ -140,9 +141,9 @@ def passes_to(gap, **how):
 def test_block_steps_need_far_fewer_passes_and_cached_corners_fewer_still():
     blocks = passes_to(0.2, solver=BLOCKS, cache=False)
     assert blocks < 12
-    assert passes_to(0.2, solver="corrective") > 3 * blocks
-    assert passes_to(0.2, solver=Solver("line-search", max_rounds=100)) == 100
-    assert passes_to(1e-2, solver=BLOCKS, cache=True) < passes_to(1e-2, solver=BLOCKS, cache=False)
+    assert passes_to(0.2, solver=BLOCKS, cache=True) < blocks
+    assert passes_to(0.2, solver="corrective") > 2 * blocks
+    assert passes_to(0.2, solver=Solver("line-search", max_rounds=60)) == 60
 
 
 def digit_chains(n=120, seed=0):
@@ -186,12 +187,13 @@ def test_chains_of_digits_beat_independent_classification():
 def test_a_round_costs_a_vector_over_every_link(cluster, links):
     X, y = classes()
     d = MultiClass(3, 4).d
-    batch = StructuredSVM(cluster=cluster).fit(X, y).result_.ledger
+    batch = StructuredSVM(C=0.01, cluster=cluster).fit(X, y).result_.ledger
     assert {count.values for count in batch.by_round()} == {links * (d + 1)}
     assert set(batch.by_kind()) >= {"corner"}
     assert batch.by_kind()["corner"].values == batch.values
     assert batch.atoms_sent == 0
-    blocks = StructuredSVM(cluster=cluster, solver=BLOCKS).fit(X, y).result_.ledger
+    few = Solver(BLOCKS, tol=0.3)
+    blocks = StructuredSVM(C=0.01, cluster=cluster, solver=few).fit(X, y).result_.ledger
     assert {count.values for count in blocks.by_round()} == {links * (d + 1), links * (d + 3)}
 
 
@@ -261,7 +263,7 @@ class Failing(Slopes):
         if x[0, 0] == 99.0:
             raise ZeroDivisionError("no way out")
         if x[0, 0] == 98.0:
-            return y
+            return super().decode(-w, x)
         return super().decode(w, x, y)
 
 
@@ -275,7 +277,7 @@ class Failing(Slopes):
 )
 def test_a_decoder_that_fails_is_told_of_its_example(step, mark, words):
     X, y = graded()
-    X[17, 0] = mark
+    X[17, 0], y[17] = mark, 2
     with pytest.raises(ValueError, match=words):
         StructuredSVM(Failing(3, 3), cluster=LocalCluster(3, isolated=True), solver=step).fit(X, y)
 
@@ -344,7 +346,7 @@ SIZES = [len(y) for y in YS]
 @pytest.mark.parametrize(
     ("how", "data", "words"),
     [
-        ({"model": "tree"}, (ROWS, ROW_LABELS), r"model must be 'multiclass' or 'chain', or an obj"),
+        ({"model": "tree"}, (ROWS, ROW_LABELS), r"model must be 'multiclass' or 'chain', or"),
         ({"model": 3}, (ROWS, ROW_LABELS), r"joint_feature.*got 3"),
         ({"C": 0.0}, (ROWS, ROW_LABELS), "C must be"),
         ({"model": "chain"}, (ROWS, ROW_LABELS), "lengths is missing"),

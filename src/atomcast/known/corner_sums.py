@@ -8,6 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.known.active_set import ExplicitActiveSet
+from atomcast.known.gram import Gram
+from atomcast.objectives import Objective
 
 
 class CornerSums(ExplicitActiveSet):
@@ -16,6 +18,17 @@ class CornerSums(ExplicitActiveSet):
     A sum of corners that were found on the way, while nodes took steps of their own, says in its
     extras what they promised and how many of them had to be decoded.
     """
+
+    inner_kind = "sums"
+
+    def __init__(self, objective: Objective) -> None:
+        super().__init__(objective)
+        self._gram = Gram()
+
+    def hessian(self, positions: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The part of A'HA that belongs to some of the sums, shape (m, m)."""
+        self._gram.extend(self)
+        return self._gram.matrix[np.ix_(positions, positions)]
 
     def total(self, n: int) -> int:
         """As many weights as there are sums."""
