@@ -9,21 +9,19 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from atomcast.loop.replica import Replica
 from atomcast.messages.atom import Atom
-from atomcast.messages.proposals import Agreement, Proposals, Request
-from atomcast.network.accountant import Accountant
+from atomcast.messages.proposals import Agreement
+from atomcast.network.ledger import Accountant
 from atomcast.problems.problem import Problem
 
 
-def conclude(
-    accountant: Accountant[Any], proposals: Proposals, request: Request, replica: Replica
+def agree_on_sum(
+    accountant: Accountant[Any], total: NDArray[np.float64], replica: Replica
 ) -> Agreement:
-    """What follows from what all nodes have said: winners, or a sum."""
-    total = proposals.sum
-    if total is None:
-        return accountant.agree(proposals, request.count, replica.ledger_round)
+    """What follows from the sum of what all nodes have said, once it is made known."""
     accountant.add_corners(len(total), replica.ledger_round)
     active: Any = replica.active
     d = active.objective.d
