@@ -284,8 +284,8 @@ def sequences_of_which_every_rank_knows_its_own(cluster):
         mine.fit(Shards.mine(X[own]), y[own], lengths=sizes[parts[cluster.rank]], classes=[0, 1, 2])
         plain = StructuredSVM("chain", cluster=LocalCluster(cluster.nodes), solver=solver)
         plain.fit(whole, y, lengths=sizes)
-        np.testing.assert_allclose(mine.coef_, plain.coef_, atol=1e-6)
         assert (mine.n_iter_, mine.passes_) == (plain.n_iter_, plain.passes_)
+        np.testing.assert_allclose(mine.coef_, plain.coef_, atol=1e-6)
         assert mine.result_.ledger.values == plain.result_.ledger.values
 
 

@@ -37,20 +37,24 @@ class CornerAtoms:
     Parameters
     ----------
     examples : Examples
+    ids : array of shape (rows,)
+        Global ids of the rows, which say in what order examples are visited.
     model : OutputModel
     cache : bool
         Whether outputs that were found earlier may do in the place of decoding.
     """
 
-    def __init__(self, examples: Examples, model: OutputModel, cache: bool) -> None:
-        self.examples, self.model, self.cache = examples, model, cache
+    def __init__(
+        self, examples: Examples, ids: NDArray[np.int64], model: OutputModel, cache: bool
+    ) -> None:
+        self.examples, self.ids, self.model, self.cache = examples, ids, model, cache
         self.n, self.d = examples.rows.shape[0], model.d + 1
         self._blocks: Blocks | None = None
         self._usual = np.inf
 
     def take(self, rows: NDArray[np.int64]) -> CornerAtoms:
         """Some of the examples, by their rows."""
-        return CornerAtoms(self.examples.take(rows), self.model, self.cache)
+        return CornerAtoms(self.examples.take(rows), self.ids[rows], self.model, self.cache)
 
     def contribution(self, replica: Replica, request: Request) -> Floats:
         """What this node adds to the sum: its corners, or where its block steps have led it.
@@ -98,7 +102,8 @@ class CornerAtoms:
     def _epoch(self, w: Floats, C: float, round: int) -> Floats:
         """Block steps for all examples, each from where the one before it has led."""
         total, w = np.zeros(self.d + 2), w.copy()
-        for i in np.argsort(random_order(self.examples.numbers, round)).tolist():
+        first_rows = self.ids[self.examples.starts[:-1]]
+        for i in np.argsort(random_order(first_rows, round)).tolist():
             total += self._visit(i, w, C)
         self._usual = total[-2] / max(len(self.examples), 1)
         return total
@@ -156,4 +161,4 @@ class CornerAtoms:
 
 def corner_atoms(shard: Shard, model: OutputModel, outputs: Outputs, cache: bool) -> CornerAtoms:
     """The examples of a node's shard."""
-    return CornerAtoms(outputs.of(shard), model, cache)
+    return CornerAtoms(outputs.of(shard), shard.ids, model, cache)

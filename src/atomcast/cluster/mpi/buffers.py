@@ -31,9 +31,13 @@ def gather_json(comm: Any, thing: Any) -> list[Any]:
 
 
 def sum_of_all(comm: Any, part: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The sum of the arrays of all ranks, the same bit for bit on every rank."""
-    total = np.empty_like(part)
-    comm.Reduce(part, total, root=0)  # an Allreduce may round in another order on each rank
+    """The sum of the arrays of all ranks, the same bit for bit on every rank.
+
+    It is taken in the order of the ranks, as simulated nodes do, for rounding depends on the order.
+    """
+    parts = np.empty((comm.Get_size() if comm.Get_rank() == 0 else 0, len(part)))
+    comm.Gather(part, parts, root=0)
+    total: NDArray[np.float64] = parts.sum(axis=0)
     comm.Bcast(total, 0)
     return total
 
