@@ -77,7 +77,7 @@ class Fleet:
         self.sizes = self._held_by if sizes is None else sizes
         self._chooser: tuple[Subset, Chooser] | None = None
         self._part: _Part | None = None
-        self._shares: list[SummedAtoms] = []
+        self._shares = self._cut(atoms) if isinstance(atoms, SummedAtoms) else None
         self._merit: Floats = np.zeros(0)
         #: How many atoms each node has scored for its last proposals, and how long that took.
         self.scored: NDArray[np.int64] = np.zeros(nodes, dtype=np.int64)
@@ -153,20 +153,16 @@ class Fleet:
             self._part = _Part(chosen, rows, fleet)
         return self._part.fleet
 
-    def _contribute(self, replica: Replica, request: Request) -> Proposals:
-        """In the place of proposals, the sum of what the nodes of the fleet have to say."""
-        assert isinstance(self.atoms, SummedAtoms)
-        if not self._shares:  # nodes that live together still keep to themselves
-            places = [np.flatnonzero(self.owner == node) for node in self._holders]
-            alone = len(places) <= 1
-            self._shares = [self.atoms] if alone else [self.atoms.take(rows) for rows in places]
-        total = np.sum([share.contribution(replica, request) for share in self._shares], axis=0)
-        none = np.zeros(0, dtype=np.int64)
-        return Proposals(none, none, np.zeros(0), np.zeros(0), np.zeros(self.nodes), sum=total)
+    def _cut(self, atoms: SummedAtoms) -> list[SummedAtoms]:
+        """What each node answers for: those that live together still keep to themselves."""
+        if len(self._holders) <= 1:
+            return [atoms]
+        return [atoms.take(np.flatnonzero(self.owner == node)) for node in self._holders]
 
     def _propose(self, replica: Replica, request: Request) -> Proposals:
-        if isinstance(self.atoms, SummedAtoms):
-            return self._contribute(replica, request)
+        if self._shares is not None:
+            said = [share.contribution(replica, request) for share in self._shares]
+            return Proposals.of_sum(self.nodes, np.sum(said, axis=0))
         self._catch_up(replica)
         if isinstance(replica.selection, Rewording):
             request = replica.selection.asked(request, self.nodes)

@@ -94,6 +94,12 @@ class Proposals:
         )
 
     @staticmethod
+    def of_sum(nodes: int, total: Floats) -> Proposals:
+        """The sum of what some of N nodes contribute, in the place of proposals."""
+        none = np.zeros(0, dtype=np.int64)
+        return Proposals(none, none, np.zeros(0), np.zeros(0), np.zeros(nodes), sum=total)
+
+    @staticmethod
     def merged(parts: list[Proposals]) -> Proposals:
         """One table of the tables of several processes, each with as many nodes as all."""
         partial = None
