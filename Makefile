@@ -81,6 +81,16 @@ examples: install ## run every example in examples/
 	@set -e; for script in $(sort $(wildcard examples/*.py)); do \
 	  echo "== $$script"; $(BIN)/python $$script; done
 
+.PHONY: dist
+dist: install ## build sdist and wheel into dist/, and use the wheel in an empty environment
+	$(PIP) install --quiet build
+	rm -rf dist && $(BIN)/python -m build --outdir dist .
+	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
+	$(PYTHON) -m venv "$$dir/env"; \
+	"$$dir/env/bin/python" -m pip install --quiet --prefer-binary -c constraints.txt dist/*.whl; \
+	cd "$$dir" && env/bin/python -m atomcast --version && env/bin/atomcast demo --out demo > /dev/null \
+	  && echo "the wheel works in an empty environment"
+
 .PHONY: constraints
 constraints: ## look for newer versions and write constraints.txt anew
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \

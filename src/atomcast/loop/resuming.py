@@ -140,7 +140,7 @@ def finished_results(
     weights, memory = active.weights.copy(), active.memory()
     for outcome in [] if past is None else past.finished:
         active.set_weights(outcome.weights)
-        again = type(best)(best.tol)
+        again = type(best)()
         again.keep(replica)
         again.gap, again.relative_gap, again.objective = outcome.figures.tolist()
         results.append(again.result(outcome.status, outcome.rounds, replica, session, Trace()))

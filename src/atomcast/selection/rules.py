@@ -92,7 +92,8 @@ class RandomSubset(Subset):
     ----------
     m : int, float, sequence of int, callable or "equal-work", default="equal-work"
         How many atoms of each node: a number, a share of what it holds, a number for each node, a
-        function of the round (never falling), or as many as give all nodes equal work.
+        function of the round, or of node and round (never falling), or as many as give all nodes
+        equal work.
     speeds : sequence of float, optional
         How fast each node is; m="equal-work" is then in proportion.
     seed : int, default=0

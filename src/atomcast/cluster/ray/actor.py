@@ -20,7 +20,7 @@ from atomcast.cluster.node import Fleet
 from atomcast.cluster.slowdown import Slowdown, as_slow
 from atomcast.cluster.validation import ShardReport, inspect
 from atomcast.data.shards import Shard, Shards
-from atomcast.loop.replica import Replica
+from atomcast.loop.replica import Replica, Tolerance
 from atomcast.loop.resuming import go_on
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request
@@ -53,7 +53,7 @@ class Start:
 
     problem: Problem
     step: Step
-    tol: float
+    tol: Tolerance
     selection: Selection
     staleness: int | None
     weights: NDArray[np.float64]
