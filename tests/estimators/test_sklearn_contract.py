@@ -48,7 +48,7 @@ ESTIMATORS = [x for x in PUBLIC if isinstance(x, type) and issubclass(x, SolvedE
         L1AdaBoost(),
         L1AdaBoost(0.2, cluster=2, solver=Solver(step="pairwise", max_rounds=50)),
         StructuredSVM(),
-        StructuredSVM(C=0.1, cluster=2, solver=Solver(step="block-coordinate", tol=0.1)),
+        StructuredSVM(C=0.1, cluster=2, solver=Solver("block-coordinate", tol=0.5, max_rounds=9)),
     ]
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -284,10 +284,12 @@ def test_a_decoder_that_fails_is_told_of_its_example(step, mark, words):
 
 def test_a_joint_feature_that_is_no_vector_of_numbers():
     X, y = graded()
-    bad = Slopes(3, 3)
-    bad.joint_feature = lambda x, y: np.full(bad.d, np.nan if y == 2 else 0.0)
-    with pytest.raises(ValueError, match=r"example \d+ of X?.*joint_feature or loss of Slopes"):
-        StructuredSVM(bad).fit(X, y)
+    for features in ([np.nan] * 5, np.ones(6), np.ones((5, 1))):
+        bad = Slopes(3, 3)
+        bad.joint_feature = lambda x, y, features=features: np.asarray(features) * (y == 2)
+        bad.decode = lambda w, x, y=None: 2
+        with pytest.raises(ValueError, match=r"example \d+ of .*joint_feature or loss of Slopes"):
+            StructuredSVM(bad).fit(X, y)
 
 
 # -- data in all its forms ------------------------------------------------------------------

@@ -27,6 +27,8 @@ Floats = NDArray[np.float64]
 ROUNDING = 1e-9
 #: A corner found earlier will do if it promises this share of what examples promised on average.
 GOOD_ENOUGH = 0.5
+#: Bytes that a node takes to remember corners; others are computed again from their outputs.
+ROOM = 1 << 28
 #: How many outputs that carry no weight are looked at before an example is decoded.
 REMEMBERED = 5
 
@@ -50,6 +52,7 @@ class CornerAtoms:
         self.examples, self.ids, self.model, self.cache = examples, ids, model, cache
         self.n, self.d = examples.rows.shape[0], model.d + 1
         self._blocks: Blocks | None = None
+        self._corners: dict[tuple[int, int], Floats] = {}
         self._usual = np.inf
 
     def take(self, rows: NDArray[np.int64]) -> CornerAtoms:
@@ -67,7 +70,7 @@ class CornerAtoms:
         objective: Any = replica.active.objective  # type: ignore[attr-defined]
         w = objective.weights(replica.active.image)
         if not replica.step.needs_blocks:
-            return self._corner(w, self.examples.decoded(self.model, w, with_loss=True))
+            return self._sum(w, self.examples.decoded(self.model, w, with_loss=True))
         if self._blocks is None:
             self._blocks = Blocks(self.examples.outputs)
         self._blocks.depart(replica.active)
@@ -76,13 +79,13 @@ class CornerAtoms:
         else:
             found = self.examples.decoded(self.model, w, with_loss=True)
             self._blocks.jump(found)
-            said = self._corner(w, found)
+            said = self._sum(w, found)
         self._blocks.arrive(len(replica.active))
         return said
 
     # -- all examples from the same weights -------------------------------------------------
 
-    def _corner(self, w: Floats, outputs: Any) -> Floats:
+    def _sum(self, w: Floats, outputs: Any) -> Floats:
         """The sum of the corners with these outputs."""
         examples = self.examples
         if isinstance(self.model, DecodesAll):
@@ -92,9 +95,10 @@ class CornerAtoms:
             return np.append(joint, loss)
         total = np.zeros(self.d)
         for i, output in enumerate(outputs):
-            corner = self._corners(i, examples.x(i), [output])
-            self._check_worst(i, corner[:, -1] - corner[:, :-1] @ w, 0)
-            total += corner[0]
+            corner = self._corner(i, examples.x(i), output)
+            merit = np.array([corner[-1] - corner[:-1] @ w])
+            self._check_worst(i, merit, 0, w, corner[None])
+            total += corner
         return total
 
     # -- one example after the other --------------------------------------------------------
@@ -112,7 +116,7 @@ class CornerAtoms:
         """The best weights for the known outputs of an example; `w` follows."""
         blocks, x, looks = self._blocks, self.examples.x(i), self._looks(i)
         assert blocks is not None
-        corners = self._corners(i, x, [blocks.outputs[i][k] for k in looks])
+        corners = np.array([self._known(i, x, place) for place in looks])
         merits = C * (corners[:, -1] - corners[:, :-1] @ w)
         here = float(blocks.ahead[i][looks] @ merits)
         decode = not (self.cache and merits.max() - here >= GOOD_ENOUGH * self._usual)
@@ -120,9 +124,9 @@ class CornerAtoms:
             place = blocks.place(i, self.examples.decode(self.model, w, i, with_loss=True))
             if place not in looks:
                 looks = [*looks, place]
-                corners = np.vstack([corners, self._corners(i, x, [blocks.outputs[i][place]])])
+                corners = np.vstack([corners, self._known(i, x, place)])
                 merits = np.append(merits, C * (corners[-1, -1] - corners[-1, :-1] @ w))
-            self._check_worst(i, merits, looks.index(place))
+            self._check_worst(i, merits, looks.index(place), C * w, corners)
         before = blocks.ahead[i][looks]
         blocks.ahead[i][looks] = after = balanced(before, merits, C * corners[:, :-1])
         w += C * ((after - before) @ corners[:, :-1])
@@ -135,23 +139,33 @@ class CornerAtoms:
         idle = np.flatnonzero(weights == 0.0)[-REMEMBERED:] if self.cache else weights[:0]
         return [*np.flatnonzero(weights).tolist(), *idle.tolist()]
 
-    def _corners(self, i: int, x: Any, outputs: Any) -> Floats:
-        """The corners of an example with these outputs, shape (k, d)."""
-        model, right = self.model, self.examples.outputs[i]
-        corners = np.empty((len(outputs), self.d))
-        with self.examples.naming(i, f"joint_feature or loss of {type(model).__name__}"):
-            joint = model.joint_feature(x, right)
-            for corner, output in zip(corners, outputs, strict=True):
-                corner[:-1] = joint - model.joint_feature(x, output)
-                corner[-1] = model.loss(right, output)
-            if not np.all(np.isfinite(corners)):
-                raise ValueError("a joint feature or a loss is NaN or infinity")
-        return corners
+    def _known(self, i: int, x: Any, place: int) -> Floats:
+        """The corner of a known output of an example, shape (d,)."""
+        assert self._blocks is not None
+        corner = self._corners.get((i, place))
+        if corner is None:
+            corner = self._corner(i, x, self._blocks.outputs[i][place])
+            if len(self._corners) * corner.nbytes < ROOM:
+                self._corners[i, place] = corner
+        return corner
 
-    def _check_worst(self, i: int, merits: Floats, worst: int) -> None:
+    def _corner(self, i: int, x: Any, output: Any) -> Floats:
+        """The corner of an example with this output, shape (d,)."""
+        model, right = self.model, self.examples.outputs[i]
+        with self.examples.naming(i, f"joint_feature or loss of {type(model).__name__}"):
+            joint = model.joint_feature(x, right) - model.joint_feature(x, output)
+            corner = np.append(joint, model.loss(right, output))
+            if corner.shape != (self.d,) or not np.all(np.isfinite(corner)):
+                raise ValueError(f"there must be {self.d - 1} finite features, and a finite loss")
+        return corner
+
+    def _check_worst(self, i: int, merits: Floats, worst: int, w: Floats, corners: Floats) -> None:
         """Refuse what was decoded if another output, or the right one, promises more."""
         better = max(float(merits.max()), 0.0)
-        if not merits[worst] >= better - ROUNDING * (1.0 + float(np.abs(merits).max())):
+        if merits[worst] >= better:
+            return
+        terms = np.abs(corners[:, :-1]) @ np.abs(w)  # what merits are sums of, and rounded with
+        if not merits[worst] >= better - ROUNDING * float(np.max(np.abs(merits) + terms)):
             raise ValueError(
                 f"example {self.examples.numbers[i]} of {self.examples.source}: decode of "
                 f"{type(self.model).__name__} is not exact: its output scores {merits[worst]:.6g} "
