@@ -155,8 +155,11 @@ class CornerAtoms:
         with self.examples.naming(i, f"joint_feature or loss of {type(model).__name__}"):
             joint = model.joint_feature(x, right) - model.joint_feature(x, output)
             corner = np.append(joint, model.loss(right, output))
-            if corner.shape != (self.d,) or not np.all(np.isfinite(corner)):
-                raise ValueError(f"there must be {self.d - 1} finite features, and a finite loss")
+            if np.shape(joint) != (self.d - 1,) or not np.all(np.isfinite(corner)):
+                raise ValueError(
+                    f"features must be finite and of shape ({self.d - 1},), the loss a number; "
+                    f"features have the shape {np.shape(joint)}"
+                )
         return corner
 
     def _check_worst(self, i: int, merits: Floats, worst: int, w: Floats, corners: Floats) -> None:
