@@ -27,7 +27,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from atomcast import Solver, StructuredSVM
 from atomcast.data import load_letter
-from atomcast.plots.curves import new_figure
+from atomcast.plots.drawing import new_figure
 
 C = 0.3
 NOISE = 0.05
