@@ -1,6 +1,6 @@
 """Structured SVM on words of handwritten-like letters: the gap against passes, and the accuracy.
 
-Words are those of README.md, drawn by how often they occur there, and spelt with images of Letter
+Words are those of LICENSE, drawn by how often they occur there, and spelt with images of Letter
 Recognition (the folder that ATOMCAST_DATA names), noise added; new words are spelt with images
 that no word of the training set has. A pass decodes every word once. The gap of a round is
 measured here, by decoding all words once more, which is not counted.
@@ -51,7 +51,7 @@ def spelt(words, images, letters, rng):
 
 def data(count: int):
     """Words to learn from, and as many new ones."""
-    text = (Path(__file__).parents[1] / "README.md").read_text(encoding="utf-8")
+    text = (Path(__file__).parents[1] / "LICENSE").read_text(encoding="utf-8")
     words, letter = re.findall(r"[A-Z]{2,}", text.upper()), load_letter()
     rng = np.random.default_rng(0)
     train, test = rng.choice(words, (2, count))
