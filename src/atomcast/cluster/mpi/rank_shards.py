@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from atomcast.cluster.mpi.buffers import gather_json
-from atomcast.cluster.mpi.watch import LOADING, NO_ROUND, STARTING, Pulse
-from atomcast.cluster.validation import described, raise_described
+from atomcast.cluster.mpi.watch import LOADING, NO_ROUND, Pulse, by_all
 from atomcast.data._blocks import BlockShards, contiguous_bounds, joined_names
 from atomcast.data.matrices import IntArray, check_axis
 from atomcast.data.party_names import checked_party_names
@@ -22,8 +21,7 @@ def place(comm: Any, shards: Shards, pulse: Pulse) -> Shards:
     if shards.kind == "split" or isinstance(shards, RankShards):
         return shards
     rank, size = comm.Get_rank(), comm.Get_size()
-    local: Shards | None = None
-    try:
+    with by_all(comm, pulse, "shard"):
         local = _own_part(shards, rank, size)
         told = {
             "shape": [local.rows(), local.count()],
@@ -31,15 +29,8 @@ def place(comm: Any, shards: Shards, pulse: Pulse) -> Shards:
             "party": None if local.party_names is None else local.party_names[0],
             "source": shards.source(rank),
         }
-    except Exception as error:
-        told = {"error": described(error)}
-    pulse.at = (NO_ROUND, STARTING)
     everything = gather_json(comm, told)
     pulse.at = (NO_ROUND, LOADING)
-    for i, said in enumerate(everything):
-        if "error" in said:
-            raise_described(said["error"], f"shard {i}")
-    assert local is not None
     shards = RankShards(local, rank, everything)
     if shards.party_names is not None:
         checked_party_names(shards.party_names, size)
