@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import wraps
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -29,12 +29,15 @@ class Recipe:
         Whether the target must be numbers; otherwise labels of any kind.
     vectors : tuple of str
         Options that name files with vectors, which `fit` is given under the same names.
+    signals : None, "target" or "parts"
+        Where the signals are, if the estimator codes signals.
     """
 
     make: Callable[..., Any]
     axis: int = 1
     numeric_target: bool = True
     vectors: tuple[str, ...] = ()
+    signals: Literal["target", "parts"] | None = None
 
 
 #: Commands by name.
@@ -49,6 +52,8 @@ def fits(estimator: str, **more: Any) -> Callable[[Callable[..., None]], Callabl
         def make(**given: Any) -> Any:
             import atomcast
 
+            if "residual" in given:  # for --tol is the tolerance of the solver
+                given["tol"] = given.pop("residual")
             for name in _READ.keys() & given.keys():
                 given[name] = _READ[name](given[name])
             return getattr(atomcast, estimator)(**given)
@@ -119,6 +124,44 @@ def group_logistic(
     class_weight: Balanced = False,
 ) -> None:
     """Logistic regression for two classes with few groups of features."""
+
+
+AtomCount = Annotated[int | None, typer.Option(help="How many features, or atoms a signal.")]
+Radius = Annotated[
+    float | None, typer.Option(help="Bound on the sum of absolute weights of each signal.")
+]
+
+
+@fits("MatchingPursuit")
+def matching_pursuit(
+    n_nonzero: AtomCount = None,
+    residual: Annotated[
+        float | None, typer.Option(help="Stop at this squared norm of the residual.")
+    ] = None,
+    orthogonal: Annotated[
+        bool, typer.Option("--orthogonal/--plain", help="Fit all weights again in each round.")
+    ] = True,
+    normalize: Annotated[
+        bool, typer.Option("--normalize", help="Divide scores by the lengths of the columns.")
+    ] = False,
+    fit_intercept: Intercept = True,
+) -> None:
+    """Least squares with few features, each the one that explains most of the residual."""
+
+
+@fits("SparseCoder", axis=0, signals="target")
+def sparse_coder(beta: Radius = None, n_nonzero: AtomCount = None) -> None:
+    """Codes of the signals in --target, rows of a matrix, by atoms: the rows of the parts."""
+
+
+@fits("DictionaryLearning", axis=0, signals="parts")
+def dictionary_learning(
+    n_components: Annotated[int, typer.Option(help="How many elements the dictionary has.")],
+    beta: Radius = None,
+    n_nonzero: AtomCount = None,
+    max_iter: Annotated[int, typer.Option(help="How many times to code all signals.")] = 30,
+) -> None:
+    """A dictionary for the signals that are the rows of the parts; its elements live on --nodes."""
 
 
 @fits("L1AdaBoost", numeric_target=False)

@@ -41,6 +41,8 @@ class Problem:
         How many atoms each row or column of the data stands for.
     summed : bool
         Whether nodes hand out no atoms, but contribute to a sum in every round.
+    targets : int
+        How many targets of length d there are.
     """
 
     domain: Domain
@@ -54,3 +56,9 @@ class Problem:
     missing: bool = False
     family: int = 1
     summed: bool = False
+    targets: int = 1
+
+    @property
+    def told(self) -> int:
+        """How many values of targets every node is told."""
+        return (self.d or 0) * self.targets

@@ -7,6 +7,7 @@ fetch them from where they are.
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -61,7 +62,7 @@ class RaySession(Session):
             )
         self.nodes = cluster.nodes
         self._cluster = cluster
-        self._accountant = star_accountant(self.nodes, shards.party_names, problem.d)
+        self._accountant = star_accountant(self.nodes, shards.party_names, problem.told)
         self._limits = threadpool_limits(limits=cluster.threads)
         self._actors: list[Any] = []
         self._log: list[tuple[Any, list[Any]]] = []
@@ -166,6 +167,7 @@ class RaySession(Session):
         check_digests([*digests, state_digest(replica)], round)
         if proposals.sum is not None:
             return agree_on_sum(self._accountant, proposals.sum, replica)
+        proposals = dataclasses.replace(proposals, signals=request.signals)
         return self._accountant.agree(proposals, request.count, replica.ledger_round)
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
