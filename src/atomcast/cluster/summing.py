@@ -42,7 +42,7 @@ def refuse_sums(problem: Problem, where: str) -> None:
     """Raise ValueError where nodes that are not heard would be missing in a sum."""
     if problem.summed:
         raise ValueError(
-            f"this model needs the sum over all nodes in every round, which {where} cannot tell: use "
-            "LocalCluster, MPICluster or RayCluster without asynchronous, and without faults other "
-            "than slow nodes"
+            f"this model needs the sum over all nodes in every round, which {where} cannot tell: "
+            "use LocalCluster, MPICluster or RayCluster without asynchronous, and without faults "
+            "other than slow nodes"
         )
