@@ -19,6 +19,7 @@ from atomcast.estimators.logistic_regression import (
 from atomcast.estimators.matching_pursuit import MatchingPursuit as MatchingPursuit
 from atomcast.estimators.sparse_coder import SparseCoder as SparseCoder
 from atomcast.estimators.sparse_model import SparseModel as SparseModel
+from atomcast.estimators.structured_svm import StructuredSVM as StructuredSVM
 from atomcast.federated.federated_cluster import FederatedCluster as FederatedCluster
 from atomcast.loop.callbacks import TimeLimit as TimeLimit
 from atomcast.loop.solver import Solver as Solver

@@ -22,6 +22,7 @@ from atomcast import (
     Solver,
     SparseCoder,
     SparseLogisticRegression,
+    StructuredSVM,
 )
 from cluster.conftest import MPI_ENVIRONMENT
 
@@ -55,6 +56,13 @@ MODELS = {
     "svm of three classes": (lambda **how: KernelSVC(**how), three_classes),
     "one against the rest": (
         lambda **how: KernelSVC(multi_class="one-vs-rest", **how),
+        three_classes,
+    ),
+    "structured svm": (lambda **how: StructuredSVM(**how), three_classes),
+    "structured svm by blocks": (
+        lambda cluster, **how: StructuredSVM(
+            cluster=cluster, solver=Solver("block-coordinate", tol=1e-3)
+        ),
         three_classes,
     ),
 }

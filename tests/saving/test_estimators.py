@@ -29,6 +29,7 @@ from atomcast import (
     SparseLogisticRegression,
     SparseLogisticRegressionCV,
     SparseModel,
+    StructuredSVM,
     load_model,
     save_model,
 )
@@ -129,6 +130,8 @@ CASES = {
         classes(2, ["no", "yes"]),
         sparse.csc_array,
     ),
+    "structured": (StructuredSVM(cluster=2), classes(3, ["x", "y", "z"]), np.asarray),
+    "structured, two classes": (StructuredSVM(C=0.1), binary(), sparse.csr_array),
     "classic": (
         KernelSVC(solver=Solver("classic", max_rounds=30, tol=0.9), gamma=0.1),
         classes(),

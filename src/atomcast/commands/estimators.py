@@ -27,6 +27,8 @@ class Recipe:
         Whether a node holds rows (examples, 0) or columns (features, 1).
     numeric_target : bool
         Whether the target must be numbers; otherwise labels of any kind.
+    vectors : tuple of str
+        Options that name files with vectors, which `fit` is given under the same names.
     signals : None, "target" or "parts"
         Where the signals are, if the estimator codes signals.
     """
@@ -34,6 +36,7 @@ class Recipe:
     make: Callable[..., Any]
     axis: int = 1
     numeric_target: bool = True
+    vectors: tuple[str, ...] = ()
     signals: Literal["target", "parts"] | None = None
 
 
@@ -188,6 +191,27 @@ def kernel_svm(
     class_weight: Balanced = False,
 ) -> None:
     """A kernel support vector machine; here a file holds the rows of a node, with all columns."""
+
+
+Lengths = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="How many rows each sequence has, counted through the files: a vector, or a table's "
+        "FILE:COLUMN.",
+    ),
+]
+
+
+@fits("StructuredSVM", axis=0, numeric_target=False, vectors=("lengths",))
+def structured_svm(
+    model: Annotated[
+        str, typer.Option(help="What is told: multiclass, or chain: labels of sequences.")
+    ] = "multiclass",
+    C: Annotated[float, typer.Option("--C", help="What margin errors cost.")] = 1.0,
+    lengths: Lengths = None,
+) -> None:
+    """A structured support vector machine; a file holds the rows of a node, with all columns."""
 
 
 def _class_weight(balanced: bool) -> str | None:

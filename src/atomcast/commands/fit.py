@@ -40,8 +40,12 @@ def run_fit(recipe: Recipe, parameters: dict[str, Any], options: FitOptions) -> 
     # A federated fit waits for people: show for whom.
     waits = int(options.engine == FEDERATED and options.talk is not False)
     with clear_errors(options.debug), log_on_stderr(options.verbosity or waits):
+        from atomcast.data.vectors import read_vector
+
+        files = {name: parameters.pop(name) for name in recipe.vectors}
         with together():
             estimator, shards, y = _prepared(recipe, parameters, options)
+            beside = {name: read_vector(file) for name, file in files.items() if file is not None}
         start = time.perf_counter()
         try:
             if recipe.signals:
@@ -49,7 +53,7 @@ def run_fit(recipe: Recipe, parameters: dict[str, Any], options: FitOptions) -> 
 
                 fit_signals(recipe, estimator, shards, y, save=options.out is not None)
             else:
-                estimator.fit(shards, y)
+                estimator.fit(shards, y, **beside)
         finally:
             if options.engine == FEDERATED:
                 estimator.cluster.close()

@@ -14,7 +14,10 @@ from atomcast.commands.logs import Verbosity
 from atomcast.commands.mistakes import Debug
 
 #: The steps, as `atomcast.steps.STEPS` has them; named here so that --help needs no NumPy.
-STEP_NAMES = ("classic", "line-search", "away", "pairwise", "blended-pairwise", "corrective")
+STEP_NAMES = (
+    "classic", "line-search", "away", "pairwise", "blended-pairwise", "corrective",
+    "block-coordinate",
+)  # fmt: skip
 
 Align = Annotated[
     str | None,

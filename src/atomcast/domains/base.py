@@ -118,6 +118,18 @@ class Simplex(Domain):
         return onto_simplex(weights, self.scale)
 
 
+@dataclass(frozen=True)
+class SolidSimplex(Simplex):
+    """Nonnegative weights that sum to at most one: the origin is a vertex as well."""
+
+    has_origin: ClassVar[bool] = True
+
+    def project(self, ids: Sequence[int], weights: Floats) -> Floats:
+        """The nearest weights of the set."""
+        inside = np.maximum(weights, 0.0)
+        return inside if inside.sum() <= self.scale else onto_simplex(weights, self.scale)
+
+
 def onto_simplex(weights: Floats, total: float) -> Floats:
     """The nearest nonnegative weights with this sum (by sorting)."""
     falling = np.sort(weights)[::-1]

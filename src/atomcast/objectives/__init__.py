@@ -6,6 +6,7 @@ from atomcast.objectives.logistic import Logistic
 from atomcast.objectives.losses import LogisticLoss, Loss, PointwiseLoss, SquaredLoss
 from atomcast.objectives.multinomial import Multinomial
 from atomcast.objectives.squared_error import SquaredError
+from atomcast.objectives.structured_dual import StructuredDual
 
 __all__ = [
     "Curvature",
@@ -18,4 +19,5 @@ __all__ = [
     "PointwiseLoss",
     "SquaredError",
     "SquaredLoss",
+    "StructuredDual",
 ]

@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from atomcast.atoms.base import Atoms
 from atomcast.data.shards import Shard
 from atomcast.domains.base import Domain
 from atomcast.known.active_set import ActiveSet
@@ -40,13 +39,15 @@ class Problem:
         Whether values of the data may be missing (NaN).
     family : int
         How many atoms each row or column of the data stands for.
+    summed : bool
+        Whether nodes hand out no atoms, but contribute to a sum in every round.
     targets : int
         How many targets of length d there are.
     """
 
     domain: Domain
     make_active: Callable[[], ActiveSet]
-    make_atoms: Callable[[Shard], Atoms]
+    make_atoms: Callable[[Shard], Any]
     d: int | None = None
     axis: int = 1
     batches: Batches = GROWING
@@ -54,6 +55,7 @@ class Problem:
     adopt: Callable[[Any], ActiveSet] | None = None
     missing: bool = False
     family: int = 1
+    summed: bool = False
     targets: int = 1
 
     @property

@@ -65,6 +65,7 @@ LAYOUTS: dict[str, Layout | str] = {
     "L1AdaBoost": BoostingLayout(),
     "KernelSVC": "atomcast.saving.kernel_layout:LAYOUT",
     "SparseModel": "atomcast.saving.composed_layout:LAYOUT",
+    "StructuredSVM": "atomcast.saving.structured_layout:LAYOUT",
 }
 #: Where the classes are of estimators that are not public names of this package.
 ELSEWHERE: dict[str, str] = {}
@@ -122,8 +123,8 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     ----------
     estimator : fitted estimator
         Any of this package, but for `KernelSVC` with a kernel function of yours, `L1AdaBoost` over
-        a list of fitted classifiers, and `SparseModel` with a loss or a domain of yours, which
-        cannot be saved without code.
+        a list of fitted classifiers, `StructuredSVM` with outputs of yours, and `SparseModel` with
+        a loss or a domain of yours, which cannot be saved without code.
     path : path
         Replaced if it exists; ".safetensors" is the usual suffix.
 
