@@ -22,6 +22,8 @@ _HOMES = {
     "KernelSVC": "atomcast.estimators.kernel_svc",
     "L1AdaBoost": "atomcast.estimators.boosting",
     "MCenters": "atomcast.selection.rules",
+    "MultipleKernelClassifier": "atomcast.estimators.multiple_kernel",
+    "MultipleKernelRegressor": "atomcast.estimators.multiple_kernel",
     "Outage": "atomcast.network.faults",
     "Partition": "atomcast.network.faults",
     "RandomSubset": "atomcast.selection.rules",
@@ -55,6 +57,8 @@ __all__ = [
     "LocalCluster",
     "MCenters",
     "MPICluster",
+    "MultipleKernelClassifier",
+    "MultipleKernelRegressor",
     "Outage",
     "Partition",
     "RandomSubset",
@@ -85,6 +89,10 @@ if TYPE_CHECKING:
     from atomcast.estimators.lasso_path import lasso_path
     from atomcast.estimators.logistic import SparseLogisticRegression
     from atomcast.estimators.logistic_cv import SparseLogisticRegressionCV
+    from atomcast.estimators.multiple_kernel import (
+        MultipleKernelClassifier,
+        MultipleKernelRegressor,
+    )
     from atomcast.estimators.sparse_model import SparseModel
     from atomcast.loop.callbacks import TimeLimit
     from atomcast.loop.solver import Solver

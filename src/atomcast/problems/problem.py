@@ -91,6 +91,8 @@ class Problem:
         Whether values of the data may be missing (NaN).
     family : int
         How many atoms each row or column of the data stands for.
+    check : callable, optional
+        Raises ValueError if a node's shard cannot be one of this problem; every node learns of it.
     """
 
     domain: Domain
@@ -103,3 +105,4 @@ class Problem:
     adopt: Callable[[Any], ActiveSet] | None = None
     missing: bool = False
     family: int = 1
+    check: Callable[[Shard], None] | None = None

@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.domains.group_ball import Blocks, GroupBall
+from atomcast.domains.group_ball import BlockBall, Blocks
 from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.steps.inner.column_model import ColumnModel
 from atomcast.steps.inner.coordinate_descent import FACE_STEPS, SWEEPS, SWEPT, CoordinateDescent
@@ -33,7 +33,7 @@ class GroupDescent(CoordinateDescent):
 
     alternations = 300  # there is no other method to fall back on
 
-    def __init__(self, domain: GroupBall, blocks: Blocks) -> None:
+    def __init__(self, domain: BlockBall, blocks: Blocks) -> None:
         self.domain = domain
         self.blocks = blocks
         self._careful = 0  # steps to come that must not go too far, as one did
@@ -112,7 +112,7 @@ class GroupSolver:
     What it knows of the columns grows with them: it serves one active set.
     """
 
-    def __init__(self, domain: GroupBall) -> None:
+    def __init__(self, domain: BlockBall) -> None:
         self.domain = domain
         self.turned: TurnedColumns | TurnedProducts | None = None
 
