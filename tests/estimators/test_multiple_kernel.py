@@ -43,9 +43,10 @@ def optimum(Ks, loss, C=None, beta=None):
     """The optimum over functions f_k, by their coordinates in a factor of each kernel."""
     import cvxpy as cp
 
-    factors = [np.linalg.eigh(K) for K in Ks]
-    factors = [U * np.sqrt(np.maximum(values, 0.0)) for values, U in factors]
-    w = [cp.Variable(len(Ks[0])) for _ in Ks]
+    pairs = [np.linalg.eigh(K) for K in Ks]
+    kept = [values > 1e-10 * values[-1] for values, _ in pairs]
+    factors = [U[:, k] * np.sqrt(s[k]) for (s, U), k in zip(pairs, kept, strict=True)]
+    w = [cp.Variable(L.shape[1]) for L in factors]
     size = sum(cp.norm(each) for each in w)
     total = loss(cp, sum(L @ each for L, each in zip(factors, w, strict=True)))
     goal, bound = (0.5 * size**2 + C * total, []) if beta is None else (total, [size <= beta])

@@ -94,7 +94,7 @@ def group_lasso(beta: Beta, groups: GroupsFile = "sources", intercept: Intercept
     """Least squares with few groups of features, by default the columns of few files."""
     from atomcast import GroupLasso
 
-    return GroupLasso(beta, groups=_groups(groups), fit_intercept=intercept)
+    return GroupLasso(beta, groups=_listed("--groups", groups), fit_intercept=intercept)
 
 
 def group_logistic(
@@ -108,7 +108,7 @@ def group_logistic(
 
     return GroupLogisticRegression(
         beta,
-        groups=_groups(groups),
+        groups=_listed("--groups", groups),
         fit_intercept=intercept,
         class_weight=_class_weight(balanced),
     )
@@ -155,6 +155,75 @@ def kernel_svm(
     )
 
 
+Cost = Annotated[float, typer.Option("--C", help="What losses cost.")]
+Radius = Annotated[
+    float | None,
+    typer.Option(help="Instead of --C: a bound on the sum of norms.", show_default=False),
+]
+ViewKernels = Annotated[
+    str,
+    typer.Option(
+        metavar="KERNELS",
+        help="Names with commas between them (rbf, linear, poly, laplacian), precomputed, or a "
+        "JSON file with a list of names and of objects such as "
+        '{"kernel": "rbf", "factor": 4}; default: three widths of rbf, and linear.',
+    ),
+]
+Views = Annotated[
+    str,
+    typer.Option(
+        metavar="VIEWS",
+        help="sources: the columns of each file are a view; or a JSON file with a list of lists "
+        "of column names or numbers.",
+    ),
+]
+Send = Annotated[str, typer.Option(help="directions, or columns of kernels.")]
+
+
+def mkl_classifier(
+    C: Cost = 1.0,
+    beta: Radius = None,
+    kernels: ViewKernels = "",
+    views: Views = "sources",
+    send: Send = "directions",
+) -> Any:
+    """Classification with few of many kernels, by default on the columns of each file."""
+    from atomcast import MultipleKernelClassifier
+
+    return MultipleKernelClassifier(
+        C, beta=beta, kernels=_kernels(kernels), views=_listed("--views", views), send=send
+    )
+
+
+def mkl_regressor(
+    C: Cost = 1.0,
+    beta: Radius = None,
+    kernels: ViewKernels = "",
+    views: Views = "sources",
+    send: Send = "directions",
+    intercept: Intercept = True,
+) -> Any:
+    """Regression with few of many kernels, by default on the columns of each file."""
+    from atomcast import MultipleKernelRegressor
+
+    return MultipleKernelRegressor(
+        C,
+        beta=beta,
+        kernels=_kernels(kernels),
+        views=_listed("--views", views),
+        send=send,
+        fit_intercept=intercept,
+    )
+
+
+def _kernels(kernels: str) -> Any:
+    """The kernels that --kernels names: words, or the content of a file."""
+    if kernels.endswith(".json"):
+        return _json("--kernels", kernels)
+    names = [name.strip() for name in kernels.split(",") if name.strip()]
+    return "precomputed" if names == ["precomputed"] else names or None
+
+
 def _class_weight(balanced: bool) -> str | None:
     return "balanced" if balanced else None
 
@@ -166,22 +235,27 @@ def _number_or_name(text: str) -> str | float:
         return text
 
 
-def _groups(groups: str) -> Any:
-    """The groups that --groups names: a word, or the content of a file."""
+def _listed(option: str, given: str) -> Any:
+    """The columns that an option puts together: a word, or the content of a file."""
+    if given == "sources":
+        return given
+    listed = _json(option, given)
+    if not isinstance(listed, list) or not all(isinstance(columns, list) for columns in listed):
+        raise ValueError(
+            f"{option} {given} must hold a list of lists of columns, such as [[0, 1], [2]]"
+        )
+    return listed
+
+
+def _json(option: str, path: str) -> Any:
+    """The content of a JSON file."""
     import json
     from pathlib import Path
 
-    if groups == "sources":
-        return groups
     try:
-        listed = json.loads(Path(groups).read_text(encoding="utf-8"))
+        return json.loads(Path(path).read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"--groups {groups} is no JSON file ({error})") from error
-    if not isinstance(listed, list) or not all(isinstance(group, list) for group in listed):
-        raise ValueError(
-            f"--groups {groups} must hold a list of lists of columns, such as [[0, 1], [2]]"
-        )
-    return listed
+        raise ValueError(f"{option} {path} is no JSON file ({error})") from error
 
 
 #: Commands by name.
@@ -193,5 +267,7 @@ ESTIMATORS: dict[str, Recipe] = {
     "group-lasso": Recipe(group_lasso),
     "group-logistic": Recipe(group_logistic, numeric_target=False),
     "boosting": Recipe(boosting, numeric_target=False),
+    "mkl-classifier": Recipe(mkl_classifier, numeric_target=False),
+    "mkl-regressor": Recipe(mkl_regressor),
     "kernel-svm": Recipe(kernel_svm, axis=0, numeric_target=False),
 }

@@ -118,7 +118,7 @@ class MultipleKernelModel(SolvedEstimator):
         self.views_ = list(plan.views)
         # What is all here goes into the model; else each party keeps its own examples.
         here = shards.matrix is not None
-        self._training, holders = None if here else shards, _Holders(shards)
+        self._training, holders = None if here else shards, Holders(shards)
         self.functions_ = []
         for (view, k), number in zip(pairs, numbers.tolist(), strict=True):
             mine = np.flatnonzero(kernel == number)
@@ -160,7 +160,7 @@ class MultipleKernelModel(SolvedEstimator):
                 f"{self.n_features_in_} features as input"
             )
         total, own = np.zeros((placed.rows(), outputs)), getattr(placed, "rank", None)
-        new, old = _Holders(placed), _Holders(self._training)
+        new, old = Holders(placed), Holders(self._training)
         for f in self.functions_:
             if own is None or placed.assignment()[f.columns[0]] == own:
                 total += f.part(new.points(f.columns), old.examples(f))
@@ -173,7 +173,7 @@ class MultipleKernelClassifier(ScoreClassifier, MultipleKernelModel):
     Minimises ``(sum_k ||f_k||)^2 / 2 + C * sum(max(0, 1 - y f(x))^2)``, where ``f = sum_k f_k`` has
     a function for each kernel: few of them are not zero. Every node keeps its own view of the
     examples; of a kernel that is needed, n values a round are broadcast. Kernels are taken with
-    values that are 1 on average at equal examples, and plus 1, which lets functions have a constant.
+    values that are 1 on average at equal examples, and plus 1, so that functions have a constant.
     With T > 2 classes, labels are the corners of a regular simplex, as in `KernelSVC`.
 
     Parameters
@@ -364,7 +364,7 @@ def _norm(result: Result) -> float:
     return float(np.sqrt(squares).sum())
 
 
-class _Holders:
+class Holders:
     """The nodes of shards, each of which reads its own part once."""
 
     def __init__(self, shards: Shards | None) -> None:
