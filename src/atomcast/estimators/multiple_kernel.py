@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any, Self
 
@@ -12,9 +12,8 @@ from sklearn.base import RegressorMixin
 from sklearn.utils.validation import check_is_fitted
 
 from atomcast._checks import check_choice, check_count, check_positive
-from atomcast.atoms.views import view_points
 from atomcast.data._split import SplitShards
-from atomcast.data.shards import Shard, Shards
+from atomcast.data.shards import Shards
 from atomcast.domains.group_ball import PER_KERNEL
 from atomcast.estimators.inputs import (
     FORMATS,
@@ -25,7 +24,7 @@ from atomcast.estimators.inputs import (
 from atomcast.estimators.penalised import RadiusSearch, slopes
 from atomcast.estimators.score_classifier import ScoreClassifier
 from atomcast.estimators.solving import SolvedEstimator, warn_unless_converged
-from atomcast.estimators.view_inputs import in_kernels, in_views, stacked
+from atomcast.estimators.view_inputs import Holders, in_kernels, in_views, stacked
 from atomcast.known.kernels.labels import LabelCode
 from atomcast.known.kernels.views import FittedKernel, KernelPlan
 from atomcast.loop.result import Result
@@ -38,135 +37,110 @@ from atomcast.storage.checkpoint import Checkpoint
 Floats = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False)
 class MultipleKernelModel(SolvedEstimator):
     """What classifiers and regressors of many kernels have in common."""
 
-    C: float
-    beta: float | None
-    kernels: Any
-    views: Any
-    send: str
-    cache_bytes: int
-    cluster: Any
-    result_: Result
-    n_features_in_: int
+    C: float = 1.0
+    _: KW_ONLY
+    beta: float | None = None
+    kernels: Any = None
+    views: Any = None
+    send: str = "directions"
+    cache_bytes: int = 2**31
 
-    def _checked_solver(self) -> Solver:
-        """The solver to fit with, if the parameters make sense."""
-        if self.beta is None:
-            check_positive("C", self.C, "what losses cost")
-        else:
-            check_positive("beta", self.beta, "the radius of the ball of functions, or None")
-        check_choice("send", self.send, ("directions", "columns"))
-        check_count("cache_bytes", self.cache_bytes, "memory for kernel matrices", minimum=0)
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array, scipy sparse matrix, DataFrame or Shards of shape (n_samples, n_features)
+            With kernels="precomputed" also a list of matrices of shape (n_samples, n_samples).
+        y : array of shape (n_samples,)
+            The target or the classes, known to every node.
+        """
         solver = self._solver()
-        stored = solver.resume is not None or any(
-            isinstance(callback, Checkpoint) for callback in solver.callbacks
-        )
-        if stored and (self.beta is None or self.send == "directions"):
-            raise ValueError(
-                "checkpoints are neither written nor resumed where a radius is looked for, or "
-                'directions are sent that only their round knows: give beta=... and send="columns"'
-            )
-        return solver
-
-    def _plan(self, shards: Shards, given: bool, **coding: Any) -> tuple[Shards, KernelPlan]:
-        """Shards with each view on one node, and the kernels."""
-        shards, columns, names = in_views(self.views, self.kernels, shards, given)
-        return shards, KernelPlan(columns, in_kernels(self.kernels, names), names, **coding)
-
-    def _fit(
-        self,
-        solver: Solver,
-        objective: Objective,
-        plan: KernelPlan,
-        shards: Shards,
-        cluster: Cluster,
-    ) -> Result:
-        """Solve, and keep what the fitted model consists of; returns the result for the ball."""
+        self._check_parameters(solver)
+        X = stacked(self.kernels, X)
+        objective, coding, shards, cluster = self._target(X, y)
+        shards, columns, names = in_views(self.views, self.kernels, shards, isinstance(X, Shards))
+        plan = KernelPlan(columns, in_kernels(self.kernels, names), names, **coding)
         make = partial(view_problem, objective, plan, self.send, self.cache_bytes)
         if self.beta is None:
             search = RadiusSearch(make, _norm, objective, float(self.C), solver.tol)
-            tried = search.solve(solver, shards, cluster)
-            last, ball = tried[-1], tried[-1].result
-            status = "stopped" if ball.status == "optimal" else ball.status
-            self.beta_, self.C_ = last.norm, float(self.C)
-            self.result_ = replace(
-                ball,
-                objective=last.objective,
-                gap=last.gap,
-                relative_gap=last.relative_gap,
-                rounds=sum(each.result.rounds for each in tried),
-                status="optimal" if last.relative_gap <= solver.tol else status,
-            )
+            found, self.result_ = search.solve(solver, shards, cluster)
+            self.beta_, self.C_, ball = found.norm, float(self.C), found.result
         else:
             self.result_ = ball = solver.solve(make(float(self.beta)), shards, cluster)
             slope = slopes(ball, float(self.beta), objective)[0]
             self.beta_, self.C_ = _norm(ball), float(self.beta) / slope if slope else np.inf
-        self.dual_gap_, self.n_iter_ = self.result_.gap, self.result_.rounds
-        self._keep(ball, plan, shards)
-        warn_unless_converged(self.result_, solver, stacklevel=4)
-        return ball
+        self._keep_functions(ball, plan, shards)
+        self._keep(self.result_, objective)
+        warn_unless_converged(self.result_, solver)
+        return self
 
-    def _keep(self, ball: Result, plan: KernelPlan, shards: Shards) -> None:
-        """Take kernel weights and functions from the result."""
+    def _target(self, X: Any, y: Any) -> tuple[Objective, dict[str, Any], Shards, Any]:
+        """The objective, how labels are compared, the data in shards, the cluster."""
+        raise NotImplementedError
+
+    def _check_parameters(self, solver: Solver) -> None:
+        if self.beta is None:
+            check_positive("C", self.C, "what losses cost")
+        else:
+            check_positive("beta", self.beta, "the bound on the sum of norms, or None")
+        check_choice("send", self.send, ("directions", "columns"))
+        check_count("cache_bytes", self.cache_bytes, "memory for kernel matrices", minimum=0)
+        writes = any(isinstance(callback, Checkpoint) for callback in solver.callbacks)
+        fleeting = self.beta is None or self.send == "directions"
+        if fleeting and (writes or solver.resume is not None):
+            raise ValueError(
+                "checkpoints are neither written nor resumed where a radius is looked for, or "
+                'directions are sent that only their round knows: give beta=... and send="columns"'
+            )
+
+    def _keep_functions(self, ball: Result, plan: KernelPlan, shards: Shards) -> None:
+        """Take kernel weights and functions from the result of a ball."""
         numbers, kernel = plan.numbers(), ball.atom_ids // PER_KERNEL
         norms = np.array([np.linalg.norm(ball.atom_weights[kernel == k]) for k in numbers])
         self.kernel_weights_ = norms / norms.sum() if norms.any() else norms
-        pairs = [(v, k) for v, kernels in enumerate(plan.kernels) for k in range(len(kernels))]
-        self.kernel_names_ = [f"{plan.names[v]}: {plan.kernels[v][k]}" for v, k in pairs]
+        pairs = [(v, own) for v, kernels in enumerate(plan.kernels) for own in kernels]
+        self.kernel_names_ = [f"{plan.names[view]}: {own}" for view, own in pairs]
         self.views_ = list(plan.views)
         # What is all here goes into the model; else each party keeps its own examples.
         here = shards.matrix is not None
         self._training, holders = None if here else shards, Holders(shards)
         self.functions_ = []
-        for (view, k), number in zip(pairs, numbers.tolist(), strict=True):
-            mine = np.flatnonzero(kernel == number)
-            if not np.any(ball.atom_weights[mine]):
-                continue
+        for k in np.flatnonzero(norms):
+            (view, own), mine = pairs[k], np.flatnonzero(kernel == numbers[k])
             gamma, scale = ball.atom_extras[mine[0], :2].tolist()
-            dual = ball.atom_weights[mine] @ ball.content[mine]
-            self.functions_.append(
-                FittedKernel(
-                    plan.views[view],
-                    plan.kernels[view][k],
-                    gamma or np.nan,
-                    scale,
-                    plan.constant,
-                    self._outputs(plan, dual),
-                    holders.points(plan.views[view]) if here else None,
-                )
-            )
-
-    def _outputs(self, plan: KernelPlan, dual: Floats) -> Floats:
-        """The coefficients of the examples for each function that is wanted, shape (n, T)."""
-        if plan.code is None or plan.codes is None:
-            return dual[:, None]
-        coded = dual[:, None] * plan.code.table[plan.codes]
-        return coded if plan.code.classes > 2 else coded[:, 1:]
+            columns, dual = plan.views[view], ball.atom_weights[mine] @ ball.content[mine]
+            points = holders.points(columns) if here and own.spec is not None else None
+            outputs = plan.outputs(dual)
+            about = gamma or np.nan, scale, plan.constant
+            self.functions_.append(FittedKernel(columns, own, *about, outputs, points))
 
     def _values(self, X: Any, outputs: int) -> Floats:
         """The sum of all functions at new data, each party's part worked out from its own."""
         check_is_fitted(self)
-        X = stacked(self.kernels, X)
+        X, cluster = stacked(self.kernels, X), self.cluster
         if not isinstance(X, Shards):
-            X = validated(self, X, reset=False, **FORMATS)
-            X = SplitShards(X, 1)
-        cluster = self.cluster
-        placed = cluster.place(X) if isinstance(cluster, Cluster) and X.kind != "split" else X
-        if placed.count() != self.n_features_in_:
+            X = SplitShards(validated(self, X, reset=False, **FORMATS), 1)
+        elif isinstance(cluster, Cluster):
+            X = cluster.place(X)
+        if X.count() != self.n_features_in_:
             raise ValueError(
-                f"X has {placed.count()} features, but {type(self).__name__} is expecting "
+                f"X has {X.count()} features, but {type(self).__name__} is expecting "
                 f"{self.n_features_in_} features as input"
             )
-        total, own = np.zeros((placed.rows(), outputs)), getattr(placed, "rank", None)
-        new, old = Holders(placed), Holders(self._training)
+        total, rank = np.zeros((X.rows(), outputs)), getattr(X, "rank", None)
+        new, old = Holders(X), Holders(self._training)
         for f in self.functions_:
-            if own is None or placed.assignment()[f.columns[0]] == own:
+            if rank is None or X.assignment()[f.columns[0]] == rank:
                 total += f.part(new.points(f.columns), old.examples(f))
-        return total if own is None else cluster.total(total)
+        return total if rank is None else cluster.total(total)
 
 
+@dataclass(eq=False, repr=False)
 class MultipleKernelClassifier(ScoreClassifier, MultipleKernelModel):
     """Support vector machine over many kernels, on views of the data spread over a network.
 
@@ -231,47 +205,12 @@ class MultipleKernelClassifier(ScoreClassifier, MultipleKernelModel):
     True
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        beta: float | None = None,
-        kernels: Any = None,
-        views: Any = None,
-        send: str = "directions",
-        cache_bytes: int = 2**31,
-        cluster: Any = None,
-        solver: str | Solver | None = None,
-    ) -> None:
-        self.C = C
-        self.beta = beta
-        self.kernels = kernels
-        self.views = views
-        self.send = send
-        self.cache_bytes = cache_bytes
-        self.cluster = cluster
-        self.solver = solver
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array, scipy sparse matrix, DataFrame or Shards of shape (n_samples, n_features)
-            With kernels="precomputed" also a list of matrices of shape (n_samples, n_samples).
-        y : array of shape (n_samples,)
-            The labels, known to every node.
-        """
-        solver = self._checked_solver()
-        X = stacked(self.kernels, X)
+    def _target(self, X: Any, y: Any) -> tuple[Objective, dict[str, Any], Shards, Any]:
         shards, codes, cluster = features_and_classes(self, X, y, self.cluster)
         code = LabelCode(len(self.classes_), np.ones(len(self.classes_)))
-        shards, plan = self._plan(
-            shards, isinstance(X, Shards), codes=codes, code=code, constant=1.0
-        )
+        # A margin is the product of an example's label with what the functions say of it.
         objective = SquaredHingeLoss(fit_intercept=False).bind(np.ones(len(codes)))
-        self._fit(solver, objective, plan, shards, cluster)
-        return self
+        return objective, {"codes": codes, "code": code, "constant": 1.0}, shards, cluster
 
     def decision_function(self, X: Any) -> Floats:
         """How far examples are on a class's side, in units of the margin.
@@ -291,6 +230,7 @@ class MultipleKernelClassifier(ScoreClassifier, MultipleKernelModel):
         return values[:, 0] if binary else values
 
 
+@dataclass(eq=False, repr=False)
 class MultipleKernelRegressor(RegressorMixin, MultipleKernelModel):  # type: ignore[misc]
     """Regression over many kernels, on views of the data spread over a network.
 
@@ -312,49 +252,21 @@ class MultipleKernelRegressor(RegressorMixin, MultipleKernelModel):  # type: ign
         As for `MultipleKernelClassifier`.
     """
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        beta: float | None = None,
-        kernels: Any = None,
-        views: Any = None,
-        fit_intercept: bool = True,
-        send: str = "directions",
-        cache_bytes: int = 2**31,
-        cluster: Any = None,
-        solver: str | Solver | None = None,
-    ) -> None:
-        self.C = C
-        self.beta = beta
-        self.kernels = kernels
-        self.views = views
-        self.fit_intercept = fit_intercept
-        self.send = send
-        self.cache_bytes = cache_bytes
-        self.cluster = cluster
-        self.solver = solver
+    _: KW_ONLY
+    fit_intercept: bool = True
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model; parameters as for `MultipleKernelClassifier.fit`, with a target."""
-        solver = self._checked_solver()
-        X = stacked(self.kernels, X)
+    def _target(self, X: Any, y: Any) -> tuple[Objective, dict[str, Any], Shards, Any]:
         shards, y, cluster = features_and_target(self, X, y, self.cluster)
-        shards, plan = self._plan(shards, isinstance(X, Shards))
-        objective = SquaredError(y, self.fit_intercept)
-        ball = self._fit(solver, objective, plan, shards, cluster)
-        assert ball.image is not None
-        self.intercept_ = objective.intercept(ball.image)
-        return self
+        return SquaredError(y, self.fit_intercept), {}, shards, cluster
+
+    def _keep(self, result: Result, objective: Objective) -> None:
+        super()._keep(result, objective)
+        assert result.image is not None
+        self.intercept_ = objective.intercept(result.image)
 
     def predict(self, X: Any) -> Floats:
         """Predict the target; X as for `MultipleKernelClassifier.decision_function`."""
         return self._values(X, 1)[:, 0] + self.intercept_
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 def _norm(result: Result) -> float:
@@ -362,31 +274,3 @@ def _norm(result: Result) -> float:
     kernel = result.atom_ids // PER_KERNEL
     squares = np.bincount(np.unique(kernel, return_inverse=True)[1], result.atom_weights**2)
     return float(np.sqrt(squares).sum())
-
-
-class Holders:
-    """The nodes of shards, each of which reads its own part once."""
-
-    def __init__(self, shards: Shards | None) -> None:
-        self.shards = shards
-        self._read: dict[int, Shard] = {}
-
-    def points(self, columns: NDArray[np.int64]) -> Any:
-        """The columns of a view, from the node that holds them all."""
-        assert self.shards is not None
-        owners = self.shards.assignment()[columns]
-        if np.any(owners != owners[0]):
-            raise ValueError(
-                f"a view is split: columns {columns[0]} ... {columns[-1]} are on the nodes "
-                f"{np.unique(owners)}; a whole view must live on one node"
-            )
-        owner = int(owners[0])
-        if owner not in self._read:
-            self._read[owner] = self.shards.shard(owner)
-        return view_points(self._read[owner], columns)
-
-    def examples(self, function: FittedKernel) -> Any:
-        """The examples that a function is made of; none where kernel values are given."""
-        if function.points is not None or function.kernel.spec is None:
-            return function.points
-        return self.points(function.columns)

@@ -13,14 +13,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from contextlib import closing
 from dataclasses import dataclass, replace
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.data.shards import Shards
 from atomcast.loop.result import Result
-from atomcast.loop.session import Cluster
 from atomcast.loop.solver import Solver
+from atomcast.messages.status import Status
 from atomcast.objectives import Objective
 from atomcast.problems.problem import Problem
 
@@ -112,8 +113,8 @@ class RadiusSearch:
         self._low, self._high, self._near = 0.0, self._longest, False
         self._tried: list[Penalised] = []
 
-    def solve(self, solver: Solver, shards: Shards, cluster: Cluster) -> list[Penalised]:
-        """All balls that were tried; the last is the solution."""
+    def solve(self, solver: Solver, shards: Shards, cluster: Any) -> tuple[Penalised, Result]:
+        """The solution, and what its run and those before it come to for the penalised form."""
         # Half of the gap is left to the ball, half to its radius.
         halved = replace(solver, tol=0.5 * self._tol)
         with closing(halved.solve_path(self._balls(), shards, cluster)) as results:
@@ -124,7 +125,15 @@ class RadiusSearch:
                 ended = result.status not in ("optimal", "stopped")
                 if ended or tried.relative_gap <= self._tol or len(self._tried) == MOST:
                     break
-        return self._tried
+        status: Status = "stopped" if result.status == "optimal" else result.status
+        return tried, replace(
+            result,
+            objective=tried.objective,
+            gap=tried.gap,
+            relative_gap=tried.relative_gap,
+            rounds=sum(each.result.rounds for each in self._tried),
+            status="optimal" if tried.relative_gap <= self._tol else status,
+        )
 
     def _balls(self) -> Iterator[Problem]:
         """Balls to try, each chosen when the one before it is solved."""

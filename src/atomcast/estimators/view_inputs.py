@@ -8,11 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from atomcast.atoms.views import view_points
 from atomcast.data.grouped import GroupedShards
-from atomcast.data.shards import Shards
+from atomcast.data.shards import Shard, Shards
 from atomcast.domains.group_ball import as_groups, check_whole_groups
 from atomcast.known.kernels.functions import KernelSpec
-from atomcast.known.kernels.views import ViewKernel
+from atomcast.known.kernels.views import FittedKernel, ViewKernel
 
 Ints = NDArray[np.int64]
 Kernels = tuple[ViewKernel, ...]
@@ -133,3 +134,31 @@ def _one(kernel: Any) -> ViewKernel:
     if isinstance(kernel, str) or callable(kernel):
         return ViewKernel(KernelSpec(kernel))
     raise ValueError(f"kernels has {kernel!r}: accepted are {_ACCEPTED}")
+
+
+class Holders:
+    """The nodes of shards, each of which reads its own part once."""
+
+    def __init__(self, shards: Shards | None) -> None:
+        self.shards = shards
+        self._read: dict[int, Shard] = {}
+
+    def points(self, columns: NDArray[np.int64]) -> Any:
+        """The columns of a view, from the node that holds them all."""
+        assert self.shards is not None
+        owners = self.shards.assignment()[columns]
+        if np.any(owners != owners[0]):
+            raise ValueError(
+                f"a view is split: columns {columns[0]} ... {columns[-1]} are on the nodes "
+                f"{np.unique(owners)}; a whole view must live on one node"
+            )
+        owner = int(owners[0])
+        if owner not in self._read:
+            self._read[owner] = self.shards.shard(owner)
+        return view_points(self._read[owner], columns)
+
+    def examples(self, function: FittedKernel) -> Any:
+        """The examples that a function is made of; none where kernel values are given."""
+        if function.points is not None or function.kernel.spec is None:
+            return function.points
+        return self.points(function.columns)

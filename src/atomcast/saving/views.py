@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from atomcast.estimators.multiple_kernel import Holders
+from atomcast.estimators.view_inputs import Holders
 from atomcast.known.kernels.functions import KernelSpec
 from atomcast.known.kernels.views import FittedKernel, ViewKernel
 from atomcast.saving.classes import class_arrays, classes_in

@@ -127,6 +127,13 @@ class KernelPlan:
             return np.ascontiguousarray(sums[:, 0])
         return self.code.combine(self.codes, sums)
 
+    def outputs(self, dual: Floats) -> Floats:
+        """The coefficients of examples for each function that a model is made of, shape (n, T)."""
+        if self.code is None or self.codes is None:
+            return dual[:, None]
+        coded = dual[:, None] * self.code.table[self.codes]
+        return coded if self.code.classes > 2 else coded[:, 1:]
+
     def products_with(self, examples: Ints) -> Floats | float:
         """What kernel columns of some examples are multiplied by for labels, shape (n, m)."""
         if self.code is None or self.codes is None:
