@@ -35,8 +35,10 @@ Norm = Callable[[Result], float]
 FIRST = 1e-2
 #: Balls that are not the last need not be solved to a smaller relative gap than this.
 ROUGH = 1e-2
-#: The radius is nearly right where N and C m differ by less than this share.
-NEAR = 0.1
+#: The radius is nearly right where N and C m, or its bounds, differ by less than this share.
+NEAR = 0.5
+#: By how many times the relative gap of its ball, at most, a radius that was tried is another.
+DOUBT = 2.0
 #: So many balls are tried; five or so are usual.
 MOST = 40
 
@@ -110,7 +112,7 @@ class RadiusSearch:
         at_zero = objective.value(np.zeros(objective.d))
         # Convexity: the slope is at most at_zero / beta, and beta is C times the slope.
         self._longest = float(np.sqrt(C * at_zero)) or 1.0
-        self._low, self._high, self._near = 0.0, self._longest, False
+        self._low, self._high = 0.0, self._longest
         self._tried: list[Penalised] = []
 
     def solve(self, solver: Solver, shards: Shards, cluster: Any) -> tuple[Penalised, Result]:
@@ -137,46 +139,52 @@ class RadiusSearch:
 
     def _balls(self) -> Iterator[Problem]:
         """Balls to try, each chosen when the one before it is solved."""
-        self._beta = FIRST * self._longest
+        self._beta, norm = FIRST * self._longest, 0.0
+        rough = max(ROUGH / self._tol, 1.0)
         while True:
-            unit = 0.5 * self._beta**2 / self._C
-            yield self._make(self._beta, unit if self._near else unit * max(ROUGH / self._tol, 1.0))
+            yield self._make(self._beta, rough * 0.5 * self._beta**2 / self._C)
             last = self._tried[-1]
-            self._bracket(last, 0.0 if self._near else ROUGH * last.norm)
             right = abs(last.excess) <= self._tol**0.5 * last.norm
-            if self._near or not right:  # else it is the ball that is not solved well enough
+            if last.excess < 0.0:
+                self._low = max(self._low, (1.0 - DOUBT * rough * self._tol) * last.norm)
+            else:
+                self._high = min(self._high, (1.0 + DOUBT * rough * self._tol) * last.norm)
+            if rough <= 1.0 or not right:  # else it is the ball that is not solved well enough
                 self._beta = self._next(last)
-            self._near = self._near or abs(last.excess) <= NEAR * last.norm
-
-    def _bracket(self, last: Penalised, doubt: float) -> None:
-        """Know that the radius is longer, or shorter, than one that was tried."""
-        if last.excess < -doubt:
-            self._low = max(self._low, last.beta)
-        elif last.excess > doubt:
-            self._high = min(self._high, last.norm)
+            near = abs(last.excess) <= NEAR * last.norm or self._high < (1.0 + NEAR) * self._low
+            # Where nothing moved, as all was good enough, good enough must be better.
+            rough = 0.1 * rough if last.norm == norm else min(rough, 1.0) if near else rough
+            norm = last.norm
 
     def _next(self, last: Penalised) -> float:
         """Where the radius would be right if the logarithm of the slope went on as a line."""
-        low, high, guess = self._low, self._high, 0.0
-        if last.slope > 0.0:
-            guess = _crossing(self._C, last.beta, last.slope, self._fall())
+        low, high = self._low, self._high
+        guess = _crossing(self._C, last.beta, self._clipped(last), self._fall(last))
         margin = 1e-3 * (high - low)
         if low + margin < guess < high - margin:
             return guess
         return 0.5 * (low + high) if low else 0.25 * high
 
-    def _fall(self) -> float:
+    def _fall(self, last: Penalised) -> float:
         """How fast the logarithm of the slope falls with the radius."""
-        last = self._tried[-1]
-        before = [t for t in self._tried[:-1] if t.beta != last.beta and t.slope > 0.0]
+        before = [t for t in self._tried if t.norm != last.norm]
         if not before:  # as if the loss fell by a constant factor
             return last.slope / max(last.result.objective, 1e-300)
-        other = min(before, key=lambda t: abs(t.excess))
-        return float(np.log(other.slope / last.slope) / (last.beta - other.beta))
+        # From the nearest on the other side of the root, if there is one.
+        across = [t for t in before if (t.excess < 0.0) != (last.excess < 0.0)]
+        other = min(across or before, key=lambda t: abs(t.norm - last.norm))
+        ratio = self._clipped(other) / self._clipped(last)
+        return float(np.log(ratio) / (last.norm - other.norm))
+
+    def _clipped(self, tried: Penalised) -> float:
+        """The slope; far beyond the root, where it may be zero, its logarithm means nothing."""
+        return max(tried.slope, 0.1 * tried.norm / self._C)
 
 
 def _crossing(C: float, beta: float, slope: float, fall: float) -> float:
     """The radius b = C slope exp(-fall (b - beta)), by bisection on logarithms; 0 if none."""
+    if not slope > 0.0:
+        return 0.0
     if not fall > 0.0:
         return C * slope if fall == 0.0 else 0.0
     low, high = -700.0, 700.0
