@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_digits
-from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
+from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from atomcast import (
@@ -17,7 +17,7 @@ from atomcast import (
     Solver,
 )
 
-EXACT = Solver(tol=1e-8)
+EXACT = Solver(tol=1e-7)
 VIEWS = [[0, 1], [2, 3], [4, 5], [6, 7]]
 KERNELS = [{"kernel": "rbf", "gamma": 0.7}, {"kernel": "rbf", "gamma": 0.1}, "linear"]
 
@@ -55,9 +55,12 @@ def optimum(Ks, loss, C=None, beta=None):
     return solved.value, size.value
 
 
-@pytest.mark.parametrize("send", ["directions", "columns"])
-@pytest.mark.parametrize("size", [{"C": 0.5}, {"C": 30.0}, {"beta": 3.0}])
-def test_regression_equals_cvxpy(size, send):
+WAYS = [("directions", {"C": 0.5}), ("directions", {"C": 30.0}), ("directions", {"beta": 3.0})]
+WAYS += [("columns", {"C": 0.5}), ("columns", {"beta": 3.0})]
+
+
+@pytest.mark.parametrize(("send", "size"), WAYS)
+def test_regression_equals_cvxpy(send, size):
     X, y, _ = data()
 
     def loss(cp, f):
@@ -77,9 +80,8 @@ def test_regression_equals_cvxpy(size, send):
     )
 
 
-@pytest.mark.parametrize("send", ["directions", "columns"])
-@pytest.mark.parametrize("size", [{"C": 0.5}, {"C": 30.0}, {"beta": 3.0}])
-def test_classification_equals_cvxpy(size, send):
+@pytest.mark.parametrize(("send", "size"), WAYS)
+def test_classification_equals_cvxpy(send, size):
     X, _, y = data(seed=1)
     signs = np.where(y, 1.0, -1.0)
 
@@ -117,3 +119,215 @@ def test_several_classes_equal_cvxpy():
     missing = np.maximum(1.0 - decisions[np.arange(45), y], 0.0)
     penalised = 0.5 * model.beta_**2 + 2.0 * float(missing @ missing)
     assert penalised == pytest.approx(model.result_.objective, rel=1e-6)
+
+
+SMALL = {"C": 2.0, "kernels": ["rbf", "linear"], "solver": Solver(tol=1e-5)}
+CLUSTERS = [
+    LocalCluster(4, topology="tree"),
+    LocalCluster(4, topology="complete"),
+    LocalCluster(4, isolated=True),
+    LocalCluster(4, faults=Faults(loss=0.3, seed=1)),
+    LocalCluster(4, asynchronous=True),
+]
+
+
+@pytest.mark.parametrize("cluster", CLUSTERS, ids=repr)
+def test_every_cluster_gives_the_same_model(cluster):
+    X, y, _ = data()
+    one = MultipleKernelRegressor(views=VIEWS, **SMALL).fit(X, y)
+    many = MultipleKernelRegressor(views=VIEWS, **SMALL, cluster=cluster).fit(X, y)
+    assert many.result_.status == "optimal"
+    assert many.result_.objective == pytest.approx(one.result_.objective, rel=2e-5)
+    np.testing.assert_allclose(many.kernel_weights_, one.kernel_weights_, atol=0.02)
+    np.testing.assert_allclose(many.predict(X), one.predict(X), atol=0.05)
+
+
+def test_steps_without_correction_take_the_direction_that_won():
+    X, y, _ = data()
+    for step in ("classic", "line-search"):
+        solver = Solver(step=step, tol=0.1)
+        model = MultipleKernelRegressor(beta=2.0, views=VIEWS, cluster=2, solver=solver).fit(X, y)
+        assert model.result_.status == "optimal"
+        assert model.beta_ <= 2.0 * (1 + 1e-9)
+        assert np.sum((y - model.predict(X)) ** 2) == pytest.approx(model.result_.objective)
+
+
+def test_few_values_are_sent_and_nothing_of_views_that_are_not_used():
+    X, y, _ = data()
+    model = MultipleKernelRegressor(views=VIEWS, **SMALL, cluster=4).fit(X, y)
+    sent = model.result_.ledger.disclosures
+    assert {d.values for d in sent} == {len(y) + 2}  # a direction, gamma and the scale
+    columns = MultipleKernelRegressor(views=VIEWS, **SMALL, cluster=4, send="columns").fit(X, y)
+    assert 4 * model.result_.ledger.values < columns.result_.ledger.values
+    assert columns.result_.objective == pytest.approx(model.result_.objective, rel=2e-5)
+
+
+def test_informative_views_are_found_among_200_of_noise():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((150, 2 * 203))
+    views = rng.permutation(2 * 203).reshape(-1, 2)
+    good = [7, 90, 200]
+    f = [X[:, views[k]] for k in good]
+    score = np.sin(2 * f[0][:, 0]) + np.abs(f[1]).sum(axis=1) - 1.6 + f[2][:, 0] * f[2][:, 1]
+    y = score + 0.1 * rng.standard_normal(150) > 0.0
+    model = MultipleKernelClassifier(
+        C=0.1, kernels=["rbf"], views=views.tolist(), cluster=20, solver=Solver(tol=1e-3)
+    ).fit(X, y)
+    assert set(np.argsort(-model.kernel_weights_)[:3]) == set(good)
+    assert model.kernel_weights_[good].sum() > 0.5
+    assert model.kernel_weights_.sum() == pytest.approx(1.0)
+    np.testing.assert_array_equal(model.views_[90], np.sort(views[90]))
+
+
+def test_shards_of_files_are_views_and_predict_part_by_part(tmp_path):
+    X, y, _ = data()
+    paths = [tmp_path / f"{name}.npy" for name in ("north", "south")]
+    new = [tmp_path / f"new-{path.name}" for path in paths]
+    for k, columns in enumerate((slice(0, 3), slice(3, 8))):
+        np.save(paths[k], X[:40, columns])
+        np.save(new[k], X[40:, columns])
+    kernels = {"north": ["rbf", {"kernel": "rbf", "factor": 4.0}], "south": "linear"}
+    shards = Shards.files(paths)
+    model = MultipleKernelRegressor(kernels=kernels).fit(shards, y[:40])
+    here = MultipleKernelRegressor(
+        kernels={0: kernels["north"], 1: kernels["south"]},
+        views=[[0, 1, 2], [3, 4, 5, 6, 7]],
+    ).fit(X[:40], y[:40])
+    np.testing.assert_allclose(model.kernel_weights_, here.kernel_weights_, atol=1e-6)
+    assert model.kernel_names_[0] == "north: rbf mean-distance"
+    expected = here.predict(X[40:])
+    np.testing.assert_allclose(model.predict(Shards.files(new)), expected, rtol=1e-6)
+    np.testing.assert_allclose(model.predict(X[40:]), expected, rtol=1e-6)
+    assert all(function.points is None for function in model.functions_)
+    assert not any(name.endswith("new") for name in model.kernel_names_)
+
+
+def test_precomputed_kernels_equal_those_by_name():
+    X, _, y = data()
+    Ks = [rbf_kernel(X[:, view], gamma=0.3) for view in VIEWS]
+    by_name = MultipleKernelClassifier(
+        C=3.0, kernels={"kernel": "rbf", "gamma": 0.3}, views=VIEWS, solver=EXACT
+    ).fit(X[:40], y[:40])
+    train = [K[:40, :40] for K in Ks]
+    values = np.hstack([K[40:, :40] for K in Ks])
+    for given, cluster in ((train, None), (np.stack(train), 4), (np.hstack(train), 3)):
+        model = MultipleKernelClassifier(
+            C=3.0, kernels="precomputed", cluster=cluster, solver=EXACT
+        ).fit(given, y[:40])
+        np.testing.assert_allclose(model.kernel_weights_, by_name.kernel_weights_, atol=1e-4)
+        expected = by_name.decision_function(X[40:])
+        np.testing.assert_allclose(model.decision_function(values), expected, atol=1e-4)
+        in_parts = model.decision_function([K[40:, :40] for K in Ks])
+        np.testing.assert_allclose(in_parts, expected, atol=1e-4)
+
+
+def test_sparse_data_and_a_small_cache_change_nothing():
+    X, y, _ = data()
+    X[np.abs(X) < 0.5] = 0.0
+    model = MultipleKernelRegressor(views=VIEWS, **SMALL, cluster=2)
+    dense = model.fit(X, y).predict(X)
+    np.testing.assert_allclose(model.fit(sparse.csr_array(X), y).predict(X), dense, rtol=1e-6)
+    again = model.set_params(cache_bytes=0).fit(X, y)
+    np.testing.assert_array_equal(again.predict(X), dense)
+
+
+def test_columns_can_be_resumed(tmp_path):
+    X, y, _ = data()
+    path = tmp_path / "run.safetensors"
+
+    def model(**solver):
+        return MultipleKernelRegressor(
+            beta=3.0, views=VIEWS, send="columns", cluster=2, solver=Solver(tol=1e-6, **solver)
+        )
+
+    with pytest.warns(Warning, match="max_rounds"):
+        model(max_rounds=3, callbacks=[Checkpoint(path, rounds=1)]).fit(X, y)
+    whole, resumed = model().fit(X, y), model(resume=path).fit(X, y)
+    np.testing.assert_allclose(resumed.predict(X), whole.predict(X), atol=1e-4)
+    with pytest.raises(ValueError, match="give beta="):
+        MultipleKernelRegressor(solver=Solver(resume=path)).fit(X, y)
+
+
+def _odd(X, Z):
+    return -X @ Z.T
+
+
+BAD = [
+    ({"C": 0.0}, "C must be a finite number > 0"),
+    ({"beta": -1.0}, "beta must be a finite number > 0"),
+    ({"send": "factors"}, "send must be one of 'directions', 'columns'"),
+    ({"kernels": []}, "kernels is empty"),
+    ({"kernels": ["cubic"]}, "kernel must be one of"),
+    ({"kernels": [{"kernel": "rbf", "width": 1}]}, "kernels has a parameter 'width'"),
+    ({"kernels": [3]}, "kernels has 3: accepted are"),
+    ({"kernels": {0: "rbf"}, "views": VIEWS}, "says nothing of view 1"),
+    ({"kernels": {"x": "rbf"}, "views": VIEWS}, "kernels has the view 'x'"),
+    ({"views": [[0, 1]]}, "views do not cover column 2"),
+    ({"views": [[0, 1, 2, 3, 4, 5, 6, 7], [0]]}, "views overlap: column 0"),
+    ({"kernels": "precomputed"}, "X has 8 columns and 60 rows"),
+    ({"kernels": [_odd]}, "is not positive semidefinite: its least eigenvalue"),
+    ({"solver": "away"}, "needs a domain with finitely many vertices"),
+]
+
+
+@pytest.mark.parametrize(("parameters", "message"), BAD)
+def test_bad_parameters(parameters, message):
+    X, y, _ = data()
+    with pytest.raises(ValueError, match=message):
+        MultipleKernelRegressor(**parameters).fit(X, y)
+
+
+def test_bad_precomputed_kernels():
+    X, y, _ = data()
+    K = X @ X.T
+    model = MultipleKernelRegressor(kernels="precomputed", cluster=2)
+    crooked, indefinite = K.copy(), K.copy()
+    crooked[0, 1] += 1.0
+    indefinite[range(60), range(60)] -= 1.0
+    with pytest.raises(ValueError, match="view 1: precomputed is not symmetric"):
+        model.fit([K, crooked], y)
+    with pytest.raises(ValueError, match="view 0: precomputed is not positive semidefinite"):
+        model.fit([indefinite, K], y)
+    with pytest.raises(ValueError, match="all need the same"):
+        model.fit([K, K[:50]], y)
+    with pytest.raises(ValueError, match="a whole view must live on one node"):
+        MultipleKernelRegressor(views=VIEWS).fit(Shards.split(X, 3), y)
+
+
+def test_a_constant_target_needs_no_kernel():
+    X, _, _ = data()
+    model = MultipleKernelRegressor().fit(X, np.full(60, 3.0))
+    assert not model.kernel_weights_.any()
+    np.testing.assert_allclose(model.predict(X), 3.0)
+
+
+def test_accuracy_on_digits_is_that_of_the_best_kernel_or_better():
+    X, y = load_digits(return_X_y=True)
+    X, y = X[::3], y[::3]
+    images = X.reshape(-1, 8, 8)
+    views = [X, np.diff(images, axis=1).reshape(len(X), -1), np.diff(images).reshape(len(X), -1)]
+    views.append(images.reshape(-1, 4, 2, 4, 2).mean(axis=(2, 4)).reshape(len(X), -1))
+    ends = np.cumsum([0, *(view.shape[1] for view in views)])
+    listed = [list(range(*ends[k : k + 2])) for k in range(len(views))]
+    everything, half = np.hstack(views), np.arange(len(X)) % 2 == 0
+    model = MultipleKernelClassifier(C=10.0, kernels=["rbf"], views=listed, cluster=4)
+    together = model.fit(everything[half], y[half]).score(everything[~half], y[~half])
+    alone = [
+        MultipleKernelClassifier(C=10.0, kernels=["rbf"])
+        .fit(v[half], y[half])
+        .score(v[~half], y[~half])
+        for v in views
+    ]
+    assert together >= max(alone)
+    assert together > 0.95
+
+
+@parametrize_with_checks(
+    [
+        MultipleKernelClassifier(),
+        MultipleKernelRegressor(cluster=3, kernels=["rbf", "linear"], solver=Solver(tol=1e-3)),
+        MultipleKernelRegressor(beta=3.0, send="columns"),
+    ]
+)
+def test_scikit_learn_s_own_checks(estimator, check):
+    check(estimator)

@@ -26,8 +26,9 @@ from atomcast.objectives import Objective
 from atomcast.problems.problem import Problem
 
 Floats = NDArray[np.float64]
-#: The problem of a radius, and of the objective below which a gap is measured by it.
-Make = Callable[[float, float], Problem]
+#: The problem of a radius, of a value that is as good as zero, and of whether a fit that leaves
+#: less than a share of that is good enough, whatever its duality gap.
+Make = Callable[[float, float, bool], Problem]
 #: The norm of the weights of a result.
 Norm = Callable[[Result], float]
 
@@ -35,7 +36,7 @@ Norm = Callable[[Result], float]
 FIRST = 1e-2
 #: Balls that are not the last need not be solved to a smaller relative gap than this.
 ROUGH = 1e-2
-#: The radius is nearly right where N and C m, or its bounds, differ by less than this share.
+#: The radius is nearly right where N and C m differ by less than this share.
 NEAR = 0.5
 #: By how many times the relative gap of its ball, at most, a radius that was tried is another.
 DOUBT = 2.0
@@ -72,6 +73,8 @@ class Penalised:
         slope, inner = slopes(result, beta, objective)
         value = 0.5 * norm**2 + C * result.objective
         gap = 0.5 * norm**2 + C * inner + 0.5 * (C * slope) ** 2
+        if result.gap >= result.objective:  # no duality gap: a fit that leaves as good as no loss
+            slope, gap = -inner / max(norm, 1e-300), np.inf
         return Penalised(result, beta, C, norm, slope, value, max(gap, 0.0))
 
     @property
@@ -139,19 +142,22 @@ class RadiusSearch:
 
     def _balls(self) -> Iterator[Problem]:
         """Balls to try, each chosen when the one before it is solved."""
-        self._beta, norm = FIRST * self._longest, 0.0
+        self._beta, norm, lossless = FIRST * self._longest, 0.0, True
         rough = max(ROUGH / self._tol, 1.0)
         while True:
-            yield self._make(self._beta, rough * 0.5 * self._beta**2 / self._C)
+            yield self._make(self._beta, rough * 0.5 * self._beta**2 / self._C, lossless)
             last = self._tried[-1]
+            near = abs(last.excess) <= NEAR * last.norm
             right = abs(last.excess) <= self._tol**0.5 * last.norm
+            doubt = DOUBT * rough * self._tol
             if last.excess < 0.0:
-                self._low = max(self._low, (1.0 - DOUBT * rough * self._tol) * last.norm)
+                self._low = max(self._low, (1.0 - doubt) * last.norm)
             else:
-                self._high = min(self._high, (1.0 + DOUBT * rough * self._tol) * last.norm)
-            if rough <= 1.0 or not right:  # else it is the ball that is not solved well enough
+                self._high = min(self._high, (1.0 + doubt) * last.norm)
+            if near and np.isinf(last.gap):  # so hard a margin that only duality tells
+                lossless = False
+            elif rough <= 1.0 or not right:  # else it is the ball that is not solved well enough
                 self._beta = self._next(last)
-            near = abs(last.excess) <= NEAR * last.norm or self._high < (1.0 + NEAR) * self._low
             # Where nothing moved, as all was good enough, good enough must be better.
             rough = 0.1 * rough if last.norm == norm else min(rough, 1.0) if near else rough
             norm = last.norm

@@ -22,6 +22,7 @@ def view_problem(
     cache_bytes: int,
     beta: float,
     enough: float | None = None,
+    lossless: bool = True,
 ) -> Problem:
     """Minimise an objective of sum_k f_k(x_i) subject to sum_k ||f_k|| <= beta.
 
@@ -35,16 +36,16 @@ def view_problem(
     cache_bytes : int
         The memory that kernel matrices may take in each process.
     beta : float
-    enough : float, optional
-        A value of the objective below this is as good as zero.
+    enough, lossless : as for `DirectionSet`
     """
     width = 1 if send == "directions" else PORTION
     return Problem(
         KernelBall(beta),
-        partial(DirectionSet, objective, width, enough),
+        partial(DirectionSet, objective, width, enough, lossless),
         partial(ViewAtoms, plan=plan, width=width, cache_bytes=cache_bytes),
         objective.d,
         batches=BATCHES,
+        adopt=partial(DirectionSet.adopted, lossless=lossless),
         family=plan.per_column * PER_KERNEL,
         check=partial(check_kernels, plan),
     )

@@ -45,21 +45,34 @@ class DirectionSet(ExplicitActiveSet):
         How many directions an atom is made of. One that is alone goes against the gradient that
         it was scored with; others are kernel columns, whose numbers the atom carries.
     enough : float, optional
-        A value of the objective below this is as good as zero; gaps are then duality gaps, however
-        close the objective is to its lower bound.
+        A value of the objective below this is as good as zero.
+    lossless : bool
+        Whether a fit that leaves less than a share of that is good enough, whatever its duality
+        gap.
     """
 
     inner_kind = "groups"
 
-    def __init__(self, objective: Objective, width: int = 1, enough: float | None = None) -> None:
+    def __init__(
+        self,
+        objective: Objective,
+        width: int = 1,
+        enough: float | None = None,
+        lossless: bool = True,
+    ) -> None:
         super().__init__(objective)
         self.quadratic = False  # blocks grow, so that no model of them can be kept
         self.width, self.enough = width, enough
-        if enough is not None:
-            self.lower_bound = -np.inf
+        self._lowest = objective.lower_bound
+        self.adopted(lossless)
         self._duals: Floats = np.empty((16, objective.d))
         self._members: dict[int, list[int]] = {}
         self._scored: dict[int, Floats | None] = {}
+
+    def adopted(self, lossless: bool) -> DirectionSet:
+        """The same for the next ball of a path."""
+        self.lower_bound = self._lowest if lossless else -np.inf
+        return self
 
     def known_of(self, kernel: int) -> list[int]:
         """The positions of the weights of a kernel."""
