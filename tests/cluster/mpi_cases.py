@@ -21,6 +21,7 @@ from atomcast import (
     Lasso,
     LassoCV,
     LocalCluster,
+    MultipleKernelRegressor,
     Shards,
     Solver,
     SparseLogisticRegressionCV,
@@ -265,6 +266,20 @@ def a_kernel_machine_of_which_every_rank_knows_its_own_examples(cluster):
     plain = KernelSVC(cluster=LocalCluster(cluster.nodes)).fit(whole, y)
     assert_same_result(mine.result_, plain.result_)
     np.testing.assert_allclose(mine.decision_function(X), plain.decision_function(X))
+
+
+@case
+def kernels_of_which_every_rank_knows_its_own_view(cluster):
+    X, y = regression(seed=3, d=40, n=8)
+    own = np.array_split(np.arange(8), cluster.nodes)[cluster.rank]
+    kernels, solver = ["rbf", "linear"], Solver(tol=1e-3)
+    mine = MultipleKernelRegressor(kernels=kernels, cluster=cluster, solver=solver)
+    mine.fit(Shards.mine(X[:30, own]), y[:30])
+    whole = Shards.split(X[:30], cluster.nodes, by="contiguous")
+    plain = MultipleKernelRegressor(kernels=kernels, solver=solver).fit(whole, y[:30])
+    assert_same_result(mine.result_, plain.result_)
+    expected = plain.predict(X[30:])  # here, every rank works out its own part
+    np.testing.assert_allclose(mine.predict(Shards.mine(X[30:, own])), expected)
 
 
 @case

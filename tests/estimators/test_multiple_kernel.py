@@ -164,12 +164,12 @@ def test_few_values_are_sent_and_nothing_of_views_that_are_not_used():
 
 def test_informative_views_are_found_among_200_of_noise():
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((150, 2 * 203))
+    X = rng.standard_normal((300, 2 * 203))
     views = rng.permutation(2 * 203).reshape(-1, 2)
     good = [7, 90, 200]
     f = [X[:, views[k]] for k in good]
     score = np.sin(2 * f[0][:, 0]) + np.abs(f[1]).sum(axis=1) - 1.6 + f[2][:, 0] * f[2][:, 1]
-    y = score + 0.1 * rng.standard_normal(150) > 0.0
+    y = score + 0.1 * rng.standard_normal(300) > 0.0
     model = MultipleKernelClassifier(
         C=0.1, kernels=["rbf"], views=views.tolist(), cluster=20, solver=Solver(tol=1e-3)
     ).fit(X, y)
@@ -326,7 +326,6 @@ def test_accuracy_on_digits_is_that_of_the_best_kernel_or_better():
     [
         MultipleKernelClassifier(),
         MultipleKernelRegressor(cluster=3, kernels=["rbf", "linear"], solver=Solver(tol=1e-3)),
-        MultipleKernelRegressor(beta=3.0, send="columns"),
     ]
 )
 def test_scikit_learn_s_own_checks(estimator, check):
