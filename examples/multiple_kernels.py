@@ -43,7 +43,9 @@ def main() -> None:
     for name, count in zip(CLINICS, CLINICS.values(), strict=True):
         sent = [entry for entry in result.ledger.disclosures if entry.who == name]
         values = sum(entry.values for entry in sent)
-        print(f"  {name}: {len(sent)} directions, {values:,} values, of {300 * count:,} in its view")
+        print(
+            f"  {name}: {len(sent)} directions, {values:,} values, of {300 * count:,} in its view"
+        )
 
 
 if __name__ == "__main__":

@@ -97,6 +97,8 @@ class ViewAtoms:
                 self._names[number] = f"{plan.names[view]}: {kernel}"
         places = np.array([number // plan.per_column for number in self._held], dtype=np.int64)
         self._places = np.searchsorted(shard.ids, places)
+        #: The number of the first kernel that may stand at each column.
+        self._numbers = (shard.ids * plan.per_column).tolist()
         #: The gradient of each round in which kernels were scored: directions go against these.
         self._gradients: dict[int, Floats] = {}
         self._members: Ints = np.zeros(self.n, dtype=np.int64)
@@ -134,7 +136,8 @@ class ViewAtoms:
 
     def atom(self, j: int, id: int) -> Atom:
         """The direction of a kernel in the round that the id names, or a portion of its columns."""
-        number, which = divmod(id, PER_KERNEL)
+        which = id % PER_KERNEL
+        number = self._numbers[j] + id // PER_KERNEL % self._plan.per_column
         held, name = self._held[number], self._names[number]
         if self._width > 1:
             images, examples = self._portion(number, which)

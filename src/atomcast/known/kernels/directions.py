@@ -103,6 +103,8 @@ class DirectionSet(ExplicitActiveSet):
             return f"it carries {len(atom.extras)} numbers"
         if not np.all((numbers >= -1) & (numbers < self.objective.d)):
             return f"it is of the examples {numbers}"
+        if not np.all(np.isfinite(atom.values)):
+            return "it has NaN or infinity"
         return super().doubt(atom)
 
     def receive(
