@@ -162,3 +162,9 @@ def test_experiments_are_listed_and_take_their_options(run):
     assert all("--debug" in text and "--out" in text for text in (help_of_3, help_of_5))
     assert run("reproduce", "fig5a", "--runs", "x").exit_code == 2
     assert run("reproduce", "fig5a", "--n", "999").exit_code == 2
+
+
+def test_the_package_runs_as_a_module():
+    command = [sys.executable, "-m", "atomcast", "--version"]
+    done = subprocess.run(command, capture_output=True, text=True, timeout=PATIENCE, check=True)
+    assert done.stdout.startswith("atomcast ")

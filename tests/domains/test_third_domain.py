@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from atomcast.domains.base import Domain, onto_simplex
-from atomcast.steps.inner import choice as inner
+from atomcast.steps import corrective as inner
 from problems import STEPS, regression, solve
 
 

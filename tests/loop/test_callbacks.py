@@ -78,7 +78,7 @@ def test_the_state_is_what_the_trace_records(data):
 def test_time_limit(data, monkeypatch):
     """By a clock that the test turns itself."""
     now = iter(np.arange(0.0, 1e6, 10.0))
-    monkeypatch.setattr("atomcast.loop.solver.time.perf_counter", lambda: float(next(now)))
+    monkeypatch.setattr("atomcast.loop.rounds.time.perf_counter", lambda: float(next(now)))
     how = {"step": "classic", "tol": 1e-12, "callbacks": [TimeLimit(35.0)]}
     result = solve(*data, L1Ball(1.0), **how)
     assert result.status == "time_limit"

@@ -1,8 +1,7 @@
 """Steps, selections and topologies of a user's own, as objects and as what makes them."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar
 
 import numpy as np
 import pytest
@@ -12,7 +11,7 @@ from atomcast import Lasso, LocalCluster, Solver
 from atomcast.domains import L1Ball
 from atomcast.network.complete import Complete
 from atomcast.network.star import Star
-from atomcast.selection.rules import Selection
+from atomcast.selection.rules import Rewording, Subset
 from atomcast.steps import Step
 from atomcast.steps.base import winner_vertex
 from atomcast.steps.classic import LineSearch
@@ -62,10 +61,8 @@ def test_a_step_that_says_no_more_than_it_must():
 
 
 @dataclass(frozen=True)
-class FirstHalf(Selection):
+class FirstHalf(Subset):
     """The first half of each node's atoms."""
-
-    restricted: ClassVar[bool] = True
 
     def chooser(self, atoms, owner, sizes):
         return Half(owner)
@@ -92,11 +89,26 @@ def test_a_selection_of_a_user_s_own():
 
 
 def test_a_selection_that_forgets_to_choose():
-    class Forgetful(Selection):
-        restricted = True
+    class Forgetful(Subset):
+        pass
 
-    with pytest.raises(NotImplementedError, match="Forgetful leaves atoms out, so that it needs"):
-        solve(X, Y, BALL, selection=Forgetful())
+    with pytest.raises(TypeError, match=r"Forgetful.* chooser"):
+        Forgetful()
+
+
+class TwoOfEach(Rewording):
+    """No more than two atoms of each node in a round, whatever the loop would take."""
+
+    def asked(self, request, nodes):
+        return replace(request, count=min(request.count, 2))
+
+
+def test_a_selection_that_asks_for_less():
+    many = {"nodes": 2, "tol": 1e-8, "atoms_per_round": 8}
+    few = solve(X, Y, BALL, selection=TwoOfEach(), **many)
+    assert few.status == "optimal"
+    assert max(few.trace.atoms[1:] - few.trace.atoms[:-1]) <= 4
+    assert few.rounds > solve(X, Y, BALL, **many).rounds
 
 
 @pytest.mark.parametrize("topology", [Complete(4), Complete, partial(Star)])

@@ -9,10 +9,9 @@ from hypothesis import strategies as st
 
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Proposals, leaders
-from atomcast.network.accountant import star_accountant
 from atomcast.network.ledger import Count, Ledger
 from atomcast.network.rooted import RootedTree
-from atomcast.network.star import Star, star_links
+from atomcast.network.star import Star, star_accountant, star_links
 from atomcast.network.wire import codec as wire
 
 

@@ -12,14 +12,14 @@ from scipy import sparse
 
 from atomcast import Lasso, Solver, SparseLogisticRegression
 from atomcast.domains.base import L1Ball, Simplex
+from atomcast.known import active_set
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.known.gram import Gram
 from atomcast.messages.atom import Atom
 from atomcast.objectives import Logistic, SquaredError
-from atomcast.steps.inner import choice as inner
-from atomcast.steps.inner import coordinate_descent
+from atomcast.steps import corrective as inner
 from atomcast.steps.inner.column_model import ColumnModel
-from atomcast.steps.inner.coordinate_descent import CoordinateDescent, many
+from atomcast.steps.inner.coordinate_descent import CoordinateDescent
 from atomcast.steps.inner.corral import Corral
 
 
@@ -154,7 +154,7 @@ def test_sparse_text_as_celer_solves_it(intercept, monkeypatch):
     X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
     y = X @ np.where(rng.random(600) < 0.1, rng.standard_normal(600), 0) + rng.standard_normal(300)
     theirs = celer.Lasso(alpha=0.02, tol=1e-12, fit_intercept=intercept).fit(X, y)
-    monkeypatch.setattr(coordinate_descent, "FEW", 20)
+    monkeypatch.setattr(active_set, "FEW", 20)
     beta = float(np.abs(theirs.coef_).sum())
     ours = Lasso(beta, fit_intercept=intercept, solver=Solver(tol=1e-7)).fit(X, y)
     assert ours.result_.status == "optimal"
@@ -166,8 +166,8 @@ def test_a_run_goes_on_to_the_same_answer_when_it_takes_over(monkeypatch):
     X = rng.normal(size=(80, 200))
     y = X[:, :20] @ rng.normal(size=20) + 0.1 * rng.normal(size=80)
     exact = Lasso(5.0, solver=Solver(tol=1e-8)).fit(X, y)
-    monkeypatch.setattr(coordinate_descent, "FEW", 7)
-    monkeypatch.setattr(coordinate_descent, "WORTH", 0)
+    monkeypatch.setattr(active_set, "FEW", 7)
+    monkeypatch.setattr(active_set, "WORTH", 0)
     other = Lasso(5.0, solver=Solver(tol=1e-8)).fit(X, y)
     assert other.result_.status == "optimal"
     assert other.result_.objective == pytest.approx(exact.result_.objective, rel=1e-8)
@@ -181,10 +181,10 @@ def test_where_it_gives_up_the_exact_solver_takes_over(monkeypatch):
     exact, active = known_atoms(X, y), known_atoms(X, y)
     domain = L1Ball(1e3)
     Corral(domain, Gram()).minimise(exact, 1e-10)
-    monkeypatch.setattr(coordinate_descent, "FEW", 10)
-    monkeypatch.setattr(coordinate_descent, "WORTH", 0)
+    monkeypatch.setattr(active_set, "FEW", 10)
+    monkeypatch.setattr(active_set, "WORTH", 0)
     monkeypatch.setattr(CoordinateDescent, "alternations", 2)
-    assert many(active)
+    assert active.sweepable
     assert not CoordinateDescent(domain).minimise(ColumnModel.of(active), 1e-9 * exact.value())[1]
     inner.Quadratic(domain).minimise(active, 1e-9 * exact.value())
     assert active.value() == pytest.approx(exact.value(), rel=1e-7)
@@ -193,11 +193,11 @@ def test_where_it_gives_up_the_exact_solver_takes_over(monkeypatch):
 def test_operations_decide_not_the_number_of_atoms():
     rng = np.random.default_rng(0)
     X = rng.standard_normal((2_000, 200))
-    assert not many(known_atoms(X, X[:, 0]))
+    assert not known_atoms(X, X[:, 0]).sweepable
     thin = sparse.random_array((2_000, 200), density=2e-3, format="csc", rng=rng)
-    assert many(known_atoms(thin, X[:, 0]))
+    assert known_atoms(thin, X[:, 0]).sweepable
     labels = np.where(X[:, 0] > 0, 1.0, -1.0)
-    assert many(known_atoms(X, labels, True, Logistic))
+    assert known_atoms(X, labels, True, Logistic).sweepable
 
 
 @pytest.mark.parametrize("intercept", [False, True])
@@ -210,7 +210,7 @@ def test_logistic_models_by_columns_and_by_products_agree(beta, stored, intercep
     data = sparse.csc_array(X) if stored == "sparse" else X
     results = []
     for few in (5, 1_000):
-        monkeypatch.setattr(coordinate_descent, "FEW_CHANGING", few)
+        monkeypatch.setattr(active_set, "FEW_CHANGING", few)
         model = SparseLogisticRegression(beta, fit_intercept=intercept, solver=Solver(tol=1e-8))
         results.append(model.fit(data, y).result_)
     assert [result.status for result in results] == ["optimal", "optimal"]

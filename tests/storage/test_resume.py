@@ -122,10 +122,8 @@ def test_the_gap_of_a_selection_does_not_outlive_it(tmp_path):
 
 
 def test_coordinate_descent_goes_on_from_what_a_checkpoint_holds(tmp_path, monkeypatch):
-    monkeypatch.setattr(
-        "atomcast.steps.inner.coordinate_descent.FEW", 20
-    )  # coordinate descent beyond that
-    monkeypatch.setattr("atomcast.steps.inner.coordinate_descent.WORTH", 0)
+    monkeypatch.setattr("atomcast.known.active_set.FEW", 20)  # coordinate descent beyond that
+    monkeypatch.setattr("atomcast.known.active_set.WORTH", 0)
     X, y = regression(seed=2, d=80, n=200, support=40)
     how = {"tol": 1e-6, "atoms_per_round": 8}
     whole = solve(X, y, L1Ball(15.0), nodes=4, callbacks=[Copies(tmp_path)], **how)

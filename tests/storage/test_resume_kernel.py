@@ -97,8 +97,7 @@ def test_kernels_and_data(tmp_path, how, as_stored):
 @pytest.mark.parametrize("tol", [1e-2, 1e-5])
 def test_the_other_inner_solver(tmp_path, monkeypatch, tol):
     """Its weights are inexact, so that they depend on its preconditioner and all its rounding."""
-    for name in ("steps.inner.choice.MANY_WEIGHTS", "steps.corrective.MANY_WEIGHTS"):
-        monkeypatch.setattr(f"atomcast.{name}", 250)
+    monkeypatch.setattr("atomcast.steps.corrective.MANY_WEIGHTS", 250)
     monkeypatch.setattr("atomcast.steps.inner.projected_newton.RANK", 100)
     monkeypatch.setattr("atomcast.known.kernels.kernel_matrix.FULL_PRECISION_UP_TO", 512)
     X, y = examples(3, n=900)

@@ -38,7 +38,7 @@ class L1AdaBoost(ScoreClassifier):
     """The best convex combination of base classifiers, which are spread over a network.
 
     Minimises ``log(mean_i exp(-y_i sum_j alpha_j h_j(x_i) / T))`` over weights alpha that are not
-    negative and sum to one (problem (8) of the paper). In each round every node finds the base
+    negative and sum to one (problem (5) of the paper). In each round every node finds the base
     classifier of its own that does best on the weighted examples, and only winners are broadcast.
 
     Parameters
@@ -58,13 +58,13 @@ class L1AdaBoost(ScoreClassifier):
     Attributes
     ----------
     classes_ : array of shape (2,)
-    estimator_weights_ : array of shape (n_estimators_,)
+    estimator_weights_ : array of shape (n,)
         The weights alpha that are not zero.
     n_estimators_ : int
         How many base classifiers the solution combines.
-    stumps_ : array of shape (n_estimators_, 4)
+    stumps_ : array of shape (n, 4)
         With base="stumps": feature, threshold, what is said above it, what if it is missing.
-    estimator_ids_ : array of shape (n_estimators_,)
+    estimator_ids_ : array of shape (n,)
         Otherwise: columns of X, or places in the list.
     example_weights_ : array of shape (n_samples,)
         The distribution w over the training examples that the next base classifier would face.

@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from atomcast.cluster.mpi.shards import RankShards
+from atomcast.cluster.mpi.rank_shards import RankShards
 from atomcast.data._split import SplitShards
 from atomcast.data.shards import Shard, Shards
 from atomcast.estimators.linear import LinearModel
@@ -22,9 +22,8 @@ from atomcast.loop.interrupting import all_or_nothing
 from atomcast.loop.journal import Journal
 from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver
-from atomcast.network.accountant import Accountant
 from atomcast.network.joined_ledgers import joined, named
-from atomcast.network.ledger import Ledger
+from atomcast.network.ledger import Accountant, Ledger
 from atomcast.problems.problem import Problem
 
 Floats = NDArray[np.float64]

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from inspect import signature
 from numbers import Integral, Real
 from typing import Any, Protocol, runtime_checkable
 
@@ -17,8 +18,8 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 #: How many atoms a node may propose: a number, a share of what it holds, one number per node,
-#: a function of the round, or "equal-work".
-Amount = int | float | str | Sequence[int] | Callable[[int], int]
+#: a function of the round, or of node and round, or "equal-work".
+Amount = int | float | str | Sequence[int] | Callable[[int], int] | Callable[[int, int], int]
 
 
 class Chooser(Protocol):
@@ -61,7 +62,12 @@ def amounts(m: Amount, speeds: Sequence[float] | None, sizes: Rows, round: int) 
     """How many atoms each node may propose in a round, shape (N,)."""
     nodes = len(sizes)
     if callable(m):
-        wanted: Any = np.full(nodes, check_count("m", m(round), "atoms that a node may propose"))
+        told: Callable[..., int] = m
+        both = len(signature(told).parameters) == 2
+        asked = [told(node, round) for node in range(nodes)] if both else [told(round)] * nodes
+        for one in dict.fromkeys(asked):
+            check_count("m", one, "atoms that a node may propose")
+        wanted: Any = np.array(asked)
     elif isinstance(m, str):
         speed = np.ones(nodes) if speeds is None else np.asarray(speeds, dtype=np.float64)
         if len(speed) != nodes:

@@ -7,10 +7,9 @@ collective for the proposals (plus one if they are many) and one for the atom, u
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from functools import partial
-from types import TracebackType
-from typing import Any, Literal, Self, get_args
+from typing import Any, Literal, get_args
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,15 +19,15 @@ from atomcast.atoms.base import Atoms
 from atomcast.cluster.consistency import check_digests, check_same_facts, facts, state_digest
 from atomcast.cluster.machine import log_nodes
 from atomcast.cluster.mpi.buffers import Broadcaster, gather_bytes, gather_json
-from atomcast.cluster.mpi.errors import (
+from atomcast.cluster.mpi.failures import (
     abort,
     by_all,
     raise_failure,
     raise_no_atom,
     told_by_all,
 )
+from atomcast.cluster.mpi.rank_shards import place
 from atomcast.cluster.mpi.resume import fingerprint_of_all, owners_among_all, read_by_rank_0
-from atomcast.cluster.mpi.shards import place
 from atomcast.cluster.mpi.table import FAILED, Table
 from atomcast.cluster.mpi.watch import (
     ATOMS,
@@ -51,12 +50,12 @@ from atomcast.cluster.validation import (
 )
 from atomcast.data.shards import Shard, Shards
 from atomcast.loop.replica import Replica
-from atomcast.loop.session import Session, failure
+from atomcast.loop.session import RunSpec, Session
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request
 from atomcast.messages.status import Status
-from atomcast.network.accountant import star_accountant
 from atomcast.network.ledger import Ledger
+from atomcast.network.star import star_accountant
 from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
 
@@ -137,17 +136,17 @@ class MPISession(Session):
 
     # -- the verbs of a session -------------------------------------------------------------
 
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
+    def begin(self, replica: Replica, spec: RunSpec) -> Replica:
         """Check that all ranks start the same run from the same state."""
         refuse_balanced(replica)
-        told = {**settings, "problem": replica.problem, "weights": replica.active.weights}
-        checkpoint = bool(told.pop("checkpoint", False))  # a single rank may want to write one
+        told = {**spec.common, "resume": spec.resume, "problem": replica.problem}
+        told["weights"] = replica.active.weights
         self._pulse.at = (NO_ROUND, STARTING)
         self._together = True
         with told_by_all():
-            said = gather_json(self._comm, [facts(told), checkpoint])
+            said = gather_json(self._comm, [facts(told), spec.checkpoint])
             check_same_facts([known for known, _ in said])
-            if any(wants for _, wants in said):
+            if any(wants for _, wants in said):  # a single rank may want to write one
                 self.fingerprint()
         self._pulse.at = (NO_ROUND, STEPPING)
         self._table.width = replica.request().count
@@ -273,16 +272,8 @@ class MPISession(Session):
         told = gather_json(self._comm, replica.radius.get(self.rank))
         return {rank: radius for rank, radius in enumerate(told) if radius is not None}
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        error = failure(error)
+    def close(self, error: BaseException | None) -> None:
+        """Let the other ranks know of an error that they would wait for in vain."""
         try:
             if error is not None and self.nodes > 1 and self._due != "nothing":
                 self._tell(error)
