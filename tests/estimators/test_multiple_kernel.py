@@ -266,6 +266,7 @@ BAD = [
     ({"views": [[0, 1, 2, 3, 4, 5, 6, 7], [0]]}, "views overlap: column 0"),
     ({"kernels": "precomputed"}, "X has 8 columns and 60 rows"),
     ({"kernels": [_odd]}, "is not positive semidefinite: its least eigenvalue"),
+    ({"solver": Solver(tol_kind="absolute")}, "is found to a relative gap"),
     ({"solver": "away"}, "needs a domain with finitely many vertices"),
 ]
 

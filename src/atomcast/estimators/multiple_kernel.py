@@ -90,6 +90,11 @@ class MultipleKernelModel(SolvedEstimator):
             check_positive("beta", self.beta, "the bound on the sum of norms, or None")
         check_choice("send", self.send, ("directions", "columns"))
         check_count("cache_bytes", self.cache_bytes, "memory for kernel matrices", minimum=0)
+        if self.beta is None and solver.tol_kind == "absolute":
+            raise ValueError(
+                'solver has tol_kind="absolute", but the radius that goes with C is found to a '
+                "relative gap: leave tol_kind out, or give beta=..."
+            )
         writes = any(isinstance(callback, Checkpoint) for callback in solver.callbacks)
         fleeting = self.beta is None or self.send == "directions"
         if fleeting and (writes or solver.resume is not None):

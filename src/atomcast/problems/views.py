@@ -9,7 +9,8 @@ from atomcast.domains.group_ball import PER_KERNEL, KernelBall
 from atomcast.known.kernels.directions import DirectionSet
 from atomcast.known.kernels.views import KernelPlan
 from atomcast.objectives import Objective
-from atomcast.problems.problem import BoundedBatches, Problem
+from atomcast.problems.problem import Problem
+from atomcast.steps.corrective import BoundedBatches
 
 #: A kernel may win again and again, with a new direction each time: few at a time go furthest.
 BATCHES = BoundedBatches(share=0.2, smallest=4, largest=16)

@@ -20,9 +20,8 @@ from atomcast.domains.base import Domain
 from atomcast.domains.group_ball import PER_KERNEL, BlockBall
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.known.columns import grown, with_appended
-from atomcast.messages.atom import Atom
+from atomcast.messages.atom import Atom, Misfit, misfit_of
 from atomcast.messages.proposals import Agreement
-from atomcast.messages.receiving import Misfit, misfit_of
 from atomcast.objectives import Objective
 
 Floats = NDArray[np.float64]
