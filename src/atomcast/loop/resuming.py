@@ -18,9 +18,9 @@ from atomcast.loop.trace import Trace
 from atomcast.messages.atom import Atom, check_form
 from atomcast.messages.proposals import Agreement
 from atomcast.messages.status import Status
-from atomcast.storage.checkpoint import Outcome, Snapshot, checkpoint_content, parse_checkpoint
 from atomcast.storage.container import Arrays
 from atomcast.storage.fingerprint import object_fingerprint
+from atomcast.storage.snapshot import Outcome, Snapshot, checkpoint_content, parse_checkpoint
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica

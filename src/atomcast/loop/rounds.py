@@ -26,7 +26,7 @@ from atomcast.messages.status import Status
 
 if TYPE_CHECKING:
     from atomcast.network.ledger import Ledger
-    from atomcast.storage.checkpoint import Snapshot
+    from atomcast.storage.snapshot import Snapshot
 
 
 def _no_run() -> Snapshot:

@@ -28,8 +28,8 @@ from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
 from atomcast.selection.rules import Selection
 from atomcast.steps import Step
-from atomcast.storage.checkpoint import parse_checkpoint
 from atomcast.storage.fingerprint import shard_fingerprint
+from atomcast.storage.snapshot import parse_checkpoint
 
 #: What a turn tells: the agreement, and for each owner in turn how many atoms it has sent.
 News = tuple[Any, ...]

@@ -10,7 +10,7 @@ from atomcast.estimators.view_inputs import Holders
 from atomcast.known.kernels.functions import KernelSpec
 from atomcast.known.kernels.views import FittedKernel, ViewKernel
 from atomcast.saving.classes import class_arrays, classes_in
-from atomcast.saving.kernel import point_arrays, points_in
+from atomcast.saving.kernel_layout import point_arrays, points_in
 from atomcast.saving.layouts import Atoms, finite, increasing
 from atomcast.storage.container import Arrays, text_array, texts_of
 
