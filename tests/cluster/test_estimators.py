@@ -8,11 +8,13 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.preprocessing import scale
 
 from atomcast import (
+    DictionaryLearning,
     GroupLasso,
     GroupLogisticRegression,
     KernelSVC,
     L1AdaBoost,
     LocalCluster,
+    MatchingPursuit,
     MCenters,
     MPICluster,
     MultipleKernelClassifier,
@@ -20,6 +22,7 @@ from atomcast import (
     RayCluster,
     Shards,
     Solver,
+    SparseCoder,
     SparseLogisticRegression,
 )
 from cluster.conftest import MPI_ENVIRONMENT
@@ -47,6 +50,8 @@ MODELS = {
         lambda **how: GroupLogisticRegression(3.0, groups=GROUPS, **how),
         two_classes,
     ),
+    "pursuit": (lambda **how: MatchingPursuit(3, normalize=True, **how), two_classes),
+    "plain pursuit": (lambda **how: MatchingPursuit(3, orthogonal=False, **how), two_classes),
     "many kernels": (
         lambda **how: MultipleKernelClassifier(kernels=["rbf", "linear"], views=GROUPS, **how),
         two_classes,
@@ -86,10 +91,27 @@ def test_the_same_model_as_on_simulated_nodes(name, cluster):
     solver = Solver(tol=1e-3)
     model = make(cluster=cluster, solver=solver).fit(X, y)
     expected = make(cluster=LocalCluster(2), solver=solver).fit(X, y)
-    decide = "predict" if name == "group lasso" else "decision_function"
+    decide = "decision_function" if hasattr(model, "decision_function") else "predict"
     np.testing.assert_allclose(getattr(model, decide)(X), getattr(expected, decide)(X), atol=1e-8)
     assert model.result_.ledger.values == expected.result_.ledger.values
     assert model.result_.ledger.disclosures == expected.result_.ledger.disclosures
+
+
+@pytest.mark.parametrize("how", [{"beta": 1.5}, {"n_nonzero": 2}], ids=["balls", "pursuits"])
+def test_the_same_codes_as_on_simulated_nodes(how, cluster):
+    X, _ = two_classes()
+    encoded = SparseCoder(X[:40], cluster=cluster, **how).encode(X[40:])
+    expected = SparseCoder(X[:40], cluster=LocalCluster(2), **how).encode(X[40:])
+    np.testing.assert_allclose(encoded.codes.toarray(), expected.codes.toarray(), atol=1e-8)
+    assert encoded.result.status == expected.result.status
+    assert encoded.result.ledger.values == expected.result.ledger.values
+    assert encoded.result.ledger.disclosures == expected.result.ledger.disclosures
+    if "beta" in how:
+        np.testing.assert_allclose(encoded.gaps, expected.gaps, rtol=1e-3)
+        model = DictionaryLearning(8, max_iter=2, cluster=cluster, **how).fit(X)
+        simulated = DictionaryLearning(8, max_iter=2, cluster=LocalCluster(2), **how).fit(X)
+        np.testing.assert_allclose(model.components_, simulated.components_, atol=1e-8)
+        assert model.result_.ledger.values == simulated.result_.ledger.values
 
 
 @pytest.mark.parametrize("selection", [RandomSubset(0.5), MCenters(0.3)], ids=["subset", "centers"])

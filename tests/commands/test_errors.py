@@ -73,7 +73,7 @@ CASES = {
     "time limit": (["X.npy", *GOOD, "--time-limit", "0"], "seconds must be"),
     "step": (["X.npy", *GOOD, "--step", "fast"], "'corrective', or an atomcast"),
     "engine": (["X.npy", *GOOD, "--engine", "abacus"], "--engine must be one of 'local'"),
-    "no nodes": (["X.npy", *GOOD, "--nodes", "0"], "nodes=0"),
+    "no nodes": (["X.npy", *GOOD, "--nodes", "0"], "nodes must be a whole number >= 1"),
     "nodes and parts": (["a.csv", "b.csv", *GOOD, "--nodes", "3"], "--nodes 3 does not go with 2"),
     "no folder": (["X.npy", *GOOD, "--out", "no/m.safetensors"], "there is no folder no"),
     "out is a folder": (["X.npy", *GOOD, "--out", "folder"], "--out folder is a folder"),

@@ -5,19 +5,23 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.datasets import load_iris, load_wine
 from sklearn.preprocessing import scale
 
 from atomcast import (
+    DictionaryLearning,
     GroupLasso,
     GroupLogisticRegression,
     KernelSVC,
     L1AdaBoost,
     LassoCV,
+    MatchingPursuit,
     MultipleKernelClassifier,
     MultipleKernelRegressor,
     Shards,
     Solver,
+    SparseCoder,
     SparseLogisticRegression,
     SparseLogisticRegressionCV,
     load_model,
@@ -55,6 +59,7 @@ CASES = {
     ),
     "group-lasso": (("--beta", 0.5), GroupLasso(0.5, groups=PARTS)),
     "group-logistic": (("--beta", 3), GroupLogisticRegression(3.0, groups=PARTS)),
+    "matching-pursuit": (("--n-nonzero", 3, "--normalize"), MatchingPursuit(3, normalize=True)),
     "boosting": (("--temperature", 0.2), L1AdaBoost(0.2)),
     "mkl-classifier": (
         ("--C", 0.5, "--kernels", "rbf, linear"),
@@ -92,9 +97,52 @@ def test_features_in_two_files(run, wine, name):
 
 def test_every_estimator_has_a_command():
     named = {"lasso": "Lasso", "kernel-svm": "KernelSVC"}
+    named |= {"sparse-coder": "SparseCoder", "dictionary-learning": "DictionaryLearning"}
     named |= {name: type(estimator).__name__ for name, (_, estimator) in CASES.items()}
     assert set(named) == set(ESTIMATORS)
     assert set(named.values()) == set(LAYOUTS) - {"SparseModel"}  # whose parts are objects
+
+
+def test_codes_of_signals(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    dictionary, signals = rng.standard_normal((15, 6)), rng.standard_normal((8, 6))
+    np.save("a.npy", dictionary[:5])
+    np.save("b.npy", dictionary[5:])
+    np.save("signals.npy", signals)
+    options = ("--target", "signals.npy", "--beta", 1, "--tol", 1e-9, "--out", "m.safetensors")
+    outcome = run("fit", "sparse-coder", "a.npy", "b.npy", *options)
+    assert outcome.exit_code == 0, outcome.stderr
+    held = Shards.split(dictionary, nodes=2, by=[5, 10])
+    expected = SparseCoder(held, beta=1.0).encode(signals)
+    certificate = load_model("m.safetensors").certificate_
+    assert certificate.values == expected.result.ledger.values
+    assert certificate.objective == pytest.approx(expected.result.objective)
+    assert run("predict", "m.safetensors", "signals.npy", "--out", "codes.npz").exit_code == 0
+    codes = sparse.load_npz("codes.npz")
+    np.testing.assert_allclose(codes.toarray(), expected.codes.toarray(), atol=1e-9)
+    printed = run("predict", "m.safetensors", "signals.npy").stdout.splitlines()
+    pairs = [pair.split(":") for pair in printed[3].split()]
+    assert {int(atom): float(weight) for atom, weight in pairs} == pytest.approx(
+        dict(zip(codes[[3]].indices.tolist(), codes[[3]].data.tolist(), strict=True))
+    )
+    assert "SparseCoder" in run("inspect", "m.safetensors").stdout
+
+
+def test_a_dictionary_is_learned(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    signals = np.random.default_rng(0).standard_normal((30, 6))
+    np.save("a.npy", signals[:10])
+    np.save("b.npy", signals[10:])
+    options = ("--n-components", 4, "--n-nonzero", 2, "--max-iter", 3, "--nodes", 2)
+    outcome = run(
+        "fit", "dictionary-learning", "a.npy", "b.npy", *options, "--out", "m.safetensors"
+    )
+    assert outcome.exit_code == 0, outcome.stderr
+    expected = DictionaryLearning(4, n_nonzero=2, max_iter=3, cluster=2).fit(signals)
+    model = load_model("m.safetensors")
+    np.testing.assert_allclose(model.components_, expected.components_, atol=1e-9)
+    assert model.certificate_.nodes == 2
 
 
 def test_a_kernel_machine_of_rows_in_files(run, wine):

@@ -16,13 +16,16 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import atomcast
 from atomcast import (
+    DictionaryLearning,
     GroupLasso,
     GroupLogisticRegression,
     L1AdaBoost,
     Lasso,
     LassoCV,
     LocalCluster,
+    MatchingPursuit,
     Solver,
+    SparseCoder,
     SparseLogisticRegression,
     SparseLogisticRegressionCV,
 )
@@ -44,6 +47,11 @@ ESTIMATORS = [x for x in PUBLIC if isinstance(x, type) and issubclass(x, SolvedE
         SparseLogisticRegressionCV(n_betas=3, cv=2, solver=Solver(tol=1e-2)),
         GroupLasso(),
         GroupLogisticRegression(cluster=2),
+        MatchingPursuit(),
+        MatchingPursuit(tol=1.0, orthogonal=False, cluster=2),
+        SparseCoder(),
+        SparseCoder(beta=1.0, cluster=2),
+        DictionaryLearning(4, beta=1.0, max_iter=3, cluster=2),
         L1AdaBoost(),
         L1AdaBoost(0.2, cluster=2, solver=Solver(step="pairwise", max_rounds=50)),
     ]

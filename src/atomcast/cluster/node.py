@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 
 from atomcast._threads import ranges, run_all
 from atomcast.atoms.base import AtomFamilies, Atoms, DivisibleAtoms, FollowingAtoms
+from atomcast.cluster.choosing import propose_to_signals
 from atomcast.loop.replica import Replica
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import TIE, Ids, Proposals, Request, leaders, random_order
@@ -148,6 +149,11 @@ class Fleet:
 
     def _propose(self, replica: Replica, request: Request) -> Proposals:
         self._catch_up(replica)
+        if request.signals:
+            order = np.arange(len(self.ids)) if self._by_owner is None else self._by_owner
+            columns = np.split(order, self._starts[1:])
+            held = dict(zip(self._holders.tolist(), columns, strict=True))
+            return propose_to_signals(self.atoms, self.ids, held, self.nodes, replica)
         if isinstance(replica.selection, Rewording):
             request = replica.selection.asked(request, self.nodes)
         scores = self.atoms.scores(replica)

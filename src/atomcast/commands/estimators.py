@@ -10,7 +10,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial, wraps
-from typing import Annotated, Any
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -27,11 +27,14 @@ class Recipe:
         Whether a node holds rows (examples, 0) or columns (features, 1).
     numeric_target : bool
         Whether the target must be numbers; otherwise labels of any kind.
+    signals : None, "target" or "parts"
+        Where the signals are, if the estimator codes signals.
     """
 
     make: Callable[..., Any]
     axis: int = 1
     numeric_target: bool = True
+    signals: Literal["target", "parts"] | None = None
 
 
 #: Commands by name.
@@ -46,6 +49,8 @@ def fits(estimator: str, **more: Any) -> Callable[[Callable[..., None]], Callabl
         def make(**given: Any) -> Any:
             import atomcast
 
+            if "residual" in given:  # for --tol is the tolerance of the solver
+                given["tol"] = given.pop("residual")
             for name in _READ.keys() & given.keys():
                 given[name] = _READ[name](given[name])
             return getattr(atomcast, estimator)(**given)
@@ -118,6 +123,44 @@ def group_logistic(
     """Logistic regression for two classes with few groups of features."""
 
 
+AtomCount = Annotated[int | None, typer.Option(help="How many features, or atoms a signal.")]
+Radius = Annotated[
+    float | None, typer.Option(help="Bound on the sum of absolute weights of each signal.")
+]
+
+
+@fits("MatchingPursuit")
+def matching_pursuit(
+    n_nonzero: AtomCount = None,
+    residual: Annotated[
+        float | None, typer.Option(help="Stop at this squared norm of the residual.")
+    ] = None,
+    orthogonal: Annotated[
+        bool, typer.Option("--orthogonal/--plain", help="Fit all weights again in each round.")
+    ] = True,
+    normalize: Annotated[
+        bool, typer.Option("--normalize", help="Divide scores by the lengths of the columns.")
+    ] = False,
+    fit_intercept: Intercept = True,
+) -> None:
+    """Least squares with few features, each the one that explains most of the residual."""
+
+
+@fits("SparseCoder", axis=0, signals="target")
+def sparse_coder(beta: Radius = None, n_nonzero: AtomCount = None) -> None:
+    """Codes of the signals in --target, rows of a matrix, by atoms: the rows of the parts."""
+
+
+@fits("DictionaryLearning", axis=0, signals="parts")
+def dictionary_learning(
+    n_components: Annotated[int, typer.Option(help="How many elements the dictionary has.")],
+    beta: Radius = None,
+    n_nonzero: AtomCount = None,
+    max_iter: Annotated[int, typer.Option(help="How many times to code all signals.")] = 30,
+) -> None:
+    """A dictionary for the signals that are the rows of the parts; its elements live on --nodes."""
+
+
 @fits("L1AdaBoost", numeric_target=False)
 def boosting(
     temperature: Annotated[
@@ -148,7 +191,7 @@ def kernel_svm(
 
 
 Cost = Annotated[float, typer.Option("--C", help="What losses cost.")]
-Radius = Annotated[
+NormBound = Annotated[
     float | None,
     typer.Option(help="Instead of --C: a bound on the sum of norms.", show_default=False),
 ]
@@ -175,7 +218,7 @@ Send = Annotated[str, typer.Option(help="directions, or columns of kernels.")]
 @fits("MultipleKernelClassifier", numeric_target=False)
 def mkl_classifier(
     C: Cost = 1.0,
-    beta: Radius = None,
+    beta: NormBound = None,
     kernels: Kernels = "",
     views: Views = "sources",
     send: Send = "directions",
@@ -186,7 +229,7 @@ def mkl_classifier(
 @fits("MultipleKernelRegressor")
 def mkl_regressor(
     C: Cost = 1.0,
-    beta: Radius = None,
+    beta: NormBound = None,
     kernels: Kernels = "",
     views: Views = "sources",
     send: Send = "directions",

@@ -31,6 +31,8 @@ class Domain(ABC):
     has_origin: ClassVar[bool] = False
     #: Whether the vertices are finitely many, each a multiple of a single atom.
     polytope: ClassVar[bool] = True
+    #: Whether the set is bounded, so that a duality gap says how far the optimum may be.
+    bounded: ClassVar[bool] = True
 
     @property
     @abstractmethod

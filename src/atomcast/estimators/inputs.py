@@ -73,10 +73,14 @@ def _same_ids(ids: Any, others: Any) -> bool:
 
 
 def features_and_target(
-    estimator: Any, X: Any, y: Any, cluster: Any
+    estimator: Any, X: Any, y: Any, cluster: Any, multi_output: bool = False
 ) -> tuple[Shards, NDArray[np.float64], Any]:
-    """Check the data of a regressor; returns the features in shards, the target, the cluster."""
-    shards, y, cluster = _features(estimator, X, y, cluster, np.float64, y_numeric=True)
+    """Check the data of a regressor; returns the features in shards, the target, the cluster.
+
+    With `multi_output`, there may be several targets, the columns of y.
+    """
+    numbers = {"y_numeric": True, "multi_output": multi_output}
+    shards, y, cluster = _features(estimator, X, y, cluster, np.float64, **numbers)
     return shards, y.astype(np.float64), cluster
 
 
@@ -114,7 +118,8 @@ def _features(
     if y is None:
         raise ValueError("y is missing: the target or the classes must be known to every node")
     check_same_index(X, y)
-    y = column_or_1d(check_array(y, ensure_2d=False, dtype=kind, input_name="y"))
+    y = check_array(y, ensure_2d=False, dtype=kind, input_name="y")
+    y = y if formats.get("multi_output") else column_or_1d(y)
     keep_names(estimator, X)
     return X, y, LocalCluster(X.nodes) if cluster is None else as_cluster(cluster)
 
@@ -135,16 +140,12 @@ def linear_prediction(estimator: Any, X: Any, coef: NDArray[np.float64]) -> NDAr
         X = validated(estimator, X, reset=False, **FORMATS)
         return np.asarray(X @ coef, dtype=np.float64)
     check_features(estimator, X)
-    total = np.zeros((X.rows(), *coef.shape[1:]))
-    for i in range(X.nodes):
-        shard = X.shard(i)
-        total += shard.matrix @ coef[shard.ids]
-    return total
+    return X.combine(coef)
 
 
 def check_features(estimator: Any, shards: Shards) -> None:
     """Raise ValueError, as scikit-learn does for arrays, unless new data has the same features."""
-    if shards.count() != estimator.n_features_in_:
+    if not shards.by_name and shards.count() != estimator.n_features_in_:
         raise ValueError(
             f"X has {shards.count()} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input"

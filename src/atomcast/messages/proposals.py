@@ -37,6 +37,8 @@ class Request:
         Whether atoms are drawn at random, by a hash of their ids, instead of by merit.
     complete : bool
         Whether all atoms count, also where the selection leaves some out.
+    signals : int
+        How many signals choose an atom each; 0: all atoms are for one.
     """
 
     count: int = 1
@@ -45,6 +47,7 @@ class Request:
     partial_sums: bool = False
     random: bool = False
     complete: bool = False
+    signals: int = 0
 
 
 @dataclass(frozen=True)
@@ -60,6 +63,8 @@ class Proposals:
         The largest merit on each node, of all its atoms; -inf on a node without atoms.
     partial : array of shape (N,) or None
         The partial sums S_i.
+    signals : int
+        How many signals choose an atom each; what stands for id is then id * signals + signal.
     """
 
     node: NDArray[np.int64]
@@ -68,6 +73,7 @@ class Proposals:
     merit: Floats
     best: Floats
     partial: Floats | None = None
+    signals: int = 0
 
     @property
     def per_node(self) -> NDArray[np.int64]:
@@ -101,7 +107,17 @@ class Proposals:
             **{name: column[order] for name, column in joined.items()},
             best=np.max([part.best for part in parts], axis=0),
             partial=partial,
+            signals=parts[0].signals,
         )
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which atom each of many signals has chosen, and its score; shape (c,), by signal."""
+
+    signal: Ids
+    id: Ids
+    score: Floats
 
 
 @dataclass(frozen=True)
@@ -111,6 +127,8 @@ class Agreement:
     Where a node was not heard, the agreement is not `complete`: the atoms of that node may have any
     merit, so that no gap is certified. Scores are about the present iterate, unless `version` says
     for each of them in which round its iterate was; -1 is an iterate that only its owner knows.
+    Where many signals choose, the winners are all atoms that were chosen, and `choice` says by
+    which signals.
     """
 
     best: float
@@ -120,6 +138,12 @@ class Agreement:
     inner: float | None = None
     complete: bool = True
     version: Ids | None = None
+    choice: Choice | None = None
+
+    @property
+    def told(self) -> int:
+        """How many scores with their indices it takes to tell it."""
+        return len(self.id) if self.choice is None else len(self.choice.id)
 
     def new_to(self, known: Container[int]) -> list[tuple[int, int]]:
         """The owner and id of each winner that is not known, in order."""
@@ -162,8 +186,13 @@ def ranking(merit: Floats, id: Ids, node: Ids | None = None) -> Ids:
     return np.asarray(order[np.lexsort((id[order], group))])
 
 
-def leaders(merit: Floats, id: Ids, node: Ids, count: int) -> Ids:
-    """The best `count` rows of every node, ordered as by `ranking`."""
+def leaders(merit: Floats, id: Ids, node: Ids, count: int, signals: int = 0) -> Ids:
+    """The best `count` rows of every node, ordered as by `ranking`.
+
+    Where signals choose, it is the best row of every node and signal.
+    """
+    if signals:
+        node, count = node * signals + id % signals, 1
     if len(merit) <= FEW:
         few = _leaders_of_few(merit.tolist(), id.tolist(), node.tolist(), count)
         if few is not None:
@@ -287,6 +316,8 @@ def checked_best(best: Floats) -> float:
 
 def agree(proposals: Proposals, count: int) -> Agreement:
     """The agreement that everybody reaches: the best `count` of all proposals."""
+    if proposals.signals:
+        return _chosen_by_signals(proposals)
     rows = _first_rows(proposals.merit, proposals.id, count)
     return Agreement(
         best=checked_best(proposals.best),
@@ -295,6 +326,17 @@ def agree(proposals: Proposals, count: int) -> Agreement:
         score=proposals.score[rows],
         inner=None if proposals.partial is None else _sum(proposals.partial),
     )
+
+
+def _chosen_by_signals(proposals: Proposals) -> Agreement:
+    """The best atom of every signal that something was proposed for."""
+    best, signals = checked_best(proposals.best), proposals.signals
+    rows = leaders(proposals.merit, proposals.id, np.zeros_like(proposals.id), 1, signals)
+    atom, signal = np.divmod(proposals.id[rows], signals)
+    choice = Choice(signal, atom, proposals.score[rows])
+    winners, first = np.unique(atom, return_index=True)
+    owner = proposals.node[rows[first]]
+    return Agreement(best, owner, winners, choice.score[first], choice=choice)
 
 
 def _first_rows(merit: Floats, id: Ids, count: int) -> Ids | slice:

@@ -57,13 +57,15 @@ class RootedTree(Topology):
     def agree(self, proposals: Proposals, count: int, ledger: Ledger) -> Agreement:
         """Proposals go up and are thinned out on the way, the agreement comes down."""
         agreement, partial = agree(proposals, count), proposals.partial is not None
-        held = np.zeros(len(self.parent), dtype=np.int64)
-        held[: self.nodes] = proposals.per_node
+        # A vertex passes on `count` proposals at most; where signals choose, one for each of them.
+        signals = proposals.signals
+        held = np.zeros((len(self.parent), signals or 1), dtype=np.int64)
+        np.add.at(held, (proposals.node, proposals.id % (signals or 1)), 1)
         for level, up in zip(reversed(self._levels[1:]), reversed(self._up), strict=True):
-            offered = np.minimum(held[level], count)
-            self.links.carry(up, proposal_parts(offered, partial), ledger)
+            offered = np.minimum(held[level], 1 if signals else count)
+            self.links.carry(up, proposal_parts(offered.sum(axis=1), partial), ledger)
             np.add.at(held, self.parent[level], offered)
-        parts = proposal_parts(np.array([len(agreement.id)]), partial)
+        parts = proposal_parts(np.array([agreement.told]), partial)
         for down in self._down:
             self.links.carry(down, parts, ledger)
         return agreement

@@ -40,6 +40,8 @@ class Problem:
         Whether values of the data may be missing (NaN).
     family : int
         How many atoms each row or column of the data stands for.
+    targets : int
+        How many targets of length d there are.
     check : callable, optional
         Raises ValueError if a node's shard cannot be one of this problem; every node learns of it.
     """
@@ -54,4 +56,10 @@ class Problem:
     adopt: Callable[[Any], ActiveSet] | None = None
     missing: bool = False
     family: int = 1
+    targets: int = 1
     check: Callable[[Shard], None] | None = None
+
+    @property
+    def told(self) -> int:
+        """How many values of targets every node is told."""
+        return (self.d or 0) * self.targets

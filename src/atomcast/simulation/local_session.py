@@ -62,7 +62,7 @@ class LocalSession(Session):
         self._fleets = (
             self._one_fleet(problem, shards) if together else self._fleet_each(problem, shards)
         )
-        self._accountant = Accountant(cluster.network(), shards.party_names, problem.d)
+        self._accountant = Accountant(cluster.network(), shards.party_names, problem.told)
         self.ledger = self._accountant.ledger
         if logger.isEnabledFor(logging.INFO):
             logger.info("%d nodes on %s, threads: %d", self.nodes, machine(), thread_count())

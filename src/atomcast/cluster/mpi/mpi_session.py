@@ -85,7 +85,7 @@ class MPISession(Session):
             with by_all(comm, self._pulse):
                 atoms = problem.make_atoms(shard)
         self._pulse.at = (NO_ROUND, LOADING)
-        self._account = star_accountant(self.nodes, shards.party_names, problem.d)
+        self._account = star_accountant(self.nodes, shards.party_names, problem.told)
         owner = np.full(len(shard.ids), self.rank, dtype=np.int64)
         self._fleet = Fleet(atoms, shard.ids, owner, self.nodes, sizes)
         self._fingerprint: str | None = None

@@ -65,7 +65,8 @@ def as_news(agreement: Agreement, owners: Sequence[int]) -> News:
     """An agreement as plain numbers, which Ray sends fastest, and the owners of its new atoms."""
     lists = (agreement.owner.tolist(), agreement.id.tolist(), agreement.score.tolist())
     version = None if agreement.version is None else agreement.version.tolist()
-    return (agreement.best, agreement.inner, *lists, agreement.complete, version, list(owners))
+    rest = (agreement.complete, version, agreement.choice, list(owners))
+    return (agreement.best, agreement.inner, *lists, *rest)
 
 
 def in_order(owners: Sequence[int], parts: Sequence[Sequence[bytes]]) -> list[bytes]:
@@ -214,7 +215,7 @@ class RayNode:
 
     def _advance(self, news: News, parts: Sequence[Sequence[bytes]]) -> None:
         assert self._replica is not None
-        best, inner, owner, id, score, complete, version, owners = news
+        best, inner, owner, id, score, complete, version, choice, owners = news
         agreement = Agreement(
             best,
             np.array(owner, dtype=np.int64),
@@ -223,6 +224,7 @@ class RayNode:
             inner,
             complete,
             None if version is None else np.array(version, dtype=np.int64),
+            choice,
         )
         new = [id for _, id in agreement.new_to(self._replica.active)]
         self._replica.advance(agreement, self._read(self._replica, new, in_order(owners, parts)))

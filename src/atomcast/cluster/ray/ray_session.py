@@ -7,6 +7,7 @@ fetch them from where they are.
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -59,7 +60,7 @@ class RaySession(Session):
             )
         self.nodes = cluster.nodes
         self._cluster = cluster
-        self._accountant = star_accountant(self.nodes, shards.party_names, problem.d)
+        self._accountant = star_accountant(self.nodes, shards.party_names, problem.told)
         self._limits = threadpool_limits(limits=cluster.threads)
         self._actors: list[Any] = []
         self._log: list[tuple[Any, list[Any]]] = []
@@ -162,6 +163,7 @@ class RaySession(Session):
             rows = [row for row, _ in rows]
         proposals, digests = from_rows(rows)
         check_digests([*digests, state_digest(replica)], round)
+        proposals = dataclasses.replace(proposals, signals=request.signals)
         return self._accountant.agree(proposals, request.count, replica.ledger_round)
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
