@@ -143,6 +143,10 @@ class FitOptions:
             help="Draw the network with the traffic on its edges (.png, .svg or .pdf).",
         ),
     ] = None
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a page on the fit that stands by itself (.html)."),
+    ] = None
     checkpoint: Annotated[
         Path | None,
         typer.Option(

@@ -47,7 +47,7 @@ class DictionaryLearning(Coder):
     Attributes
     ----------
     components_ : array of shape (n_components, n_features)
-    error_ : array of shape (n_iter_,)
+    error_ : array of shape (n_alternations,)
         The squared error after each coding.
     n_iter_ : int
     result_ : Result
