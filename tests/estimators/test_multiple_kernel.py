@@ -5,7 +5,6 @@ import pytest
 from scipy import sparse
 from sklearn.datasets import load_digits
 from sklearn.metrics.pairwise import rbf_kernel
-from sklearn.utils.estimator_checks import parametrize_with_checks
 
 from atomcast import (
     Checkpoint,
@@ -248,53 +247,6 @@ def test_columns_can_be_resumed(tmp_path):
         MultipleKernelRegressor(solver=Solver(resume=path)).fit(X, y)
 
 
-def _odd(X, Z):
-    return -X @ Z.T
-
-
-BAD = [
-    ({"C": 0.0}, "C must be a finite number > 0"),
-    ({"beta": -1.0}, "beta must be a finite number > 0"),
-    ({"send": "factors"}, "send must be one of 'directions', 'columns'"),
-    ({"kernels": []}, "kernels is empty"),
-    ({"kernels": ["cubic"]}, "kernel must be one of"),
-    ({"kernels": [{"kernel": "rbf", "width": 1}]}, "kernels has a parameter 'width'"),
-    ({"kernels": [3]}, "kernels has 3: accepted are"),
-    ({"kernels": {0: "rbf"}, "views": VIEWS}, "says nothing of view 1"),
-    ({"kernels": {"x": "rbf"}, "views": VIEWS}, "kernels has the view 'x'"),
-    ({"views": [[0, 1]]}, "views do not cover column 2"),
-    ({"views": [[0, 1, 2, 3, 4, 5, 6, 7], [0]]}, "views overlap: column 0"),
-    ({"kernels": "precomputed"}, "X has 8 columns and 60 rows"),
-    ({"kernels": [_odd]}, "is not positive semidefinite: its least eigenvalue"),
-    ({"solver": Solver(tol_kind="absolute")}, "is found to a relative gap"),
-    ({"solver": "away"}, "needs a domain with finitely many vertices"),
-]
-
-
-@pytest.mark.parametrize(("parameters", "message"), BAD)
-def test_bad_parameters(parameters, message):
-    X, y, _ = data()
-    with pytest.raises(ValueError, match=message):
-        MultipleKernelRegressor(**parameters).fit(X, y)
-
-
-def test_bad_precomputed_kernels():
-    X, y, _ = data()
-    K = X @ X.T
-    model = MultipleKernelRegressor(kernels="precomputed", cluster=2)
-    crooked, indefinite = K.copy(), K.copy()
-    crooked[0, 1] += 1.0
-    indefinite[range(60), range(60)] -= 1.0
-    with pytest.raises(ValueError, match="view 1: precomputed is not symmetric"):
-        model.fit([K, crooked], y)
-    with pytest.raises(ValueError, match="view 0: precomputed is not positive semidefinite"):
-        model.fit([indefinite, K], y)
-    with pytest.raises(ValueError, match="all need the same"):
-        model.fit([K, K[:50]], y)
-    with pytest.raises(ValueError, match="a whole view must live on one node"):
-        MultipleKernelRegressor(views=VIEWS).fit(Shards.split(X, 3), y)
-
-
 def test_a_constant_target_needs_no_kernel():
     X, _, _ = data()
     model = MultipleKernelRegressor().fit(X, np.full(60, 3.0))
@@ -315,13 +267,3 @@ def test_parties_that_see_a_quarter_of_an_image_each_are_better_together():
 
     alone = [accuracy(None, X[:, quarter]) for quarter in quarters]
     assert accuracy(quarters, X) > max(alone) + 0.1
-
-
-@parametrize_with_checks(
-    [
-        MultipleKernelClassifier(),
-        MultipleKernelRegressor(cluster=3, kernels=["rbf", "linear"], solver=Solver(tol=1e-3)),
-    ]
-)
-def test_scikit_learn_s_own_checks(estimator, check):
-    check(estimator)
