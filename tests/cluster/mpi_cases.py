@@ -21,6 +21,7 @@ from atomcast import (
     Lasso,
     LassoCV,
     LocalCluster,
+    MultipleKernelRegressor,
     Shards,
     Solver,
     SparseLogisticRegressionCV,
@@ -313,6 +314,20 @@ def an_example_that_one_rank_cannot_decode(cluster):
     model = StructuredSVM(Undecided(), cluster=cluster)
     with pytest.raises((ValueError, RankError), match=r"example 7 of .*no answer"):
         model.fit(X, np.sign(X[:, 0]).tolist())
+
+
+@case
+def kernels_of_which_every_rank_knows_its_own_view(cluster):
+    X, y = regression(seed=3, d=40, n=8)
+    own = np.array_split(np.arange(8), cluster.nodes)[cluster.rank]
+    kernels, solver = ["rbf", "linear"], Solver(tol=1e-3)
+    mine = MultipleKernelRegressor(kernels=kernels, cluster=cluster, solver=solver)
+    mine.fit(Shards.mine(X[:30, own]), y[:30])
+    whole = Shards.split(X[:30], cluster.nodes, by="contiguous")
+    plain = MultipleKernelRegressor(kernels=kernels, solver=solver).fit(whole, y[:30])
+    assert_same_result(mine.result_, plain.result_)
+    expected = plain.predict(X[30:])  # here, every rank works out its own part
+    np.testing.assert_allclose(mine.predict(Shards.mine(X[30:, own])), expected)
 
 
 @case

@@ -17,6 +17,8 @@ from atomcast import (
     L1AdaBoost,
     LassoCV,
     MatchingPursuit,
+    MultipleKernelClassifier,
+    MultipleKernelRegressor,
     Shards,
     Solver,
     SparseCoder,
@@ -60,6 +62,14 @@ CASES = {
     "group-logistic": (("--beta", 3), GroupLogisticRegression(3.0, groups=PARTS)),
     "matching-pursuit": (("--n-nonzero", 3, "--normalize"), MatchingPursuit(3, normalize=True)),
     "boosting": (("--temperature", 0.2), L1AdaBoost(0.2)),
+    "mkl-classifier": (
+        ("--C", 0.5, "--kernels", "rbf, linear"),
+        MultipleKernelClassifier(0.5, kernels=["rbf", "linear"], views=PARTS),
+    ),
+    "mkl-regressor": (
+        ("--beta", 2, "--send", "columns", "--no-intercept"),
+        MultipleKernelRegressor(beta=2.0, views=PARTS, send="columns", fit_intercept=False),
+    ),
 }
 
 
@@ -78,10 +88,12 @@ def test_features_in_two_files(run, wine, name):
         assert run("predict", "m.safetensors", *data, "--out", "p.npy").exit_code == 0
         np.testing.assert_allclose(np.load("p.npy"), model.predict(X), rtol=1e-9)
     content = json.loads(run("inspect", "m.safetensors", "--json").stdout)
-    assert (content["estimator"], content["atoms_are"]) == (type(model).__name__, "features")
-    assert {atom["name"] for atom in content["atoms"]} <= set(X.columns)
+    kind = "kernels" if name.startswith("mkl") else "features"
+    assert (content["estimator"], content["atoms_are"]) == (type(model).__name__, kind)
+    names = set(model.kernel_names_ if kind == "kernels" else X.columns)
+    assert {atom["name"] for atom in content["atoms"]} <= names
     assert "Atoms by weight" in run("inspect", "m.safetensors").stdout
-    assert ("radius chosen" in outcome.stdout) == name.endswith("-cv")
+    assert ("radius chosen" in outcome.stdout) == (name.endswith("-cv") or kind == "kernels")
 
 
 def test_every_estimator_has_a_command():
@@ -242,6 +254,7 @@ def test_groups_in_a_file(run, wine):
         ("group-lasso", ("--beta", 1, "--groups", "nothing.json"), "nothing.json"),
         ("group-lasso", ("--beta", 1, "--groups", "two.csv"), "no JSON file"),
         ("group-lasso", ("--beta", 1, "--groups", "flat.json"), "a list of lists"),
+        ("mkl-classifier", ("--kernels", "nothing.json"), "nothing.json"),
         ("kernel-svm", ("--gamma", "middle"), "gamma"),
         ("kernel-svm", ("--kernel", "os.system"), "kernel"),
         ("kernel-svm", ("--C", 0), "C must"),

@@ -20,6 +20,7 @@ from atomcast import (
     KernelSVC,
     L1AdaBoost,
     Lasso,
+    MultipleKernelClassifier,
     Solver,
     SparseLogisticRegression,
     StructuredSVM,
@@ -44,6 +45,7 @@ MODELS = {
     "boosting": lambda: L1AdaBoost().fit(X, texts),
     "kernel": lambda: KernelSVC().fit(X, texts),
     "structured": lambda: StructuredSVM().fit(X, texts),
+    "many kernels": lambda: MultipleKernelClassifier(views=[[0, 1], [2, 3, 4]]).fit(X, texts),
     "sparse kernel": lambda: KernelSVC().fit(sparse.csr_array(X), texts),
 }
 

@@ -55,6 +55,10 @@ class Domain(ABC):
         """The merit behind each weight of known atoms, given their ids and gradient."""
         return self.merit(scores)
 
+    def blocks_of(self, ids: Sequence[int]) -> NDArray[np.int64]:
+        """Which weights of known atoms belong together: each atom's, as a rule."""
+        return np.asarray(ids, dtype=np.int64)
+
     def gap(self, inner: float, best: float) -> float:
         """The gap <alpha - s, grad f(alpha)> of Algorithm 1, from <alpha, grad f> and best merit.
 

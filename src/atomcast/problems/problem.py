@@ -43,6 +43,8 @@ class Problem:
         Whether nodes hand out no atoms, but contribute to a sum in every round.
     targets : int
         How many targets of length d there are.
+    check : callable, optional
+        Raises ValueError if a node's shard cannot be one of this problem; every node learns of it.
     """
 
     domain: Domain
@@ -57,6 +59,7 @@ class Problem:
     family: int = 1
     summed: bool = False
     targets: int = 1
+    check: Callable[[Shard], None] | None = None
 
     @property
     def told(self) -> int:
