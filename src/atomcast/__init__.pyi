@@ -17,8 +17,11 @@ from atomcast.estimators.logistic_regression import (
     SparseLogisticRegression as SparseLogisticRegression,
 )
 from atomcast.estimators.matching_pursuit import MatchingPursuit as MatchingPursuit
+from atomcast.estimators.multiple_kernel import MultipleKernelClassifier as MultipleKernelClassifier
+from atomcast.estimators.multiple_kernel import MultipleKernelRegressor as MultipleKernelRegressor
 from atomcast.estimators.sparse_coder import SparseCoder as SparseCoder
 from atomcast.estimators.sparse_model import SparseModel as SparseModel
+from atomcast.estimators.structured_svm import StructuredSVM as StructuredSVM
 from atomcast.federated.federated_cluster import FederatedCluster as FederatedCluster
 from atomcast.loop.callbacks import TimeLimit as TimeLimit
 from atomcast.loop.solver import Solver as Solver

@@ -17,11 +17,14 @@ from atomcast import (
     MatchingPursuit,
     MCenters,
     MPICluster,
+    MultipleKernelClassifier,
     RandomSubset,
     RayCluster,
+    Shards,
     Solver,
     SparseCoder,
     SparseLogisticRegression,
+    StructuredSVM,
 )
 from cluster.conftest import MPI_ENVIRONMENT
 
@@ -50,11 +53,22 @@ MODELS = {
     ),
     "pursuit": (lambda **how: MatchingPursuit(3, normalize=True, **how), two_classes),
     "plain pursuit": (lambda **how: MatchingPursuit(3, orthogonal=False, **how), two_classes),
+    "many kernels": (
+        lambda **how: MultipleKernelClassifier(kernels=["rbf", "linear"], views=GROUPS, **how),
+        two_classes,
+    ),
     "boosting": (lambda **how: L1AdaBoost(**how), two_classes),
     "svm": (lambda **how: KernelSVC(**how), two_classes),
     "svm of three classes": (lambda **how: KernelSVC(**how), three_classes),
     "one against the rest": (
         lambda **how: KernelSVC(multi_class="one-vs-rest", **how),
+        three_classes,
+    ),
+    "structured svm": (lambda **how: StructuredSVM(**how), three_classes),
+    "structured svm by blocks": (
+        lambda cluster, **how: StructuredSVM(
+            cluster=cluster, solver=Solver("block-coordinate", tol=1e-3)
+        ),
         three_classes,
     ),
 }
@@ -138,3 +152,11 @@ def test_violators_drawn_at_random_are_the_same_ones(cluster):
     model = KernelSVC(cluster=cluster, solver=solver).fit(X, y)
     expected = KernelSVC(cluster=LocalCluster(2), solver=solver).fit(X, y)
     assert model.result_.ledger.disclosures == expected.result_.ledger.disclosures
+
+
+def test_a_kernel_that_is_none_is_an_error_that_names_the_node(cluster):
+    X, y = two_classes()
+    K = X @ X.T
+    model = MultipleKernelClassifier(kernels="precomputed", cluster=cluster)
+    with pytest.raises(ValueError, match=r"shard 1.*is not positive semidefinite"):
+        model.fit(Shards.split(np.hstack([K, -K]), 2, by="contiguous"), y)

@@ -71,7 +71,7 @@ CASES = {
     "tol": (["X.npy", *GOOD, "--tol", "-1"], "tol must be"),
     "max rounds": (["X.npy", *GOOD, "--max-rounds", "-1"], "max_rounds must be"),
     "time limit": (["X.npy", *GOOD, "--time-limit", "0"], "seconds must be"),
-    "step": (["X.npy", *GOOD, "--step", "fast"], "'corrective', or an atomcast"),
+    "step": (["X.npy", *GOOD, "--step", "fast"], "'block-coordinate', or an atomcast"),
     "engine": (["X.npy", *GOOD, "--engine", "abacus"], "--engine must be one of 'local'"),
     "no nodes": (["X.npy", *GOOD, "--nodes", "0"], "nodes must be a whole number >= 1"),
     "nodes and parts": (["a.csv", "b.csv", *GOOD, "--nodes", "3"], "--nodes 3 does not go with 2"),

@@ -17,11 +17,14 @@ from atomcast import (
     L1AdaBoost,
     LassoCV,
     MatchingPursuit,
+    MultipleKernelClassifier,
+    MultipleKernelRegressor,
     Shards,
     Solver,
     SparseCoder,
     SparseLogisticRegression,
     SparseLogisticRegressionCV,
+    StructuredSVM,
     load_model,
 )
 from atomcast.commands.estimators import ESTIMATORS
@@ -59,6 +62,14 @@ CASES = {
     "group-logistic": (("--beta", 3), GroupLogisticRegression(3.0, groups=PARTS)),
     "matching-pursuit": (("--n-nonzero", 3, "--normalize"), MatchingPursuit(3, normalize=True)),
     "boosting": (("--temperature", 0.2), L1AdaBoost(0.2)),
+    "mkl-classifier": (
+        ("--C", 0.5, "--kernels", "rbf, linear"),
+        MultipleKernelClassifier(0.5, kernels=["rbf", "linear"], views=PARTS),
+    ),
+    "mkl-regressor": (
+        ("--beta", 2, "--send", "columns", "--no-intercept"),
+        MultipleKernelRegressor(beta=2.0, views=PARTS, send="columns", fit_intercept=False),
+    ),
 }
 
 
@@ -77,14 +88,16 @@ def test_features_in_two_files(run, wine, name):
         assert run("predict", "m.safetensors", *data, "--out", "p.npy").exit_code == 0
         np.testing.assert_allclose(np.load("p.npy"), model.predict(X), rtol=1e-9)
     content = json.loads(run("inspect", "m.safetensors", "--json").stdout)
-    assert (content["estimator"], content["atoms_are"]) == (type(model).__name__, "features")
-    assert {atom["name"] for atom in content["atoms"]} <= set(X.columns)
+    kind = "kernels" if name.startswith("mkl") else "features"
+    assert (content["estimator"], content["atoms_are"]) == (type(model).__name__, kind)
+    names = set(model.kernel_names_ if kind == "kernels" else X.columns)
+    assert {atom["name"] for atom in content["atoms"]} <= names
     assert "Atoms by weight" in run("inspect", "m.safetensors").stdout
-    assert ("radius chosen" in outcome.stdout) == name.endswith("-cv")
+    assert ("radius chosen" in outcome.stdout) == (name.endswith("-cv") or kind == "kernels")
 
 
 def test_every_estimator_has_a_command():
-    named = {"lasso": "Lasso", "kernel-svm": "KernelSVC"}
+    named = {"lasso": "Lasso", "kernel-svm": "KernelSVC", "structured-svm": "StructuredSVM"}
     named |= {"sparse-coder": "SparseCoder", "dictionary-learning": "DictionaryLearning"}
     named |= {name: type(estimator).__name__ for name, (_, estimator) in CASES.items()}
     assert set(named) == set(ESTIMATORS)
@@ -161,6 +174,44 @@ def test_a_kernel_machine_of_rows_in_files(run, wine):
     assert set(printed) == {"anna", "berta", "clara"}
 
 
+def test_a_structured_machine_of_sequences_in_files(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    lengths = np.array([3, 1, 4, 2, 5, 3])
+    y = rng.integers(2, size=lengths.sum())
+    X = np.eye(2)[y] + 0.5 * rng.standard_normal((len(y), 2))
+    names = np.array(["off", "on"])[y]
+    for name, rows in {"a": slice(0, 8), "b": slice(8, None), "all": slice(None)}.items():
+        pd.DataFrame(X[rows], columns=["u", "v"]).to_csv(f"{name}.csv", index=False)
+    pd.Series(names, name="state").to_csv("y.csv", index=False)
+    np.save("lengths.npy", lengths)
+    chain = ("--target", "y.csv:state", "--model", "chain", "--lengths", "lengths.npy")
+    fit = ("fit", "structured-svm", "a.csv", "b.csv", *chain)
+    outcome = run(*fit, "--C", 2, "--out", "m.safetensors")
+    assert outcome.exit_code == 0, outcome.stderr
+    model = load_model("m.safetensors")
+    expected = StructuredSVM("chain", C=2.0, solver=Solver(tol=1e-4)).fit(X, names, lengths=lengths)
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-2)
+    content = json.loads(run("inspect", "m.safetensors", "--json").stdout)
+    assert (content["atoms"], content["disclosures"]) == ([], [])
+    assert content["communication"]["corner"]["values"] == content["values"]
+    assert "No atom left its node." in run("inspect", "m.safetensors").stdout
+    found = model.predict(pd.read_csv("all.csv"), lengths=lengths)
+    for data in (["a.csv", "b.csv"], ["all.csv"]):
+        predict = ("predict", "m.safetensors", *data, "--out", "p.csv")
+        assert run(*predict, "--lengths", "lengths.npy").exit_code == 0
+        assert pd.read_csv("p.csv").prediction.tolist() == found.tolist()
+        assert "lengths is missing" in run(*predict).stderr
+    blocks = ("--step", "block-coordinate", "--tol", 1e-2)
+    assert run(*fit, *blocks).exit_code == 0
+
+
+def test_lengths_are_for_sequences_alone(run, wine):
+    assert run("fit", "kernel-svm", "two.csv", "-y", "y2.npy", "-o", "m.safetensors").exit_code == 0
+    refused = run("predict", "m.safetensors", "two.csv", "--lengths", "y2.npy")
+    assert "--lengths y2.npy is for sequences" in refused.stderr
+
+
 def test_what_is_said_of_a_kernel_machine(run, wine):
     options = ("--target", "y2.npy", "--nodes", 3, "--out", "m.safetensors")
     assert run("fit", "kernel-svm", "two.csv", *options).exit_code == 0
@@ -203,6 +254,7 @@ def test_groups_in_a_file(run, wine):
         ("group-lasso", ("--beta", 1, "--groups", "nothing.json"), "nothing.json"),
         ("group-lasso", ("--beta", 1, "--groups", "two.csv"), "no JSON file"),
         ("group-lasso", ("--beta", 1, "--groups", "flat.json"), "a list of lists"),
+        ("mkl-classifier", ("--kernels", "nothing.json"), "nothing.json"),
         ("kernel-svm", ("--gamma", "middle"), "gamma"),
         ("kernel-svm", ("--kernel", "os.system"), "kernel"),
         ("kernel-svm", ("--C", 0), "C must"),

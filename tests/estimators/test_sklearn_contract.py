@@ -28,6 +28,7 @@ from atomcast import (
     SparseCoder,
     SparseLogisticRegression,
     SparseLogisticRegressionCV,
+    StructuredSVM,
 )
 from atomcast.domains import L1Ball, Simplex
 from atomcast.estimators.lasso import SparseLinearModel
@@ -54,6 +55,8 @@ ESTIMATORS = [x for x in PUBLIC if isinstance(x, type) and issubclass(x, SolvedE
         DictionaryLearning(4, beta=1.0, max_iter=3, cluster=2),
         L1AdaBoost(),
         L1AdaBoost(0.2, cluster=2, solver=Solver(step="pairwise", max_rounds=50)),
+        StructuredSVM(),
+        StructuredSVM(C=0.1, cluster=2, solver=Solver("block-coordinate", tol=0.5, max_rounds=9)),
     ]
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -23,12 +23,15 @@ from atomcast import (
     Lasso,
     LassoCV,
     MatchingPursuit,
+    MultipleKernelClassifier,
+    MultipleKernelRegressor,
     Shards,
     Solver,
     SparseCoder,
     SparseLogisticRegression,
     SparseLogisticRegressionCV,
     SparseModel,
+    StructuredSVM,
     load_model,
     save_model,
 )
@@ -124,6 +127,18 @@ CASES = {
     "poly": (KernelSVC(kernel="poly", degree=2, coef0=1.0), classes(3), sparse.csr_array),
     "probability": (KernelSVC(probability=True), classes(), np.asarray),
     "probabilities": (KernelSVC(probability=True), classes(3), np.asarray),
+    "many kernels": (
+        MultipleKernelRegressor(views=GROUPS, cluster=2, solver=Solver(tol=1e-3)),
+        numbers(),
+        np.asarray,
+    ),
+    "many kernels, three classes": (
+        MultipleKernelClassifier(
+            beta=2.0, kernels=["poly", {"kernel": "laplacian", "factor": 2.0}, "rbf"]
+        ),
+        classes(3, ["x", "y", "z"]),
+        sparse.csr_array,
+    ),
     "loss and domain": (SparseModel(SquaredLoss(), L1Ball(30.0), 3), numbers(), np.asarray),
     "class of objectives": (SparseModel(SquaredError, Simplex()), numbers(), pd.DataFrame),
     "loss of classes": (
@@ -131,6 +146,8 @@ CASES = {
         classes(2, ["no", "yes"]),
         sparse.csc_array,
     ),
+    "structured": (StructuredSVM(cluster=2), classes(3, ["x", "y", "z"]), np.asarray),
+    "structured, two classes": (StructuredSVM(C=0.1), binary(), sparse.csr_array),
     "classic": (
         KernelSVC(solver=Solver("classic", max_rounds=30, tol=0.9), gamma=0.1),
         classes(),
@@ -156,7 +173,7 @@ def check_same(loaded, model, X):
                 here, there = here.toarray(), there.toarray()
             np.testing.assert_array_equal(there, here)
             assert there.dtype.kind == here.dtype.kind
-    not_saved = {"result_", "ledgers_", "groups_"}
+    not_saved = {"result_", "ledgers_", "groups_", "views_", "functions_"}
     for name, value in vars(model).items():
         if not name.endswith("_") or name.startswith("_") or name in not_saved:
             continue
@@ -464,3 +481,26 @@ def test_the_files_hold_no_pickles(files):
         tensors = json.loads(content[8 : 8 + length])
         known = {"F64", "F32", "I64", "I32", "U8", "BOOL"}
         assert {t["dtype"] for name, t in tensors.items() if name != "__metadata__"} <= known
+
+
+def test_many_kernels_come_back_with_their_views_and_examples(tmp_path):
+    X, y = numbers()
+    for k, view in enumerate(GROUPS):
+        np.save(tmp_path / f"part{k}.npy", X[:, view])
+    shards = Shards.files([tmp_path / f"part{k}.npy" for k in range(len(GROUPS))])
+    model = MultipleKernelRegressor(kernels=["rbf", "linear"]).fit(shards, y)
+    loaded = saved_and_loaded(model, tmp_path)
+    assert all(function.points is not None for function in loaded.functions_)
+    in_order = X[:, np.concatenate(GROUPS)]
+    np.testing.assert_allclose(loaded.predict(in_order), model.predict(shards), rtol=1e-12)
+    for mine, other in zip(loaded.views_, model.views_, strict=True):
+        np.testing.assert_array_equal(mine, other)
+    K = X @ X.T
+    model = MultipleKernelRegressor(kernels="precomputed").fit([K, K**2], y)
+    np.testing.assert_array_equal(
+        saved_and_loaded(model, tmp_path).predict([K[:3], K[:3] ** 2]),
+        model.predict([K[:3], K[:3] ** 2]),
+    )
+    model = MultipleKernelRegressor(kernels=[lambda X, Z: X @ Z.T]).fit(X, y)
+    with pytest.raises(ValueError, match="a function of yours cannot be saved"):
+        save_model(model, tmp_path / "m.safetensors")

@@ -79,6 +79,8 @@ def checked_shard(problem: Problem, shard: Shard) -> Shard:
             f"{shard.source} has {length} rows, but the target has {problem.d}; "
             "every shard must describe the same rows, in the same order, as the target"
         )
+    if problem.check is not None:
+        problem.check(shard)
     return shard
 
 

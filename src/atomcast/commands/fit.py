@@ -36,12 +36,16 @@ INTERRUPTED = 130
 def run_fit(recipe: Recipe, parameters: dict[str, Any], options: FitOptions) -> None:
     """Fit the estimator that a recipe makes of parameters."""
     if job_rank():  # rank 0 writes and speaks for all
-        options = replace(options, out=None, trace=None, plot=None, talk=False)
+        options = replace(options, out=None, trace=None, plot=None, report=None, talk=False)
     # A federated fit waits for people: show for whom.
     waits = int(options.engine == FEDERATED and options.talk is not False)
     with clear_errors(options.debug), log_on_stderr(options.verbosity or waits):
+        from atomcast.data.vectors import read_vector
+
+        files = {name: parameters.pop(name) for name in recipe.vectors}
         with together():
             estimator, shards, y = _prepared(recipe, parameters, options)
+            beside = {name: read_vector(file) for name, file in files.items() if file is not None}
         start = time.perf_counter()
         try:
             if recipe.signals:
@@ -49,7 +53,7 @@ def run_fit(recipe: Recipe, parameters: dict[str, Any], options: FitOptions) -> 
 
                 fit_signals(recipe, estimator, shards, y, save=options.out is not None)
             else:
-                estimator.fit(shards, y)
+                estimator.fit(shards, y, **beside)
         finally:
             if options.engine == FEDERATED:
                 estimator.cluster.close()
@@ -100,6 +104,7 @@ def _check_outputs(options: FitOptions) -> None:
     check_output("--out", options.out, (".safetensors",))
     check_output("--trace", options.trace, (".csv",))
     check_output("--plot", options.plot, (".png", ".svg", ".pdf"))
+    check_output("--report", options.report, (".html",))
     check_output("--checkpoint", options.checkpoint)
     if options.checkpoint is None and options.checkpoint_rounds is not None:
         raise ValueError(
@@ -137,6 +142,8 @@ def _write(estimator: Any, options: FitOptions) -> None:
         estimator.result_.trace.to_csv(options.trace)
     if options.plot is not None:
         _draw(estimator.result_.ledger, options.plot)
+    if options.report is not None:
+        estimator.result_.report(options.report, estimator)
 
 
 def _draw(ledger: Any, path: Path) -> None:
@@ -164,7 +171,8 @@ def _report(estimator: Any, rows: int, seconds: float, options: FitOptions) -> N
         "atoms_available": estimator.result_.n,
         "seconds": seconds,
     }
-    files = {"model": options.out, "trace": options.trace, "plot": options.plot}
+    files = {name: getattr(options, name) for name in ("trace", "plot", "report")}
+    files = {"model": options.out, **files}
     if options.as_json:
         print_json(summary | {key: str(path) if path else None for key, path in files.items()})
         return

@@ -14,7 +14,10 @@ from atomcast.commands.logs import Verbosity
 from atomcast.commands.mistakes import Debug
 
 #: The steps, as `atomcast.steps.STEPS` has them; named here so that --help needs no NumPy.
-STEP_NAMES = ("classic", "line-search", "away", "pairwise", "blended-pairwise", "corrective")
+STEP_NAMES = (
+    "classic", "line-search", "away", "pairwise", "blended-pairwise", "corrective",
+    "block-coordinate",
+)  # fmt: skip
 
 Align = Annotated[
     str | None,
@@ -142,6 +145,10 @@ class FitOptions:
             metavar="FILE",
             help="Draw the network with the traffic on its edges (.png, .svg or .pdf).",
         ),
+    ] = None
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a page on the fit that stands by itself (.html)."),
     ] = None
     checkpoint: Annotated[
         Path | None,

@@ -49,13 +49,12 @@ def described(file: ModelFile) -> dict[str, Any]:
 
     from atomcast.report.summary import outcome
     from atomcast.saving.certificate import certificate_in
-    from atomcast.saving.model_file import atoms_axis, atoms_in, feature_count, feature_names
+    from atomcast.saving.model_file import atom_names, atoms_are, atoms_in, feature_count
     from atomcast.saving.parameters import readable
     from atomcast.storage.container import json_object
 
     certificate = certificate_in(file)
-    axis = atoms_axis(file.header["estimator"])
-    names = feature_names(file) if axis == 1 else None
+    names = atom_names(file)
     ids, weights = atoms_in(file)
     size = np.abs(weights)
     if size.ndim > 1:
@@ -78,7 +77,7 @@ def described(file: ModelFile) -> dict[str, Any]:
         "schema": file.header["schema"],
         "parameters": {k: readable(v) for k, v in json_object(file.header, "parameters").items()},
         "features": feature_count(file),
-        "atoms_are": ("examples", "features")[axis],
+        "atoms_are": atoms_are(file.header["estimator"]),
         **outcome(certificate),
         "atoms": atoms,
         "communication": {kind: asdict(count) for kind, count in by_kind.items()},

@@ -7,6 +7,7 @@ from typing import Annotated, Any
 
 import typer
 
+from atomcast.commands.estimators import Lengths
 from atomcast.commands.federation import Config, read_coordinator
 from atomcast.commands.fit_options import Align, RowIds
 from atomcast.commands.mistakes import Debug, clear_errors
@@ -34,6 +35,7 @@ def predict(
     ] = None,
     row_ids: RowIds = None,
     align: Align = None,
+    lengths: Lengths = None,
     config: Config = None,
     debug: Debug = False,
 ) -> None:
@@ -43,10 +45,13 @@ def predict(
 
         from atomcast import load_model
         from atomcast.commands.named_files import Reading, check_output, features_for
+        from atomcast.data.vectors import read_vector
 
         if not data and config is None:
             raise ValueError("DATA is missing: the files to predict for, or --config FILE")
         estimator = load_model(model)
+        if lengths is not None and type(estimator).__name__ != "StructuredSVM":
+            raise ValueError(f"--lengths {lengths} is for sequences, which {model} knows none of")
         codes = not hasattr(estimator, "predict")
         check_output("--out", out, (".npz",) if codes else (".npy", ".csv"))
         if config is not None:
@@ -60,7 +65,8 @@ def predict(
         if codes:
             _write_codes(estimator.transform(X), out)
         else:
-            _write(estimator.predict(X), ids, out)
+            beside = {} if lengths is None else {"lengths": read_vector(lengths)}
+            _write(estimator.predict(X, **beside), ids, out)
 
 
 def _write_codes(codes: Any, out: Path | None) -> None:

@@ -20,6 +20,8 @@ from atomcast.loop.session import Cluster
 from atomcast.simulation.local import LocalCluster, as_cluster
 
 FORMATS = {"accept_sparse": ["csc", "csr"], "dtype": [np.float64, np.float32]}
+#: The same where nodes hold rows.
+ROW_FORMATS = {**FORMATS, "accept_sparse": "csr"}
 
 
 def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
@@ -122,6 +124,58 @@ def _features(
     y = y if formats.get("multi_output") else column_or_1d(y)
     keep_names(estimator, X)
     return X, y, LocalCluster(X.nodes) if cluster is None else as_cluster(cluster)
+
+
+def examples_and_labels(
+    estimator: Any, X: Any, y: Any, cluster: Any
+) -> tuple[Shards, NDArray[Any], Any]:
+    """Check the data of a classifier whose nodes hold rows; returns them, labels, the cluster."""
+    if not isinstance(X, Shards):
+        X, y = validated(estimator, X, y, **ROW_FORMATS)
+        check_classification_targets(y)
+        cluster = as_cluster(cluster)
+        return SplitShards(X, cluster.nodes), y, cluster
+    if y is None:
+        raise ValueError("y is missing: every node must know the labels of its examples")
+    check_same_index(X, y, axis=0)
+    y = column_or_1d(y)
+    check_classification_targets(y)
+    X, cluster = placed_rows(estimator, X, cluster)
+    count = X.count(axis=0)
+    if len(y) != count:
+        raise ValueError(f"y has {len(y)} labels, but X has {count} rows: give one label each")
+    return X, y, cluster
+
+
+def placed_rows(estimator: Any, X: Shards, cluster: Any) -> tuple[Shards, Any]:
+    """Rows in shards as the processes of the cluster know them, and the cluster.
+
+    With Shards.mine, labels are those of this process's rows, which it can count.
+    """
+    if X.kind != "mine" and isinstance(cluster, Cluster):
+        X = cluster.place(X)
+    keep_names(estimator, X, axis=0)
+    return X, LocalCluster(X.nodes) if cluster is None else as_cluster(cluster)
+
+
+def class_codes(estimator: Any, y: NDArray[Any], classes: Any, shards: Shards) -> NDArray[Any]:
+    """The labels of rows as numbers, shape (n,); sets `classes_`."""
+    if shards.kind == "mine" and classes is None:
+        raise ValueError(
+            "classes is missing: with Shards.mine no process sees all labels, so pass the same "
+            "fit(X, y, classes=[...]) on every process"
+        )
+    estimator.classes_ = np.unique(y if classes is None else np.asarray(classes))
+    unseen = np.setdiff1d(y, estimator.classes_)
+    if len(unseen):
+        raise ValueError(f"y has the label {unseen[0]!r}, which is not in classes={classes!r}")
+    if len(estimator.classes_) < 2:
+        raise ValueError(
+            f"y has one class only, {estimator.classes_[0]!r}: a classifier needs two or more"
+        )
+    dtype: Any = np.uint8 if len(estimator.classes_) <= 256 else np.int32
+    codes: NDArray[Any] = np.searchsorted(estimator.classes_, y).astype(dtype)
+    return codes
 
 
 def keep_names(estimator: Any, shards: Shards, axis: int = 1) -> None:

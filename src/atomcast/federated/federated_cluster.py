@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast._checks import check_positive
+from atomcast.cluster.summing import refuse_sums
 from atomcast.data.party_names import checked_party_names
 from atomcast.data.shards import Shards
 from atomcast.federated import check_installed
@@ -109,6 +110,7 @@ class FederatedCluster(Cluster):
 
     def open(self, problem: Problem, shards: Shards) -> FederatedSession:
         """Wait for the members, and for their approval."""
+        refuse_sums(problem, "a federated cluster")
         from atomcast.federated.federated_session import FederatedSession
         from atomcast.federated.party_shards import PartyShards
 

@@ -59,6 +59,16 @@ class Replica:
                 f"{type(problem.domain).__name__} is not: use "
                 '"corrective", "line-search" or "classic"'
             )
+        if step.needs_blocks and not problem.summed:
+            raise ValueError(
+                f"step={step.name!r} needs a problem with a block for each example, as that of "
+                'StructuredSVM is: use "corrective" or another step'
+            )
+        if problem.summed and selection != EXACT:
+            raise ValueError(
+                f"selection={selection!r} chooses among atoms, but here every example counts in "
+                'every round: use selection="exact"'
+            )
         self.problem = problem
         self.domain = problem.domain
         self.step = step
@@ -90,7 +100,8 @@ class Replica:
 
     def continue_from(self, previous: Replica, weights: Floats) -> None:
         """Know all that another run knew, and start from these weights."""
-        self.active = previous.active
+        adopt = self.problem.adopt
+        self.active = previous.active if adopt is None else adopt(previous.active)
         self.active.set_weights(weights)
         self.first_round = previous.ledger_round + 1
 

@@ -193,7 +193,7 @@ def run(
         agreement = session.propose(replica, replica.request())
         gap = gap_of(replica, agreement)
         certified = replica.certifies(agreement)
-        best.consider(replica, gap, certified, grew=bool(atoms))
+        best.consider(replica, gap, certified, grew=bool(atoms) and agreement.sum is None)
         state = State(
             round=replica.round,
             seconds=time.perf_counter() - start,

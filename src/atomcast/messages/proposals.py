@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.errors import FalseMessageError
+from atomcast.messages.atom import Atom
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -37,6 +38,8 @@ class Request:
         Whether atoms are drawn at random, by a hash of their ids, instead of by merit.
     complete : bool
         Whether all atoms count, also where the selection leaves some out.
+    blocks : bool
+        Whether nodes are to take block steps of their own, where they contribute to a sum.
     signals : int
         How many signals choose an atom each; 0: all atoms are for one.
     """
@@ -48,6 +51,7 @@ class Request:
     random: bool = False
     complete: bool = False
     signals: int = 0
+    blocks: bool = False
 
 
 @dataclass(frozen=True)
@@ -63,6 +67,8 @@ class Proposals:
         The largest merit on each node, of all its atoms; -inf on a node without atoms.
     partial : array of shape (N,) or None
         The partial sums S_i.
+    sum : array of shape (m,) or None
+        In the place of proposals, the sum of what these nodes contribute to one vector.
     signals : int
         How many signals choose an atom each; what stands for id is then id * signals + signal.
     """
@@ -74,6 +80,7 @@ class Proposals:
     best: Floats
     partial: Floats | None = None
     signals: int = 0
+    sum: Floats | None = None
 
     @property
     def per_node(self) -> NDArray[np.int64]:
@@ -93,11 +100,20 @@ class Proposals:
         )
 
     @staticmethod
+    def of_sum(nodes: int, total: Floats) -> Proposals:
+        """The sum of what some of N nodes contribute, in the place of proposals."""
+        none = np.zeros(0, dtype=np.int64)
+        return Proposals(none, none, np.zeros(0), np.zeros(0), np.zeros(nodes), sum=total)
+
+    @staticmethod
     def merged(parts: list[Proposals]) -> Proposals:
         """One table of the tables of several processes, each with as many nodes as all."""
         partial = None
         if parts[0].partial is not None:
             partial = np.sum([np.asarray(part.partial) for part in parts], axis=0)
+        total = None
+        if parts[0].sum is not None:
+            total = np.sum([np.asarray(part.sum) for part in parts], axis=0)
         joined = {
             name: np.concatenate([getattr(part, name) for part in parts])
             for name in ("node", "id", "score", "merit")
@@ -107,6 +123,7 @@ class Proposals:
             **{name: column[order] for name, column in joined.items()},
             best=np.max([part.best for part in parts], axis=0),
             partial=partial,
+            sum=total,
             signals=parts[0].signals,
         )
 
@@ -127,6 +144,7 @@ class Agreement:
     Where a node was not heard, the agreement is not `complete`: the atoms of that node may have any
     merit, so that no gap is certified. Scores are about the present iterate, unless `version` says
     for each of them in which round its iterate was; -1 is an iterate that only its owner knows.
+    Where nodes contribute to a `sum`, that is the winner: nobody owns it, and everybody has it.
     Where many signals choose, the winners are all atoms that were chosen, and `choice` says by
     which signals.
     """
@@ -138,6 +156,7 @@ class Agreement:
     inner: float | None = None
     complete: bool = True
     version: Ids | None = None
+    sum: Atom | None = None
     choice: Choice | None = None
 
     @property
@@ -149,6 +168,11 @@ class Agreement:
         """The owner and id of each winner that is not known, in order."""
         pairs = zip(self.owner.tolist(), self.id.tolist(), strict=True)
         return [(owner, id) for owner, id in pairs if id not in known]
+
+    @property
+    def summed(self) -> list[Atom]:
+        """The sum that has won, if the step wants it."""
+        return [] if self.sum is None or not len(self.id) else [self.sum]
 
     def first(self, count: int) -> Agreement:
         """The same agreement with fewer winners."""

@@ -339,6 +339,11 @@ class Accountant(Generic[Network]):
         self.network.add_up(values, self.ledger)
         self.ledger.round += 1
 
+    def add_corners(self, values: int, round: int) -> None:
+        """Enter that the nodes add up vectors of so many values."""
+        self.ledger.round = round
+        self.network.add_up(values, self.ledger, "corner")
+
     def work(self, seconds: NDArray[np.float64]) -> None:
         """Let every node compute for so many simulated seconds."""
         self.ledger.reach(self.network.links.work(np.arange(self.nodes), seconds))

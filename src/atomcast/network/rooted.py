@@ -8,13 +8,16 @@ vectorised: a Python loop runs over the depth of the tree, never over messages.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import numpy as np
 
 from atomcast.messages.proposals import Agreement, Proposals, agree
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
 from atomcast.network.topology import Topology
-from atomcast.network.wave import Counts, numbers, proposal_parts
+from atomcast.network.wave import Counts, Kind, Payload, numbers, proposal_parts
 
 
 class RootedTree(Topology):
@@ -49,6 +52,9 @@ class RootedTree(Topology):
         self._up = [to_parent[level] for level in self._levels[1:]]
         self._down = [links.reverse[up] for up in self._up]
 
+    #: What goes with the proposals of every node beside their numbers.
+    _extra: Mapping[Kind, Payload] = MappingProxyType({})
+
     @property
     def all_links(self) -> Links:
         """The edges of the network, also those that the tree does not use."""
@@ -79,10 +85,14 @@ class RootedTree(Topology):
         """Level by level."""
         return self._down
 
-    def add_up(self, values: int, ledger: Ledger) -> None:
+    def add_up(self, values: int, ledger: Ledger, kind: Kind = "prediction") -> None:
         """Sums go up to the root, and the total comes down."""
-        for links in (*reversed(self._up), *self._down):
-            self.links.carry(links, {"prediction": numbers(values)}, ledger)
+        parts: dict[Kind, Payload] = {kind: numbers(values)}
+        extra = self._extra if kind == "corner" else {}  # corners are in the place of proposals
+        for up in reversed(self._up):
+            self.links.carry(up, {**parts, **extra}, ledger)
+        for down in self._down:
+            self.links.carry(down, parts, ledger)
 
 
 def _depths(parent: Counts) -> Counts:

@@ -22,7 +22,8 @@ UNLISTED = 1 << 27
 class Layout(Protocol):
     """How the fitted state of one kind of estimator becomes arrays, and back.
 
-    A layout whose atoms are no features, but examples, says so by `atoms_are = "examples"`.
+    A layout whose atoms are no features says so by `atoms_are = "examples"` or "kernels"; the
+    names of the latter are those of `atom_names(arrays)`.
     """
 
     def pack(self, estimator: Any) -> Arrays:

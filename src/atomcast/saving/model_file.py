@@ -65,6 +65,9 @@ LAYOUTS: dict[str, Layout | str] = {
     "L1AdaBoost": BoostingLayout(),
     "KernelSVC": "atomcast.saving.kernel_layout:LAYOUT",
     "SparseModel": "atomcast.saving.composed_layout:LAYOUT",
+    "StructuredSVM": "atomcast.saving.structured_layout:LAYOUT",
+    "MultipleKernelClassifier": "atomcast.saving.views_layout:LAYOUT",
+    "MultipleKernelRegressor": "atomcast.saving.views_layout:LAYOUT",
 }
 #: Where the classes are of estimators that are not public names of this package.
 ELSEWHERE: dict[str, str] = {}
@@ -122,8 +125,8 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     ----------
     estimator : fitted estimator
         Any of this package, but for `KernelSVC` with a kernel function of yours, `L1AdaBoost` over
-        a list of fitted classifiers, and `SparseModel` with a loss or a domain of yours, which
-        cannot be saved without code.
+        a list of fitted classifiers, `StructuredSVM` with outputs of yours, and `SparseModel` with
+        a loss or a domain of yours, which cannot be saved without code.
     path : path
         Replaced if it exists; ".safetensors" is the usual suffix.
 
@@ -226,8 +229,21 @@ def feature_count(file: ModelFile) -> int:
 
 
 def atoms_axis(name: Any) -> int:
-    """Whether the atoms of the estimator with this name are features (1) or examples (0)."""
-    return 0 if getattr(layout_of(name), "atoms_are", "features") == "examples" else 1
+    """Whether a node of the estimator with this name holds columns (1) or rows (0)."""
+    return 0 if atoms_are(name) == "examples" else 1
+
+
+def atoms_are(name: Any) -> str:
+    """What the atoms of the estimator with this name are."""
+    return str(getattr(layout_of(name), "atoms_are", "features"))
+
+
+def atom_names(file: ModelFile) -> list[str] | None:
+    """The names of all atoms of the model in a file, if they had names."""
+    layout = layout_of(file.header.get("estimator"))
+    if hasattr(layout, "atom_names"):
+        return list(layout.atom_names(_model_arrays(file)))
+    return feature_names(file) if atoms_are(file.header["estimator"]) == "features" else None
 
 
 def feature_names(file: ModelFile) -> list[str] | None:
