@@ -36,8 +36,8 @@ class Batches(Protocol):
 class GrowingBatches:
     """Batches for sparse solutions, of which hardly an atom should be sent in vain.
 
-    The active set at most doubles while batches are below the first size, then grows by a fifth a
-    round; batches above the second size grow it by a tenth at most.
+    The first batch is half a small one. The active set grows by a quarter a round, or by a small
+    batch if that is more; batches above the large size grow it by an eighth at most.
     """
 
     small: int = 10
@@ -46,8 +46,8 @@ class GrowingBatches:
 
     def size(self, known: int) -> int:
         """How many atoms may join if so many are known."""
-        growth = min(known // 5, max(known // 10, self.large))
-        return max(growth, min(known + 1, self.small))
+        growth = min(known // 4, max(known // 8, self.large))
+        return max(growth, self.small if known else self.small // 2)
 
 
 @dataclass(frozen=True)
