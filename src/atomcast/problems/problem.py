@@ -27,8 +27,8 @@ class Batches(Protocol):
         """The share of the last violation below which atoms are not proposed."""
         ...
 
-    def size(self, known: int) -> int:
-        """How many atoms may join if so many are known."""
+    def size(self, known: int, used: float) -> int:
+        """How many atoms may join if so many are known, and this share of the weights is in use."""
         ...
 
 
@@ -36,17 +36,18 @@ class Batches(Protocol):
 class GrowingBatches:
     """Batches for sparse solutions, of which hardly an atom should be sent in vain.
 
-    The first batch is half a small one. The active set grows by a quarter a round, or by a small
-    batch if that is more; batches above the large size grow it by an eighth at most.
+    The first batch is half a small one. The active set then grows by a quarter a round, by half
+    where nearly all atoms sent so far are in use, and by a small batch if that is more; batches
+    above the large size grow it by an eighth at most.
     """
 
     small: int = 10
     large: int = 100
     kept: float = 1 / 3
 
-    def size(self, known: int) -> int:
-        """How many atoms may join if so many are known."""
-        growth = min(known // 4, max(known // 8, self.large))
+    def size(self, known: int, used: float) -> int:
+        """How many atoms may join if so many are known, and this share of the weights is in use."""
+        growth = min(known // (2 if used > 0.95 else 4), max(known // 8, self.large))
         return max(growth, self.small if known else self.small // 2)
 
 
@@ -59,8 +60,8 @@ class BoundedBatches:
     largest: int
     kept: float = 1 / 3
 
-    def size(self, known: int) -> int:
-        """How many atoms may join if so many are known."""
+    def size(self, known: int, used: float) -> int:
+        """How many atoms may join if so many are known, whatever their weights."""
         return min(max(int(self.share * known), self.smallest), self.largest)
 
 

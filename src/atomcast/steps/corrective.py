@@ -43,18 +43,21 @@ class Corrective(Step):
 
     def __init__(self, atoms_per_round: int | Literal["auto"] = "auto") -> None:
         self.atoms_per_round = atoms_per_round
+        self._asked = 0  # atoms of the batch under way
         self._last_violation = 0.0
         self.inner: Inner | None = None
         self._carried: Memory = {}
 
-    def _batch(self, replica: Replica, known: int) -> int:
-        if self.atoms_per_round == "auto":
-            return replica.problem.batches.size(known)
-        return int(self.atoms_per_round)
+    def _batch(self, replica: Replica) -> int:
+        if self.atoms_per_round != "auto":
+            return int(self.atoms_per_round)
+        active = replica.active
+        used = np.count_nonzero(active.weights) / max(len(active), 1)
+        return replica.problem.batches.size(active.atoms, used)
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
-        count = self._batch(replica, replica.active.atoms)
+        self._asked = count = self._batch(replica)
         if not replica.feasible:
             return Request(count=count, known_too=False)
         # Below this merit an atom's share of the gap is within the tolerance: it is not needed.
@@ -66,8 +69,7 @@ class Corrective(Step):
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """Minimise over the hull of all known atoms."""
         self._last_violation = 0.0
-        before = replica.active.atoms - len(agreement.id)
-        full = len(agreement.id) and len(agreement.id) == self._batch(replica, before)
+        full = len(agreement.id) == self._asked
         # Where some node was not heard, its violators may be larger than the last winner.
         if full and replica.feasible and agreement.complete:
             merit = replica.domain.merit(agreement.score)
