@@ -72,14 +72,14 @@ class GroupDescent(CoordinateDescent):
         excess: float | None,
         accuracy: tuple[float, float],
     ) -> float:
-        from atomcast.steps.inner._group_sweeps import solve_group_face
+        from atomcast.steps.inner._face import solve_face
 
         used = self.blocks.norms(weights) > 0.0
         if not used.any():
             return 0.0
         sizes = np.diff(self.blocks.starts)[used]
         level = float(
-            solve_group_face(
+            solve_face(
                 model.columns.compiled, np.flatnonzero(used[self.blocks.block]),
                 np.concatenate(([0], np.cumsum(sizes))), self.blocks.c[used], *model.bends,
                 weights, gradient, penalty, self._careful > 0, excess is not None,
