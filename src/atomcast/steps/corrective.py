@@ -90,7 +90,8 @@ class Corrective(Step):
         if kernel:
             # The smaller the gap, the more exact: else rounds go by in which only weights change.
             return max(0.3 * replica.target, min(0.2, 0.5 * gap / replica.unit) * gap)
-        return max(0.1 * replica.target, 0.05 * gap if replica.feasible else 0.0)
+        share = 0.05 if active.quadratic else 0.2  # each model of a changing curvature costs more
+        return max(0.1 * replica.target, share * gap if replica.feasible else 0.0)
 
     def memory(self) -> dict[str, NDArray[Any]]:
         """The last violation, and what the inner solver carries from round to round."""
