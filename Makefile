@@ -13,7 +13,7 @@ TEST_ENV := OPENBLAS_NUM_THREADS=1 OMP_NUM_THREADS=1 NUMBA_NUM_THREADS=1 PYTHOND
 
 .PHONY: help
 help: ## list the targets
-	@awk -F ':.*## ' '/^[a-z]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 $(STAMP): pyproject.toml constraints.txt
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11))' || { \
@@ -42,13 +42,18 @@ run: install ## run the demo
 test: install ## run the tests (PYTEST_ARGS="-n 0 -k lasso" is passed on)
 	$(TEST_ENV) $(BIN)/python -m pytest $(PYTEST_ARGS)
 
+.PHONY: test-browser
+test-browser: install ## look at reports in a headless Chromium (chromium and chromedriver needed)
+	$(PIP) install --quiet selenium
+	$(TEST_ENV) $(BIN)/python -m pytest -n 0 -m browser $(PYTEST_ARGS)
+
 .PHONY: fuzz
 fuzz: install ## run the property tests on random examples, 20 times as many (half an hour)
 	$(TEST_ENV) $(BIN)/python -m pytest -m hypothesis --hypothesis-profile=fuzz --timeout=3600 $(PYTEST_ARGS)
 
 .PHONY: check
 check: lint ## style, types and the tests of the core: about a minute
-	$(TEST_ENV) $(BIN)/python -m pytest -q -m 'not slow' tests/core tests/network $(PYTEST_ARGS)
+	$(TEST_ENV) $(BIN)/python -m pytest -q -m 'not slow' tests/loop tests/steps tests/network $(PYTEST_ARGS)
 
 .PHONY: lint
 lint: install ## check style and types
@@ -56,6 +61,10 @@ lint: install ## check style and types
 	$(BIN)/ruff format --check .
 	$(BIN)/mypy
 	$(BIN)/lint-imports
+
+.PHONY: docs
+docs: install ## build the documentation into site/; warnings are errors
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs site
 
 .PHONY: format
 format: install ## format the code and fix what can be fixed
@@ -80,6 +89,16 @@ examples: install ## run every example in examples/
 	@set -e; for script in $(sort $(wildcard examples/*.py)); do \
 	  echo "== $$script"; $(BIN)/python $$script; done
 
+.PHONY: dist
+dist: install ## build sdist and wheel into dist/, and use the wheel in an empty environment
+	$(PIP) install --quiet build
+	rm -rf dist && $(BIN)/python -m build --outdir dist .
+	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
+	$(PYTHON) -m venv "$$dir/env"; \
+	"$$dir/env/bin/python" -m pip install --quiet --prefer-binary -c constraints.txt dist/*.whl; \
+	cd "$$dir" && env/bin/python -m atomcast --version && env/bin/atomcast demo --out demo > /dev/null \
+	  && echo "the wheel works in an empty environment"
+
 .PHONY: constraints
 constraints: ## look for newer versions and write constraints.txt anew
 	@set -e; dir=$$(mktemp -d); trap 'rm -rf "$$dir"' EXIT; \
@@ -91,5 +110,5 @@ constraints: ## look for newer versions and write constraints.txt anew
 
 .PHONY: clean
 clean: ## remove the environment and everything generated
-	rm -rf $(VENV) build dist out atomcast-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
+	rm -rf $(VENV) build dist out site atomcast-demo .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage
 	find src tests benchmarks examples -name __pycache__ -type d -prune -exec rm -rf {} + 2>/dev/null || true

@@ -7,8 +7,9 @@ import time
 import numpy as np
 from engines_rounds import Scored, session_rounds, tiny_problem
 
+from atomcast import Solver
 from atomcast.cluster.consistency import check_digests, state_digest
-from atomcast.network.accountant import star_accountant
+from atomcast.network.star import star_accountant
 from atomcast.network.wire import codec as wire
 
 
@@ -64,11 +65,11 @@ def mpi_parts(d, nodes=2, rounds=3000):
 
     The rank that sends the atom does all but the last part, which is for those that receive it.
     """
-    from atomcast.cluster.mpi.session import MPISession
+    from atomcast.cluster.mpi.mpi_session import MPISession
 
     problem, shards, replica = tiny_problem(d, nodes)
     session = MPISession(Echo(nodes), problem, shards)
-    session.begin(replica, {})
+    session.begin(replica, Solver().spec())
     session._fleet = fleet = Scored(session._fleet, replica)
     stamps, request = Stamps(), replica.request()
     for _ in range(rounds):

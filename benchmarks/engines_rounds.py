@@ -167,13 +167,13 @@ def mpi_rank():
 
 
 def mpi_times(comm, d):
-    from atomcast import MPICluster
+    from atomcast import MPICluster, Solver
     from atomcast.network.wire import codec as wire
 
     nodes = comm.Get_size()
     problem, shards, replica = tiny_problem(d, nodes)
     session = MPICluster(comm).open(problem, shards)
-    session.begin(replica, {})
+    session.begin(replica, Solver().spec())
     session._fleet = Scored(session._fleet, replica)
     own = session._fleet.propose(replica, None)
     agreement = session.propose(replica, replica.request())
@@ -236,6 +236,8 @@ def ray_times(nodes):
 
 
 def _ray_rounds(ray, cluster, d, nodes):
+    from atomcast import Solver
+
     class Bare:
         def __init__(self):
             self.values = np.zeros(d)
@@ -257,7 +259,7 @@ def _ray_rounds(ray, cluster, d, nodes):
 
     problem, shards, replica = tiny_problem(d, nodes)
     session = cluster.open(problem, shards)
-    session.begin(replica, {})
+    session.begin(replica, Solver().spec())
     # One real round; after that, nodes that are asked for the same round again only propose.
     agreement = session.propose(replica, replica.request())
     replica.advance(agreement, session.cast(replica, agreement))

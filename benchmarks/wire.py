@@ -27,8 +27,7 @@ from scipy import sparse
 
 from atomcast.data import load_adult, load_dorothea, load_usps
 from atomcast.messages.atom import Atom, same
-from atomcast.network.wire.bits import varint
-from atomcast.network.wire.codec import as_sent, decode, encode, encoded_size
+from atomcast.network.wire.codec import as_sent, decode, encode, encoded_size, varint
 
 AtomSet = tuple[str, list[Atom]]
 console = Console(width=180)

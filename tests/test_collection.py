@@ -38,3 +38,9 @@ def test_slow_modules_are_imported_by_the_tests_that_need_them():
         if (names := SLOW.intersection(imported_when_collected(path)))
     }
     assert not found, "import these in the functions that use them"
+
+
+def test_tests_are_in_the_rooms_of_what_they_test():
+    rooms = {path.name for path in (FOLDER.parent / "src" / "atomcast").iterdir() if path.is_dir()}
+    folders = {path.name for path in FOLDER.iterdir() if any(path.rglob("test_*.py"))}
+    assert folders <= rooms

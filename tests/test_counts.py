@@ -24,6 +24,7 @@ def test_growth_is_told_by_case_and_count(counts):
     found = {name: dict(case) for name, case in stored.items()}
     found["Lasso, text"]["rounds"] = 3 * stored["Lasso, text"]["rounds"]
     (told,) = counts.larger(found, stored)
-    assert told.startswith("Lasso, text") and "rounds" in told
+    assert told.startswith("Lasso, text")
+    assert "rounds" in told
     del found["Lasso, text"]
     assert counts.larger(found, stored) != []

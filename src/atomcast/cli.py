@@ -11,6 +11,7 @@ from atomcast.commands.demo import demo
 from atomcast.commands.fit import fit_app
 from atomcast.commands.inspect import inspect
 from atomcast.commands.predict import predict
+from atomcast.commands.report import report
 from atomcast.commands.reproduce import reproduce_app
 
 
@@ -19,7 +20,7 @@ class InOrder(TyperGroup):
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names of the commands."""
-        order = {name: k for k, name in enumerate(("demo", "fit", "predict", "inspect"))}
+        order = {name: k for k, name in enumerate(("demo", "fit", "predict", "inspect", "report"))}
         return sorted(super().list_commands(ctx), key=lambda name: order.get(name, len(order)))
 
 
@@ -29,7 +30,7 @@ app = typer.Typer(
     cls=InOrder,
     help="Fit sparse models whose atoms are spread over a network, sending only what they need.",
     no_args_is_help=True,
-    add_completion=False,
+    add_completion=True,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
     context_settings={"help_option_names": ["-h", "--help"]},
@@ -38,6 +39,7 @@ app.command()(demo)
 app.add_typer(fit_app, name="fit")
 app.command()(predict)
 app.command()(inspect)
+app.command()(report)
 app.add_typer(
     reproduce_app,
     name="reproduce",

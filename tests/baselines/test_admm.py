@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -47,12 +49,22 @@ def test_it_converges_to_the_lasso(nodes, rho, alpha):
     assert result.relative_gap < 1e-5
 
 
-def test_sparse_features_too():
+@pytest.mark.parametrize("local", ["coordinate", "proximal"])
+def test_sparse_features_too(local):
     X, y = sparse_regression()
     lam = penalty(X, y)
-    how = Admm(lam, 1.0, 1.5, max_rounds=5000, tol=1e-9, local_tol=1e-11)
+    how = Admm(lam, 1.0, 1.5, max_rounds=5000, tol=1e-9, local_tol=1e-11, local=local)
     result = how.solve(y, Shards.split(X, 5))
     np.testing.assert_allclose(result.weights, reference(X, y, lam), atol=1e-6)
+
+
+def test_proximal_gradient_takes_the_same_rounds():
+    X, y = regression(seed=4)
+    shards = Shards.split(X, 12)  # nodes of two and three features
+    how = Admm(penalty(X, y), 1.0, 1.5, max_rounds=20, tol=1e-12, local_tol=1e-12)
+    proximal = replace(how, local="proximal")
+    expected, found = (one.solve(y, shards).trace["objective"] for one in (how, proximal))
+    np.testing.assert_allclose(found, expected, rtol=1e-8)
 
 
 def textbook(X, y, blocks, lam, rho, alpha, rounds):

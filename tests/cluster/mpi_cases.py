@@ -28,7 +28,7 @@ from atomcast import (
 )
 from atomcast.atoms.explicit import DenseAtoms
 from atomcast.cluster.consistency import DriftError
-from atomcast.cluster.mpi.errors import RankError
+from atomcast.cluster.mpi.failures import RankError
 from atomcast.network.wire import codec as wire
 from cluster import resume_cases
 from cluster.contract import (

@@ -127,7 +127,7 @@ def test_mpirun_passes_a_signal_on_that_ends_the_run_with_a_model(tmp_path):
     assert len(ends) == 2, output
     assert ends[0] == ends[1]
     for node in range(2):
-        assert output.count(f"INFO:atomcast.cluster.mpi.session:node {node} of 2 on ") == 1
+        assert output.count(f"INFO:atomcast.cluster.mpi.mpi_session:node {node} of 2 on ") == 1
 
 
 def test_an_error_that_all_ranks_have_is_told_once(tmp_path):

@@ -28,8 +28,8 @@ from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem
 from atomcast.selection.rules import EXACT
 from atomcast.steps import STEPS
+from certificates import assert_certified, assert_sent_once, lasso_problem, true_gap
 from cluster.contract import CASES, fitted
-from faults.certificates import assert_certified, assert_sent_once, lasso_problem, true_gap
 from problems import mixture, optimum, regression, solve
 
 pytestmark = [pytest.mark.ray, pytest.mark.xdist_group("processes")]

@@ -1,5 +1,8 @@
 """scikit-learn's own checks, with no exception list, and the tools built on that contract."""
 
+import inspect
+from dataclasses import KW_ONLY, dataclass
+
 import joblib
 import numpy as np
 import pytest
@@ -11,7 +14,24 @@ from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from atomcast import Lasso, LassoCV, LocalCluster, Solver
+import atomcast
+from atomcast import (
+    GroupLasso,
+    GroupLogisticRegression,
+    L1AdaBoost,
+    Lasso,
+    LassoCV,
+    LocalCluster,
+    Solver,
+    SparseLogisticRegression,
+    SparseLogisticRegressionCV,
+)
+from atomcast.domains import L1Ball, Simplex
+from atomcast.estimators.lasso import SparseLinearModel
+from atomcast.estimators.solving import SolvedEstimator
+
+PUBLIC = [getattr(atomcast, name) for name in atomcast.__all__]
+ESTIMATORS = [x for x in PUBLIC if isinstance(x, type) and issubclass(x, SolvedEstimator)]
 
 
 @parametrize_with_checks(
@@ -19,6 +39,13 @@ from atomcast import Lasso, LassoCV, LocalCluster, Solver
         Lasso(),
         Lasso(beta=3.0, fit_intercept=False, cluster=3, solver=Solver(step="away", max_rounds=50)),
         LassoCV(n_betas=4, cv=3),
+        SparseLogisticRegression(),
+        SparseLogisticRegression(5.0, cluster=3, solver=Solver(step="pairwise", max_rounds=50)),
+        SparseLogisticRegressionCV(n_betas=3, cv=2, solver=Solver(tol=1e-2)),
+        GroupLasso(),
+        GroupLogisticRegression(cluster=2),
+        L1AdaBoost(),
+        L1AdaBoost(0.2, cluster=2, solver=Solver(step="pairwise", max_rounds=50)),
     ]
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
@@ -97,3 +124,36 @@ def test_fitting_again_forgets_the_first_fit(diabetes):
     model.fit(X[:, :4], y)
     assert model.n_features_in_ == 4
     np.testing.assert_array_equal(model.fit(X, y).coef_, fresh)
+
+
+@pytest.mark.parametrize("estimator", ESTIMATORS)
+def test_parameters_but_the_first_are_given_by_name(estimator):
+    parameters = inspect.signature(estimator).parameters.values()
+    by_place = [one.name for one in parameters if one.kind is not one.KEYWORD_ONLY]
+    expected = {"SparseModel": ["objective", "domain", "cluster", "solver"]}
+    assert len(by_place) == 1 or by_place == expected[estimator.__name__]
+    assert {"cluster", "solver"} < {one.name for one in parameters}
+
+
+@dataclass(eq=False, repr=False)
+class Mixture(SparseLinearModel):
+    """The best convex combination of features: an estimator is its parameters and its set."""
+
+    fit_intercept: bool = False
+    _: KW_ONLY
+    beta: float | None = None
+
+    def _domain(self):
+        return Simplex() if self.beta is None else L1Ball(self.beta)
+
+
+def test_an_estimator_takes_a_few_lines(diabetes):
+    X, y = diabetes
+    target = X[:, :3] @ [0.5, 0.3, 0.2]
+    model = clone(Mixture(cluster=4, solver=Solver(tol=1e-8))).fit(X, target)
+    np.testing.assert_allclose(model.coef_, [0.5, 0.3, 0.2] + [0.0] * 7, atol=1e-3)
+    assert repr(model.set_params(solver=None)) == "Mixture(cluster=4)"
+    ball = Mixture(True, beta=900.0).fit(X, y)
+    np.testing.assert_array_equal(ball.coef_, Lasso(beta=900.0).fit(X, y).coef_)
+    with pytest.raises(ValueError, match="beta"):
+        Mixture(beta=-1.0).fit(X, y)

@@ -19,9 +19,8 @@ from atomcast.network.wire.bits import (
     pack,
     to_bits,
     unpack,
-    varint,
 )
-from atomcast.network.wire.codec import WireError, as_sent, decode, encode, encoded_size
+from atomcast.network.wire.codec import WireError, as_sent, decode, encode, encoded_size, varint
 
 # --- atoms of every kind --------------------------------------------------------------------
 

@@ -14,8 +14,7 @@ from atomcast.domains.base import Domain
 from atomcast.domains.group_ball import GroupBall, Groups
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.known.columns import with_appended
-from atomcast.messages.atom import Atom
-from atomcast.messages.receiving import Misfit, misfit_of
+from atomcast.messages.atom import Atom, Misfit, misfit_of
 from atomcast.objectives import Objective
 
 if TYPE_CHECKING:

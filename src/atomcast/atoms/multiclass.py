@@ -12,8 +12,7 @@ from atomcast.atoms.explicit import DenseAtoms, SparseAtoms, explicit_atoms
 from atomcast.data.shards import Shard
 from atomcast.domains.base import Domain
 from atomcast.known.active_set import ExplicitActiveSet
-from atomcast.messages.atom import Atom
-from atomcast.messages.receiving import Misfit, misfit_of
+from atomcast.messages.atom import Atom, Misfit, misfit_of
 from atomcast.objectives import Multinomial
 
 if TYPE_CHECKING:

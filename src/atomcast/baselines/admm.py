@@ -19,6 +19,7 @@ from scipy import sparse
 
 from atomcast._checks import check_choice, check_count, check_positive
 from atomcast.baselines.admm_losses import LogisticLoss, Loss, SquaredLoss
+from atomcast.baselines.proximal import ProximalGradient
 from atomcast.data.shards import Shards
 from atomcast.domains.base import L1Ball
 from atomcast.loop.result import Result
@@ -131,6 +132,9 @@ class Admm:
         Accuracy of the local solutions, which are warm-started.
     loss : {"squared", "logistic"}, default="squared"
         l is 1/2 ||y - A x||^2, or the sum of log(1 + exp(-y_i (A x)_i)) for labels -1 and 1.
+    local : {"coordinate", "proximal"}, default="coordinate"
+        How nodes solve their problems: by compiled coordinate descent, or by a proximal gradient
+        method, as in the paper.
     """
 
     lam: float
@@ -141,9 +145,11 @@ class Admm:
     tol: float = 1e-6
     local_tol: float = 1e-6
     loss: Literal["squared", "logistic"] = "squared"
+    local: Literal["coordinate", "proximal"] = "coordinate"
 
     def __post_init__(self) -> None:
         check_choice("loss", self.loss, tuple(LOSSES))
+        check_choice("local", self.local, ("coordinate", "proximal"))
         for name in ("lam", "rho", "tol", "local_tol"):
             check_positive(name, getattr(self, name), "a parameter of ADMM")
         if not 0 < self.alpha < 2:
@@ -187,6 +193,10 @@ class Run:
             raise ValueError(f"y has shape {y.shape}, but the features have {features.d} rows")
         self.how, self.features = how, features
         self.loss = LOSSES[how.loss](y)
+        proximal = how.local == "proximal"
+        self.solver = (
+            ProximalGradient(features.matrix, features.bounds.tolist()) if proximal else features
+        )
         self.nodes = nodes = features.nodes
         self.x = np.zeros(features.n)
         self.predictions = np.zeros((nodes, features.d))  # A_i x_i
@@ -230,9 +240,7 @@ class Run:
     def _round(self) -> tuple[float, float]:
         """Local problems, then the coordinator's step; returns the relative residuals."""
         how, nodes, old = self.how, self.nodes, self.z
-        self.features.solve(
-            old - self.u, self.x, self.predictions, how.lam / how.rho, how.local_tol
-        )
+        self.solver.solve(old - self.u, self.x, self.predictions, how.lam / how.rho, how.local_tol)
         relaxed = how.alpha * self.predictions + (1 - how.alpha) * old
         mean = relaxed.mean(axis=0)
         z_mean = self.loss.mean_update(mean + self.u, nodes, how.rho)

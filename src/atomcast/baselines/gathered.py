@@ -6,7 +6,7 @@ solver works on atoms that several nodes have sent.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -18,7 +18,7 @@ from atomcast.data.finite import check_finite
 from atomcast.data.matrices import take
 from atomcast.data.shards import Shard, Shards
 from atomcast.loop.replica import Replica
-from atomcast.loop.session import Cluster, Session
+from atomcast.loop.session import Cluster, RunSpec, Session
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Request, agree
 from atomcast.network.ledger import Ledger
@@ -88,7 +88,7 @@ class GatheredSession(Session):
         self.ledger = Ledger(1)
         self._fleet = fleet
 
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
+    def begin(self, replica: Replica, spec: RunSpec) -> Replica:
         """Nothing to agree on with oneself."""
         return replica
 

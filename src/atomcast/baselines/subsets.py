@@ -22,9 +22,8 @@ from atomcast.loop.interrupting import all_or_nothing
 from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver
 from atomcast.loop.trace import Row, Trace
-from atomcast.network.accountant import Accountant
 from atomcast.network.build import kind_of
-from atomcast.network.ledger import COORDINATOR, Ledger
+from atomcast.network.ledger import COORDINATOR, Accountant, Ledger
 from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
 from atomcast.simulation.local import LocalCluster

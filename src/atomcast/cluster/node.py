@@ -18,7 +18,7 @@ from atomcast.loop.replica import Replica
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import TIE, Ids, Proposals, Request, leaders, random_order
 from atomcast.selection.choosers import Chooser, PacedChooser
-from atomcast.selection.rules import Selection
+from atomcast.selection.rules import Rewording, Subset
 
 Floats = NDArray[np.float64]
 
@@ -69,7 +69,7 @@ class Fleet:
         self._local: list[int] = []
         self._held_by = np.bincount(owner, minlength=nodes)
         self.sizes = self._held_by if sizes is None else sizes
-        self._chooser: tuple[Selection, Chooser] | None = None
+        self._chooser: tuple[Subset, Chooser] | None = None
         self._part: _Part | None = None
         self._merit: Floats = np.zeros(0)
         #: How many atoms each node has scored for its last proposals, and how long that took.
@@ -81,9 +81,8 @@ class Fleet:
     def propose(self, replica: Replica, request: Request) -> Proposals:
         """The proposals of every node of the fleet, each from its own atoms alone."""
         part, selection = self, replica.selection
-        some = selection.restricted or (selection.balanced and self.speeds is not None)
-        if some and not (request.complete or request.random):
-            part = self._selected(replica)
+        if isinstance(selection, Subset) and not (request.complete or request.random):
+            part = self._selected(replica, selection)
         return self._propose_from(part, replica, request)
 
     def propose_some(
@@ -109,26 +108,26 @@ class Fleet:
         self.seconds = perf_counter() - start
         return proposals
 
-    def _selected(self, replica: Replica) -> Fleet:
+    def _selected(self, replica: Replica, selection: Subset) -> Fleet:
         """The same nodes with the atoms that they may propose, and those already broadcast."""
-        chosen = self._choice(replica)
+        chosen = self._choice(replica, selection)
         self._catch_up(replica)
         return self._with(chosen, self._local)
 
-    def _choice(self, replica: Replica) -> NDArray[np.int64]:
+    def _choice(self, replica: Replica, selection: Subset) -> NDArray[np.int64]:
         """The atoms that may be proposed."""
-        if self._chooser is None or self._chooser[0] is not replica.selection:
+        if self._chooser is None or self._chooser[0] is not selection:
             if not isinstance(self.atoms, DivisibleAtoms):
                 raise ValueError(
-                    f"selection={replica.selection!r} leaves atoms out, but "
+                    f"selection={selection!r} leaves atoms out, but "
                     f'{type(self.atoms).__name__} cannot be divided: use selection="exact"'
                 )
             if isinstance(self.atoms, FollowingAtoms):
                 self.atoms.follow(replica.active)
-            chooser = replica.selection.chooser(self.atoms, self.owner, self.sizes)
-            self._chooser, self._part = (replica.selection, chooser), None
+            chooser = selection.chooser(self.atoms, self.owner, self.sizes)
+            self._chooser, self._part = (selection, chooser), None
         chooser = self._chooser[1]
-        if replica.selection.balanced and isinstance(chooser, PacedChooser):
+        if isinstance(chooser, PacedChooser):
             chooser.speeds = self.speeds
         chosen = chooser.rows(replica.round)
         replica.radius.update(chooser.radius)
@@ -149,6 +148,8 @@ class Fleet:
 
     def _propose(self, replica: Replica, request: Request) -> Proposals:
         self._catch_up(replica)
+        if isinstance(replica.selection, Rewording):
+            request = replica.selection.asked(request, self.nodes)
         scores = self.atoms.scores(replica)
         one = request.count == 1 and request.known_too and request.threshold == -np.inf
         if len(scores) > 4 * CHUNK and len(self._holders) == 1 and self._families is None:
@@ -159,11 +160,9 @@ class Fleet:
         merit = self._merit = replica.domain.merit(scores)
         best = self._best(merit)
         ids = self._ids_put_forward(replica)
-        random = request.random or (replica.selection.random and request.count > 1)
-        count = self._share(replica, request)
-        priority = random_order(self.ids, replica.round) if random else merit
-        rows = self._candidates(merit, best, request, None if random else count)
-        rows = rows[leaders(priority[rows], ids[rows], self.owner[rows], count)]
+        priority = random_order(self.ids, replica.round) if request.random else merit
+        rows = self._candidates(merit, best, request)
+        rows = rows[leaders(priority[rows], ids[rows], self.owner[rows], request.count)]
         return Proposals(
             node=self.owner[rows],
             id=ids[rows],
@@ -196,7 +195,7 @@ class Fleet:
 
     def _draw_of_many(self, replica: Replica, request: Request, scores: Floats) -> Proposals:
         """Atoms of one node drawn at random, without arrays as long as there are atoms."""
-        best, drawn, count = -np.inf, [], self._share(replica, request)
+        best, drawn, count = -np.inf, [], request.count
         for start in range(0, len(scores), CHUNK):
             part = slice(start, min(start + CHUNK, len(scores)))
             merit = replica.domain.merit(scores[part])
@@ -211,10 +210,6 @@ class Fleet:
         order = random_order(self.ids[rows], replica.round)
         first = leaders(order, self.ids[rows], self.owner[rows], count)
         return self._of_one_node(replica, request, scores, rows[first], order[first], best)
-
-    def _share(self, replica: Replica, request: Request) -> int:
-        """How many atoms a node may propose."""
-        return max(request.count // (self.nodes if replica.selection.per_node else 1), 1)
 
     def _of_one_node(
         self,
@@ -300,10 +295,9 @@ class Fleet:
                 best[self._holders] = np.maximum.reduceat(sorted_merit, self._starts)
         return best
 
-    def _candidates(
-        self, merit: Floats, best: Floats, request: Request, count: int | None
-    ) -> NDArray[np.int64]:
-        """Rows that may be proposed: the best `count` of each node, or (None) all violators."""
+    def _candidates(self, merit: Floats, best: Floats, request: Request) -> NDArray[np.int64]:
+        """Rows that may be proposed: the best of each node, or all violators if they are drawn."""
+        count = None if request.random else request.count
         if count == 1 and (request.known_too or not self._log):
             # Scores that tie with a node's best stay in, for the rule that the smallest id wins.
             floor = best - 2 * TIE * np.abs(best)

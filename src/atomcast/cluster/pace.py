@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.network.faults import Faults
+from atomcast.selection.rules import Subset
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
@@ -72,7 +73,7 @@ def check_asynchronous(replica: Replica) -> None:
             f"step={replica.step.name!r} depends on the order in which atoms come, which nodes at "
             'their own pace cannot agree on: use step="corrective", or asynchronous=False'
         )
-    if replica.selection.restricted or replica.selection.balanced:
+    if isinstance(replica.selection, Subset):
         raise ValueError(
             f"selection={replica.selection!r} leaves atoms out, but the nodes of an asynchronous "
             'run choose for themselves what to look at: use selection="exact"'

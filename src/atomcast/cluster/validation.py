@@ -17,6 +17,7 @@ from atomcast.data.shards import Shard
 from atomcast.errors import ClusterError
 from atomcast.loop.replica import Replica
 from atomcast.problems.problem import Problem
+from atomcast.selection.rules import Balanced
 
 #: Errors that are raised everywhere as what they were where they happened.
 _KINDS: dict[str, type[Exception]] = {
@@ -144,7 +145,7 @@ def check_owners(owners: NDArray[np.integer]) -> None:
 
 def refuse_balanced(replica: Replica) -> None:
     """Raise ValueError where nodes are not told how fast the others are."""
-    if replica.selection.balanced:
+    if isinstance(replica.selection, Balanced):
         raise ValueError(
             f"selection={replica.selection!r} needs nodes whose speeds are compared, which only "
             'LocalCluster does: use it, or selection="exact"'
@@ -153,7 +154,7 @@ def refuse_balanced(replica: Replica) -> None:
 
 def refuse_balanced_with_faults(replica: Replica) -> None:
     """Raise ValueError where a network with faults says nothing of how fast nodes compute."""
-    if replica.selection.balanced:
+    if isinstance(replica.selection, Balanced):
         raise ValueError(
             f"selection={replica.selection!r} needs nodes whose speeds are compared, which a "
             "simulated network with faults does not do: say how long nodes take with "

@@ -95,7 +95,7 @@ def ranks() -> int | None:
 
     if job_rank() is None:
         return None
-    from atomcast.cluster.mpi.errors import import_mpi
+    from atomcast.cluster.mpi.failures import import_mpi
 
     return int(import_mpi().COMM_WORLD.Get_size())
 
@@ -106,7 +106,7 @@ def together() -> Iterator[None]:
     if ranks() is None:
         yield
         return
-    from atomcast.cluster.mpi.errors import by_all, import_mpi
+    from atomcast.cluster.mpi.failures import by_all, import_mpi
 
     with by_all(import_mpi().COMM_WORLD):
         yield

@@ -52,7 +52,7 @@ def _say_warning(message: Warning | str, *where: Any, **more: Any) -> None:
 def end_job() -> None:
     """If this is a rank that has failed alone, end the others, which would wait for it."""
     if job_rank() is not None and "mpi4py.MPI" in sys.modules:
-        from atomcast.cluster.mpi.errors import abort
+        from atomcast.cluster.mpi.failures import abort
 
         abort(None)
 

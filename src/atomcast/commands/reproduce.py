@@ -77,7 +77,7 @@ def add_command(name: str, help: str, options: str, run: Callable[..., None]) ->
     kinds = get_type_hints(Options) | {"atom_density": list[float] | None}
     by_name = {field.name: field for field in fields(Options)}
     parameters = []
-    for one in ("quick", *options.split(), "out"):
+    for one in ("quick", *options.split(), "out", "into"):
         said = typer.Option(f"--{one.replace('_', '-')}", **by_name[one].metadata)
         kind = Annotated[kinds[one], said]  # type: ignore[valid-type]
         default = by_name[one].default

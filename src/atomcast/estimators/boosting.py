@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,10 +23,9 @@ from atomcast.estimators.base_classifiers import (
 )
 from atomcast.estimators.inputs import features_and_classes, linear_prediction
 from atomcast.estimators.score_classifier import ScoreClassifier, check_two_classes
-from atomcast.estimators.solving import warn_unless_converged
+from atomcast.estimators.solving import Posed
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.loop.result import Result
-from atomcast.loop.solver import Solver
 from atomcast.objectives import LogMeanExp
 from atomcast.problems.features import explicit_problem
 from atomcast.problems.problem import Problem
@@ -33,11 +33,12 @@ from atomcast.problems.problem import Problem
 Floats = NDArray[np.float64]
 
 
+@dataclass(eq=False, repr=False)
 class L1AdaBoost(ScoreClassifier):
     """The best convex combination of base classifiers, which are spread over a network.
 
     Minimises ``log(mean_i exp(-y_i sum_j alpha_j h_j(x_i) / T))`` over weights alpha that are not
-    negative and sum to one (problem (8) of the paper). In each round every node finds the base
+    negative and sum to one (problem (5) of the paper). In each round every node finds the base
     classifier of its own that does best on the weighted examples, and only winners are broadcast.
 
     Parameters
@@ -57,22 +58,18 @@ class L1AdaBoost(ScoreClassifier):
     Attributes
     ----------
     classes_ : array of shape (2,)
-    estimator_weights_ : array of shape (n_estimators_,)
+    estimator_weights_ : array of shape (n,)
         The weights alpha that are not zero.
     n_estimators_ : int
         How many base classifiers the solution combines.
-    stumps_ : array of shape (n_estimators_, 4)
+    stumps_ : array of shape (n, 4)
         With base="stumps": feature, threshold, what is said above it, what if it is missing.
-    estimator_ids_ : array of shape (n_estimators_,)
+    estimator_ids_ : array of shape (n,)
         Otherwise: columns of X, or places in the list.
     example_weights_ : array of shape (n_samples,)
         The distribution w over the training examples that the next base classifier would face.
-    result_ : Result
-        Objective, certified gap, trace, and the ledger of what was sent.
-    dual_gap_ : float
-        A bound on how far the objective is from its optimum.
-    n_iter_ : int
-        Rounds taken.
+    result_, dual_gap_, n_iter_
+        As for `Lasso`.
 
     Examples
     --------
@@ -84,33 +81,13 @@ class L1AdaBoost(ScoreClassifier):
     'optimal'
     """
 
-    result_: Result
+    temperature: float = 0.05
+    _: KW_ONLY
+    base: Any = "stumps"
 
-    def __init__(
-        self,
-        temperature: float = 0.05,
-        *,
-        base: Any = "stumps",
-        cluster: Any = None,
-        solver: str | Solver | None = None,
-    ) -> None:
-        self.temperature = temperature
-        self.base = base
-        self.cluster = cluster
-        self.solver = solver
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the weights.
-
-        Parameters
-        ----------
-        X : array, scipy sparse matrix, DataFrame or Shards of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
-            Labels of two classes, known to every node.
-        """
+    def _pose(self, X: Any, y: Any) -> Posed:
         check_positive("temperature", self.temperature, "T of the objective")
         check_base(self.base)
-        solver = self._solver()
         shards, numbers, cluster = features_and_classes(
             self, X, y, self.cluster, **features_for(self.base)
         )
@@ -119,9 +96,7 @@ class L1AdaBoost(ScoreClassifier):
         if not isinstance(self.base, str):
             votes = predictions_of(self.base, shards, self.classes_)
             shards = Shards.split(votes, cluster.nodes)
-        self._keep(solver.solve(self._problem(objective), shards, cluster), objective)
-        warn_unless_converged(self.result_, solver)
-        return self
+        return Posed(objective, self._problem(objective), shards, cluster)
 
     def _problem(self, objective: LogMeanExp) -> Problem:
         if self.base == "stumps":
@@ -132,12 +107,10 @@ class L1AdaBoost(ScoreClassifier):
 
     def _keep(self, result: Result, objective: LogMeanExp) -> None:
         assert result.image is not None
-        self.result_ = result
+        super()._keep(result, objective)
         self.estimator_weights_ = result.atom_weights
         self.n_estimators_ = len(result.atom_weights)
         self.example_weights_ = objective.weights(result.image)
-        self.dual_gap_ = result.gap
-        self.n_iter_ = result.rounds
         if self.base == "stumps":
             self.stumps_ = result.atom_extras
         else:

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -10,19 +11,43 @@ from numpy.typing import ArrayLike, NDArray
 from atomcast._checks import check_positive
 from atomcast.data.grouped import GroupedShards
 from atomcast.data.shards import Shards
-from atomcast.domains.group_ball import GroupBall, Groups, as_groups, check_whole_groups
-from atomcast.estimators.inputs import features_and_classes, features_and_target
+from atomcast.domains.group_ball import GroupBall, as_groups, check_whole_groups
 from atomcast.estimators.lasso import SparseLinearModel
-from atomcast.estimators.logistic import SparseLogisticModel, example_weights
+from atomcast.estimators.linear import LinearModel
+from atomcast.estimators.logistic import SparseLogisticModel
 from atomcast.estimators.score_classifier import check_two_classes
-from atomcast.loop.solver import Solver
-from atomcast.objectives import Logistic, SquaredError
+from atomcast.estimators.solving import Posed
 from atomcast.problems.features import group_problem
 
-Floats = NDArray[np.float64]
+
+@dataclass(eq=False, repr=False)
+class GroupModel(LinearModel):
+    """What models with groups of features have in common: the ball of a group norm."""
+
+    beta: float = 1.0
+    _: KW_ONLY
+    groups: Any = None
+    weights: ArrayLike | None = None
+    fit_intercept: bool = True
+
+    def _pose(self, X: Any, y: Any) -> Posed:
+        check_positive("beta", self.beta, "the radius of the group-norm ball")
+        objective, shards, cluster = self._objective(X, y)
+        self.groups_ = groups = as_groups(self.groups, self.weights, shards)
+        if not isinstance(X, Shards):  # shards that the user made must keep to the groups already
+            shards = GroupedShards(shards.matrix, shards.nodes, groups.labels, shards.names)
+        check_whole_groups(groups, shards)
+        problem = group_problem(objective, GroupBall(self.beta, groups))
+        return Posed(objective, problem, shards, cluster)
+
+    @property
+    def active_groups_(self) -> list[NDArray[np.int64]]:
+        """The columns of the groups that are in the model."""
+        used = np.flatnonzero(self.coef_)  # of one row, if there are rows
+        return [self.groups_.members(int(g)) for g in np.unique(self.groups_.labels[used])]
 
 
-class GroupLasso(SparseLinearModel):
+class GroupLasso(GroupModel, SparseLinearModel):
     """Least squares with a constraint on the norms of groups of features, spread over a network.
 
     Minimises ``||y - X w - b||^2`` subject to ``sum_g weight_g ||w_g||_2 <= beta``: a group enters
@@ -69,50 +94,9 @@ class GroupLasso(SparseLinearModel):
     'optimal'
     """
 
-    groups_: Groups
 
-    def __init__(
-        self,
-        beta: float = 1.0,
-        *,
-        groups: Any = None,
-        weights: ArrayLike | None = None,
-        fit_intercept: bool = True,
-        cluster: Any = None,
-        solver: str | Solver | None = None,
-    ) -> None:
-        self.beta = beta
-        self.groups = groups
-        self.weights = weights
-        self.fit_intercept = fit_intercept
-        self.cluster = cluster
-        self.solver = solver
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array, scipy sparse matrix, DataFrame or Shards of shape (n_samples, n_features)
-        y : array of shape (n_samples,)
-            The target, known to every node.
-        """
-        check_positive("beta", self.beta, "the radius of the group-norm ball")
-        solver = self._solver()
-        shards, y, cluster = features_and_target(self, X, y, self.cluster)
-        shards, self.groups_ = in_groups(self, shards, isinstance(X, Shards))
-        objective = SquaredError(y, self.fit_intercept)
-        problem = group_problem(objective, GroupBall(self.beta, self.groups_))
-        self._solve(solver, problem, objective, shards, cluster)
-        return self
-
-    @property
-    def active_groups_(self) -> list[NDArray[np.int64]]:
-        """The columns of the groups that are in the model."""
-        return active_groups(self.groups_, self.coef_)
-
-
-class GroupLogisticRegression(SparseLogisticModel):
+@dataclass(eq=False, repr=False)
+class GroupLogisticRegression(GroupModel, SparseLogisticModel):
     """Logistic regression for two classes with a constraint on the norms of groups of features.
 
     Minimises the sum of the logistic losses subject to ``sum_g weight_g ||w_g||_2 <= beta``.
@@ -132,61 +116,15 @@ class GroupLogisticRegression(SparseLogisticModel):
         As for `GroupLasso`.
     """
 
-    groups_: Groups
+    _: KW_ONLY
+    class_weight: Any = None
 
-    def __init__(
-        self,
-        beta: float = 1.0,
-        *,
-        groups: Any = None,
-        weights: ArrayLike | None = None,
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        cluster: Any = None,
-        solver: str | Solver | None = None,
-    ) -> None:
-        self.beta = beta
-        self.groups = groups
-        self.weights = weights
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.cluster = cluster
-        self.solver = solver
-
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model; parameters as for `GroupLasso.fit`, with two classes as the target."""
-        check_positive("beta", self.beta, "the radius of the group-norm ball")
-        solver = self._solver()
-        shards, numbers, cluster = features_and_classes(self, X, y, self.cluster)
+    def _objective(self, X: Any, y: Any) -> tuple[Any, Shards, Any]:
+        posed = super()._objective(X, y)
         check_two_classes(self.classes_, y)
-        shards, self.groups_ = in_groups(self, shards, isinstance(X, Shards))
-        weights = example_weights(self.class_weight, self.classes_, numbers)
-        objective = Logistic(2.0 * numbers - 1.0, self.fit_intercept, weights)
-        problem = group_problem(objective, GroupBall(self.beta, self.groups_))
-        self._solve(solver, problem, objective, shards, cluster)
-        return self
-
-    @property
-    def active_groups_(self) -> list[NDArray[np.int64]]:
-        """The columns of the groups that are in the model."""
-        return active_groups(self.groups_, self.coef_[0])
+        return posed
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()
         tags.classifier_tags.multi_class = False
         return tags
-
-
-def in_groups(estimator: Any, shards: Shards, given: bool) -> tuple[Shards, Groups]:
-    """The partition, and shards that keep to it; shards that the user made must do so already."""
-    groups = as_groups(estimator.groups, estimator.weights, shards)
-    if not given:
-        names = shards.names
-        shards = GroupedShards(shards.matrix, shards.nodes, groups.labels, names)
-    check_whole_groups(groups, shards)
-    return shards, groups
-
-
-def active_groups(groups: Groups, coef: Floats) -> list[NDArray[np.int64]]:
-    """The columns of the groups in which a coefficient is not zero."""
-    return [groups.members(int(g)) for g in np.unique(groups.labels[np.flatnonzero(coef)])]

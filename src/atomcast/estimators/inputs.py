@@ -75,21 +75,46 @@ def _same_ids(ids: Any, others: Any) -> bool:
 def features_and_target(
     estimator: Any, X: Any, y: Any, cluster: Any
 ) -> tuple[Shards, NDArray[np.float64], Any]:
-    """Check the data of a regressor; returns the features in shards, the target, the cluster.
+    """Check the data of a regressor; returns the features in shards, the target, the cluster."""
+    shards, y, cluster = _features(estimator, X, y, cluster, np.float64, y_numeric=True)
+    return shards, y.astype(np.float64), cluster
+
+
+def features_and_classes(
+    estimator: Any, X: Any, y: Any, cluster: Any, **formats: Any
+) -> tuple[Shards, NDArray[np.int64], Any]:
+    """Check the data of a classifier; returns the features, class numbers, and the cluster.
+
+    Sets `classes_`. Further keywords go to `validated`.
+    """
+    shards, y, cluster = _features(estimator, X, y, cluster, None, **formats)
+    check_classification_targets(y)
+    estimator.classes_, numbers = np.unique(y, return_inverse=True)
+    if len(estimator.classes_) < 2:
+        raise ValueError(
+            f"y has only one class, {estimator.classes_[0]!r}: a classifier needs two or more"
+        )
+    return shards, numbers.astype(np.int64), cluster
+
+
+def _features(
+    estimator: Any, X: Any, y: Any, cluster: Any, kind: Any, **formats: Any
+) -> tuple[Shards, NDArray[Any], Any]:
+    """The features in shards, the target of a kind of numbers, or of any kind, and the cluster.
 
     Features that are already `Shards` are taken as they are; the nodes check them on loading.
     """
     if not isinstance(X, Shards):
-        X, y = validated(estimator, X, y, y_numeric=True, **FORMATS)
+        X, y = validated(estimator, X, y, **FORMATS, **formats)
         cluster = as_cluster(cluster)
         names = getattr(estimator, "feature_names_in_", None)
-        return SplitShards(X, cluster.nodes, names=names), y.astype(np.float64), cluster
+        return SplitShards(X, cluster.nodes, names=names), y, cluster
     if isinstance(cluster, Cluster):  # processes that hold a part each learn of the others'
         X = cluster.place(X)
     if y is None:
-        raise ValueError("y is missing: the target must be known to every node")
+        raise ValueError("y is missing: the target or the classes must be known to every node")
     check_same_index(X, y)
-    y = column_or_1d(check_array(y, ensure_2d=False, dtype=np.float64, input_name="y"))
+    y = column_or_1d(check_array(y, ensure_2d=False, dtype=kind, input_name="y"))
     keep_names(estimator, X)
     return X, y, LocalCluster(X.nodes) if cluster is None else as_cluster(cluster)
 
@@ -102,35 +127,6 @@ def keep_names(estimator: Any, shards: Shards, axis: int = 1) -> None:
         estimator.feature_names_in_ = np.array(names, dtype=object)
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
-
-
-def features_and_classes(
-    estimator: Any, X: Any, y: Any, cluster: Any, **formats: Any
-) -> tuple[Shards, NDArray[np.int64], Any]:
-    """Check the data of a classifier; returns the features, class numbers, and the cluster.
-
-    Sets `classes_`. Further keywords go to `validated`.
-    """
-    if isinstance(X, Shards):
-        if isinstance(cluster, Cluster):
-            X = cluster.place(X)
-        if y is None:
-            raise ValueError("y is missing: the labels must be known to every node")
-        check_same_index(X, y)
-        y = column_or_1d(check_array(y, ensure_2d=False, dtype=None, input_name="y"))
-        keep_names(estimator, X)
-        cluster = LocalCluster(X.nodes) if cluster is None else as_cluster(cluster)
-    else:
-        X, y = validated(estimator, X, y, **{**FORMATS, **formats})
-        cluster = as_cluster(cluster)
-        X = SplitShards(X, cluster.nodes, names=getattr(estimator, "feature_names_in_", None))
-    check_classification_targets(y)
-    estimator.classes_, numbers = np.unique(y, return_inverse=True)
-    if len(estimator.classes_) < 2:
-        raise ValueError(
-            f"y has only one class, {estimator.classes_[0]!r}: a classifier needs two or more"
-        )
-    return X, numbers.astype(np.int64), cluster
 
 
 def linear_prediction(estimator: Any, X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from dataclasses import KW_ONLY, dataclass, field
 from functools import partial
 from typing import Any, Self
 
@@ -56,6 +57,7 @@ def _refuse_checkpoints(solver: Solver) -> None:
         )
 
 
+@dataclass(eq=False, repr=False)
 class KernelSVC(ScoreClassifier):
     """Kernel support vector machine for examples that are spread over a network.
 
@@ -126,36 +128,19 @@ class KernelSVC(ScoreClassifier):
     True
     """
 
-    usual_tol = 1e-3
-    result_: Result
-    results_: tuple[Result, ...]
+    C: float = 1.0
+    _: KW_ONLY
+    kernel: str | Callable[[Any, Any], Any] = "rbf"
+    gamma: Gamma = "mean-distance"
+    degree: int = 3
+    coef0: float = 0.0
+    class_weight: Any = None
+    probability: bool = False
+    multi_class: str = "direct"
+    cache_bytes: int = 2**31
 
-    def __init__(
-        self,
-        C: float = 1.0,
-        *,
-        kernel: str | Callable[[Any, Any], Any] = "rbf",
-        gamma: Gamma = "mean-distance",
-        degree: int = 3,
-        coef0: float = 0.0,
-        class_weight: Any = None,
-        probability: bool = False,
-        multi_class: str = "direct",
-        cluster: Any = None,
-        solver: str | Solver | None = None,
-        cache_bytes: int = 2**31,
-    ) -> None:
-        self.C = C
-        self.kernel = kernel
-        self.gamma = gamma
-        self.degree = degree
-        self.coef0 = coef0
-        self.class_weight = class_weight
-        self.probability = probability
-        self.multi_class = multi_class
-        self.cluster = cluster
-        self.solver = solver
-        self.cache_bytes = cache_bytes
+    usual_tol = 1e-3
+    results_: tuple[Result, ...] = field(init=False)  # no parameter, but set by fit
 
     def fit(self, X: Any, y: Any, *, classes: Any = None) -> Self:
         """Fit the model.
@@ -194,9 +179,9 @@ class KernelSVC(ScoreClassifier):
             problems = [make(code=rival, one_class=c) for c, rival in enumerate(rivals)]
             names = [f"class {label}" for label in self.classes_]
             results = solver.solve_path(problems, shards, cluster, names)
-            self._keep(list(results), one_vs_rest=True)
+            self._keep_machines(list(results), one_vs_rest=True)
         else:
-            self._keep([solver.solve(make(code=code), shards, cluster)], one_vs_rest=False)
+            self._keep_machines([solver.solve(make(code=code), shards, cluster)], one_vs_rest=False)
         for result in self.results_:
             warn_unless_converged(result, solver)
         if self.probability:
@@ -249,11 +234,10 @@ class KernelSVC(ScoreClassifier):
         codes: NDArray[Any] = np.searchsorted(self.classes_, y).astype(dtype)
         return OwnLabels(codes) if mine else LocalLabels(codes)
 
-    def _keep(self, results: list[Result], one_vs_rest: bool) -> None:
+    def _keep_machines(self, results: list[Result], one_vs_rest: bool) -> None:
         """Take the fitted attributes from the results of one machine, or of one per class."""
+        self._keep(results[-1], None)
         self.results_ = tuple(results)
-        self.result_ = results[-1]
-        self.dual_gap_ = self.result_.gap
         self.n_iter_ = sum(result.rounds for result in results)
         ids = np.concatenate([result.atom_ids for result in results])
         self.support_, first = np.unique(ids, return_index=True)

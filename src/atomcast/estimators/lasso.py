@@ -2,27 +2,31 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.base import RegressorMixin
-from sklearn.utils.validation import check_is_fitted
 
+from atomcast.data.shards import Shards
 from atomcast.domains.base import L1Ball
-from atomcast.estimators.inputs import features_and_target, linear_prediction
+from atomcast.estimators.inputs import features_and_target
 from atomcast.estimators.linear import LinearModel
-from atomcast.loop.solver import Solver
 from atomcast.objectives import SquaredError
-from atomcast.problems.features import explicit_problem
 
 
 class SparseLinearModel(RegressorMixin, LinearModel):  # type: ignore[misc]
-    """What fitted l1-constrained regressors have in common."""
+    """What regressors by least squares have in common."""
 
     coef_: NDArray[np.float64]
     intercept_: float
+    fit_intercept: bool
+
+    def _objective(self, X: Any, y: Any) -> tuple[SquaredError, Shards, Any]:
+        shards, y, cluster = features_and_target(self, X, y, self.cluster)
+        return SquaredError(y, self.fit_intercept), shards, cluster
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predict the target.
@@ -35,8 +39,7 @@ class SparseLinearModel(RegressorMixin, LinearModel):  # type: ignore[misc]
         -------
         array of shape (n_samples,)
         """
-        check_is_fitted(self)
-        return linear_prediction(self, X, self.coef_) + self.intercept_
+        return self._scores(X)
 
     @property
     def sparse_coef_(self) -> sparse.csr_array:
@@ -44,6 +47,7 @@ class SparseLinearModel(RegressorMixin, LinearModel):  # type: ignore[misc]
         return sparse.csr_array(self.coef_[np.newaxis, :])
 
 
+@dataclass(eq=False, repr=False)
 class Lasso(SparseLinearModel):
     """Least squares with an l1 constraint, for features that are spread over a network.
 
@@ -82,32 +86,9 @@ class Lasso(SparseLinearModel):
     'optimal'
     """
 
-    def __init__(
-        self,
-        beta: float = 1.0,
-        *,
-        fit_intercept: bool = True,
-        cluster: Any = None,
-        solver: str | Solver | None = None,
-    ) -> None:
-        self.beta = beta
-        self.fit_intercept = fit_intercept
-        self.cluster = cluster
-        self.solver = solver
+    beta: float = 1.0
+    _: KW_ONLY
+    fit_intercept: bool = True
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array, scipy sparse matrix, DataFrame or Shards of shape (n_samples, n_features)
-            Used as it is, in single or double precision.
-        y : array of shape (n_samples,)
-            The target, known to every node.
-        """
-        domain = L1Ball(self.beta)
-        solver = self._solver()
-        shards, y, cluster = features_and_target(self, X, y, self.cluster)
-        objective = SquaredError(y, self.fit_intercept)
-        self._solve(solver, explicit_problem(objective, domain), objective, shards, cluster)
-        return self
+    def _domain(self) -> L1Ball:
+        return L1Ball(self.beta)

@@ -6,16 +6,13 @@ from dataclasses import dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from sklearn.model_selection import check_cv
 
 from atomcast.domains.base import L1Ball
 from atomcast.estimators.inputs import features_and_target
 from atomcast.estimators.lasso import SparseLinearModel
 from atomcast.estimators.path_cv import Floats, PathCV, Rows
-from atomcast.estimators.solving import warn_unless_converged
 from atomcast.loop.result import Result
-from atomcast.loop.solver import Solver
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem
 from atomcast.problems.problem import Problem
@@ -50,33 +47,13 @@ class LassoCV(PathCV, SparseLinearModel):
         Of the model refitted on all rows, as for `Lasso`.
     """
 
-    def __init__(
-        self,
-        betas: ArrayLike | None = None,
-        *,
-        n_betas: int = 30,
-        cv: Any = 5,
-        fit_intercept: bool = True,
-        cluster: Any = None,
-        solver: str | Solver | None = None,
-    ) -> None:
-        self.betas = betas
-        self.n_betas = n_betas
-        self.cv = cv
-        self.fit_intercept = fit_intercept
-        self.cluster = cluster
-        self.solver = solver
-
     def fit(self, X: Any, y: Any) -> Self:
         """Choose the radius and fit the model; parameters as for `Lasso.fit`."""
         solver = self._solver()
         shards, y, cluster = features_and_target(self, X, y, self.cluster)
         folds = list(check_cv(self.cv).split(np.zeros((len(y), 1)), y))
         task = LeastSquares(y, self.fit_intercept)
-        chosen = self._choose(task, folds, shards, cluster, solver)
-        self.mse_path_ = chosen.losses
-        self._keep(chosen.result, chosen.objective)
-        warn_unless_converged(chosen.result, solver)
+        self.mse_path_ = self._choose(task, folds, shards, cluster, solver)
         return self
 
 

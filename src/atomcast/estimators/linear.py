@@ -1,48 +1,58 @@
-"""What linear models have in common: how they are solved, and what a fit leaves behind."""
+"""What linear models have in common: a loss, a set of weights, and what a fit leaves behind."""
 
 from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.utils.validation import check_is_fitted
+
 from atomcast.data.shards import Shards
-from atomcast.estimators.solving import SolvedEstimator, warn_unless_converged
+from atomcast.domains.base import Domain
+from atomcast.estimators.inputs import linear_prediction
+from atomcast.estimators.solving import Posed, SolvedEstimator
 from atomcast.loop.result import Result
-from atomcast.loop.session import Cluster
-from atomcast.loop.solver import Solver
 from atomcast.objectives import Objective
+from atomcast.problems.features import explicit_problem
 from atomcast.problems.problem import Problem
 
 
 class LinearModel(SolvedEstimator):
-    """An estimator with a coefficient for each feature, which takes sparse data."""
+    """An estimator with a coefficient for each feature: a loss and a domain make one."""
 
     coef_: Any
     intercept_: Any
-    result_: Result
     n_features_in_: int
 
-    def _solve(
-        self, solver: Solver, problem: Problem, objective: Objective, shards: Shards, where: Cluster
-    ) -> None:
-        """Fit, and warn, as scikit-learn does, if the tolerance was not reached."""
-        result = solver.solve(problem, shards, where)
-        self._keep(result, objective)
-        warn_unless_converged(result, solver, stacklevel=4)
+    def _pose(self, X: Any, y: Any) -> Posed:
+        domain = self._domain()
+        objective, shards, cluster = self._objective(X, y)
+        return Posed(objective, self._problem(objective, domain), shards, cluster)
 
-    def _keep(self, result: Result, objective: Objective) -> None:
-        """Take the fitted attributes from a result."""
+    def _domain(self) -> Domain:
+        """The set that the weights live in."""
+        raise NotImplementedError
+
+    def _objective(self, X: Any, y: Any) -> tuple[Objective, Shards, Any]:
+        """Check the data; returns the loss for its target, the features and the cluster."""
+        raise NotImplementedError
+
+    def _problem(self, objective: Any, domain: Domain) -> Problem:
+        """The problem that goes with a loss."""
+        return explicit_problem(objective, domain)
+
+    def _keep(self, result: Result, objective: Any) -> None:
         assert result.image is not None
-        self.result_ = result
+        super()._keep(result, objective)
         self.coef_ = self._coefficients(result, objective)
         self.intercept_ = objective.intercept(result.image)
-        self.dual_gap_ = result.gap
-        self.n_iter_ = result.rounds
 
-    def _coefficients(self, result: Result, objective: Objective) -> Any:
+    def _coefficients(self, result: Result, objective: Any) -> Any:
         """The coefficients of a result, shape (n_features,) unless there are more classes."""
         return result.weights
 
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
+    def _scores(self, X: Any) -> NDArray[np.float64]:
+        """The linear predictions, shape (n_samples,) unless coefficients have rows."""
+        check_is_fitted(self)
+        return linear_prediction(self, X, self.coef_.T) + self.intercept_

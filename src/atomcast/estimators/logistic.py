@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.utils.class_weight import compute_sample_weight
-from sklearn.utils.validation import check_is_fitted
 
+from atomcast.data.shards import Shards
 from atomcast.domains.base import Domain, L1Ball
-from atomcast.estimators.inputs import features_and_classes, linear_prediction
+from atomcast.estimators.inputs import features_and_classes
 from atomcast.estimators.linear import LinearModel
 from atomcast.estimators.score_classifier import ScoreClassifier
 from atomcast.loop.result import Result
-from atomcast.loop.solver import Solver
 from atomcast.objectives import Logistic, Multinomial, Objective
 from atomcast.problems.features import explicit_problem, multiclass_problem
 from atomcast.problems.problem import Problem
@@ -24,10 +24,12 @@ Floats = NDArray[np.float64]
 
 
 class SparseLogisticModel(ScoreClassifier, LinearModel):
-    """What fitted l1-constrained logistic classifiers have in common."""
+    """What logistic classifiers have in common."""
 
     coef_: Floats
     intercept_: Floats
+    fit_intercept: bool
+    class_weight: Any
 
     def decision_function(self, X: Any) -> Floats:
         """The linear score of the second class, or of each class if there are more than two.
@@ -40,8 +42,7 @@ class SparseLogisticModel(ScoreClassifier, LinearModel):
         -------
         array of shape (n_samples,) or (n_samples, n_classes)
         """
-        check_is_fitted(self)
-        scores = linear_prediction(self, X, self.coef_.T) + self.intercept_
+        scores = self._scores(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores
 
     def predict_proba(self, X: Any) -> Floats:
@@ -60,15 +61,23 @@ class SparseLogisticModel(ScoreClassifier, LinearModel):
         result: Floats = log_softmax(scores, axis=1)
         return result
 
-    def _keep(self, result: Result, objective: Objective) -> None:
-        """The attributes of linear models, with intercepts in an array as in scikit-learn."""
-        super()._keep(result, objective)
-        self.intercept_ = np.atleast_1d(self.intercept_)
+    def _objective(self, X: Any, y: Any) -> tuple[Logistic | Multinomial, Shards, Any]:
+        shards, numbers, cluster = features_and_classes(self, X, y, self.cluster)
+        weights = example_weights(self.class_weight, self.classes_, numbers)
+        return logistic_objective(numbers, self.fit_intercept, weights), shards, cluster
 
-    def _coefficients(self, result: Result, objective: Objective) -> Floats:
+    def _problem(self, objective: Any, domain: Domain) -> Problem:
+        return logistic_problem(objective, domain)
+
+    def _keep(self, result: Result, objective: Any) -> None:
+        super()._keep(result, objective)
+        self.intercept_ = np.atleast_1d(self.intercept_)  # as in scikit-learn
+
+    def _coefficients(self, result: Result, objective: Any) -> Floats:
         return coefficients(result, objective)
 
 
+@dataclass(eq=False, repr=False)
 class SparseLogisticRegression(SparseLogisticModel):
     """Logistic regression with an l1 constraint, for features that are spread over a network.
 
@@ -96,12 +105,8 @@ class SparseLogisticRegression(SparseLogisticModel):
     coef_ : array of shape (1, n_features) or (n_classes, n_features)
         One row for two classes, else one for each class.
     intercept_ : array of shape (1,) or (n_classes,)
-    result_ : Result
-        Objective, certified gap, trace, and the ledger of what was sent.
-    dual_gap_ : float
-        A bound on how far the objective is from its optimum.
-    n_iter_ : int
-        Rounds taken.
+    result_, dual_gap_, n_iter_
+        As for `Lasso`.
 
     Examples
     --------
@@ -114,38 +119,13 @@ class SparseLogisticRegression(SparseLogisticModel):
     'optimal'
     """
 
-    def __init__(
-        self,
-        beta: float = 1.0,
-        *,
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        cluster: Any = None,
-        solver: str | Solver | None = None,
-    ) -> None:
-        self.beta = beta
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.cluster = cluster
-        self.solver = solver
+    beta: float = 1.0
+    _: KW_ONLY
+    fit_intercept: bool = True
+    class_weight: Any = None
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array, scipy sparse matrix, DataFrame or Shards of shape (n_samples, n_features)
-            Used as it is, in single or double precision.
-        y : array of shape (n_samples,)
-            The classes, known to every node.
-        """
-        domain = L1Ball(self.beta)
-        solver = self._solver()
-        shards, numbers, cluster = features_and_classes(self, X, y, self.cluster)
-        weights = example_weights(self.class_weight, self.classes_, numbers)
-        objective = logistic_objective(numbers, self.fit_intercept, weights)
-        self._solve(solver, logistic_problem(objective, domain), objective, shards, cluster)
-        return self
+    def _domain(self) -> L1Ball:
+        return L1Ball(self.beta)
 
 
 def example_weights(class_weight: Any, classes: NDArray[Any], numbers: NDArray[Any]) -> Any:

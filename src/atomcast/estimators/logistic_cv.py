@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
-from numpy.typing import ArrayLike
 from scipy.special import logsumexp
 from sklearn.model_selection import check_cv
 
@@ -20,13 +19,12 @@ from atomcast.estimators.logistic import (
     logistic_problem,
 )
 from atomcast.estimators.path_cv import Floats, PathCV, Rows
-from atomcast.estimators.solving import warn_unless_converged
 from atomcast.loop.result import Result
-from atomcast.loop.solver import Solver
 from atomcast.objectives import Logistic, Multinomial
 from atomcast.problems.problem import Problem
 
 
+@dataclass(eq=False, repr=False)
 class SparseLogisticRegressionCV(PathCV, SparseLogisticModel):
     """Sparse logistic regression along a path of radii, of which cross-validation picks one.
 
@@ -59,24 +57,9 @@ class SparseLogisticRegressionCV(PathCV, SparseLogisticModel):
         Of the model refitted on all rows, as for `SparseLogisticRegression`.
     """
 
-    def __init__(
-        self,
-        betas: ArrayLike | None = None,
-        *,
-        n_betas: int = 20,
-        cv: Any = 5,
-        fit_intercept: bool = True,
-        class_weight: Any = None,
-        cluster: Any = None,
-        solver: str | Solver | None = None,
-    ) -> None:
-        self.betas = betas
-        self.n_betas = n_betas
-        self.cv = cv
-        self.fit_intercept = fit_intercept
-        self.class_weight = class_weight
-        self.cluster = cluster
-        self.solver = solver
+    _: KW_ONLY
+    n_betas: int = 20
+    class_weight: Any = None
 
     def fit(self, X: Any, y: Any) -> Self:
         """Choose the radius and fit the model; parameters as for `SparseLogisticRegression`."""
@@ -91,10 +74,7 @@ class SparseLogisticRegressionCV(PathCV, SparseLogisticModel):
                 )
         weights = example_weights(self.class_weight, self.classes_, numbers)
         task = Logistics(numbers, self.fit_intercept, weights)
-        chosen = self._choose(task, folds, shards, cluster, solver)
-        self.loss_path_ = chosen.losses
-        self._keep(chosen.result, chosen.objective)
-        warn_unless_converged(chosen.result, solver)
+        self.loss_path_ = self._choose(task, folds, shards, cluster, solver)
         return self
 
 

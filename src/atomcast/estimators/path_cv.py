@@ -4,25 +4,26 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import replace
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import Any, NamedTuple, Protocol
+from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
-from atomcast.cluster.mpi.shards import RankShards
+from atomcast.cluster.mpi.rank_shards import RankShards
 from atomcast.data._split import SplitShards
 from atomcast.data.shards import Shard, Shards
+from atomcast.estimators.linear import LinearModel
 from atomcast.estimators.radii import SHARE, Walk, checked_betas, radius_names
+from atomcast.estimators.solving import warn_unless_converged
 from atomcast.loop.interrupting import all_or_nothing
 from atomcast.loop.journal import Journal
 from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver
-from atomcast.network.accountant import Accountant
 from atomcast.network.joined_ledgers import joined, named
-from atomcast.network.ledger import Ledger
+from atomcast.network.ledger import Accountant, Ledger
 from atomcast.problems.problem import Problem
 
 Floats = NDArray[np.float64]
@@ -58,40 +59,25 @@ class Task(Protocol):
         ...
 
 
-class Chosen(NamedTuple):
-    """What came of trying all radii.
-
-    Parameters
-    ----------
-    losses : array of shape (n_betas, n_folds)
-        Mean losses on the held-out rows.
-    result, objective
-        Of the best radius, fitted to all rows.
-    """
-
-    losses: Floats
-    result: Result
-    objective: Any
-
-
-class PathCV:
+@dataclass(eq=False, repr=False)
+class PathCV(LinearModel):
     """A model along a path of radii, of which cross-validation picks one.
 
     Radii are fitted in rising order, each from the solution before: no feature is sent twice.
     """
 
-    betas: ArrayLike | None
-    n_betas: int
-    betas_: Floats
-    beta_: float
-    ledgers_: list[Ledger]
+    betas: ArrayLike | None = None
+    _: KW_ONLY
+    n_betas: int = 30
+    cv: Any = 5
+    fit_intercept: bool = True
 
     def _choose(
         self, task: Task, folds: Sequence[Fold], shards: Shards, cluster: Any, solver: Solver
-    ) -> Chosen:
+    ) -> Floats:
         """Try all radii on all folds, and fit the best one to all rows.
 
-        Sets `betas_`, `beta_` and `ledgers_`.
+        Returns the mean losses on the held-out rows, shape (n_betas, n_folds).
         """
         objective = task.objective(slice(None))
         plan = [objective, self.betas, self.n_betas, [list(fold) for fold in folds]]
@@ -115,7 +101,9 @@ class PathCV:
         *_, result = journal.results(map(make, radii), shards, cluster, radius_names(radii))
         self.ledgers_ = [*searches, *(ledger for _, ledger in trial.ledgers)]
         parts = [*named("search", searches), *trial.ledgers, ("final fit", result.ledger)]
-        return Chosen(losses, replace(result, ledger=joined(parts)), objective)
+        self._keep(replace(result, ledger=joined(parts)), objective)
+        warn_unless_converged(result, solver, stacklevel=4)
+        return losses
 
 
 def tried(trial: Trial, walk: Walk, count: int) -> tuple[Floats, Floats]:

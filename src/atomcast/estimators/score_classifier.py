@@ -13,7 +13,7 @@ from atomcast.estimators.solving import SolvedEstimator
 
 
 class ScoreClassifier(ClassifierMixin, SolvedEstimator):  # type: ignore[misc]
-    """A classifier with a `decision_function`, which takes sparse data."""
+    """A classifier with a `decision_function`."""
 
     classes_: NDArray[Any]
     n_features_in_: int
@@ -32,11 +32,6 @@ class ScoreClassifier(ClassifierMixin, SolvedEstimator):  # type: ignore[misc]
         scores = self.decision_function(X)
         numbers = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[numbers])
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.sparse = True
-        return tags
 
 
 def check_two_classes(classes: NDArray[Any], y: Any) -> None:

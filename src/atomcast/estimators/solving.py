@@ -3,21 +3,75 @@
 from __future__ import annotations
 
 import warnings
-from typing import Any, ClassVar, Self
+from dataclasses import KW_ONLY, dataclass
+from typing import Any, ClassVar, NamedTuple, Self
 
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
+from atomcast.data.shards import Shards
 from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver, as_solver
+from atomcast.objectives import Objective
+from atomcast.problems.problem import Problem
 
 
+class Posed(NamedTuple):
+    """What an estimator makes of data: an objective, its problem, and where the atoms are."""
+
+    objective: Objective
+    problem: Problem
+    shards: Shards
+    cluster: Any
+
+
+@dataclass(eq=False, repr=False)
 class SolvedEstimator(BaseEstimator):  # type: ignore[misc]
-    """An estimator with a parameter `solver`: None, the name of a step, or a Solver."""
+    """An estimator that says which problem data pose; the rest of fitting stands here.
+
+    The fields of a subclass that is a dataclass, too, are its parameters, beside these two.
+
+    Parameters
+    ----------
+    cluster : None, int or cluster, default=None
+        Where the atoms are: None is one node, an int so many nodes simulated in this process.
+    solver : None, str or Solver, default=None
+        How to fit: None is the corrective step to the usual tolerance, a str names a step.
+    """
+
+    _: KW_ONLY
+    cluster: Any = None
+    solver: str | Solver | None = None
 
     #: The relative gap to reach where the user names none.
     usual_tol: ClassVar[float] = Solver.tol
-    solver: str | Solver | None
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array, scipy sparse matrix, DataFrame or Shards of shape (n_samples, n_features)
+            Used as it is, in single or double precision.
+        y : array of shape (n_samples,)
+            The target or the classes, known to every node.
+        """
+        solver = self._solver()
+        objective, problem, shards, cluster = self._pose(X, y)
+        result = solver.solve(problem, shards, cluster)
+        self._keep(result, objective)
+        warn_unless_converged(result, solver)
+        return self
+
+    def _pose(self, X: Any, y: Any) -> Posed:
+        """Check the parameters, then the data, and say what is to be solved."""
+        raise NotImplementedError
+
+    def _keep(self, result: Result, objective: Any) -> None:
+        """Take the fitted attributes from a result."""
+        self.result_ = result
+        self.dual_gap_ = result.gap
+        self.n_iter_ = result.rounds
 
     def _solver(self) -> Solver:
         """The solver to fit with."""
@@ -32,6 +86,11 @@ class SolvedEstimator(BaseEstimator):  # type: ignore[misc]
             self.solver = as_solver(params.pop("solver", self.solver), self.usual_tol)
         super().set_params(**params)
         return self
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse = True
+        return tags
 
 
 def warn_unless_converged(result: Result, solver: Solver, stacklevel: int = 3) -> None:

@@ -2,27 +2,22 @@
 
 from __future__ import annotations
 
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.metrics import accuracy_score, r2_score
 from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
+from atomcast.data.shards import Shards
 from atomcast.domains.base import Domain
-from atomcast.estimators.inputs import (
-    features_and_classes,
-    features_and_target,
-    linear_prediction,
-)
+from atomcast.estimators.inputs import features_and_classes, features_and_target
 from atomcast.estimators.linear import LinearModel
 from atomcast.estimators.score_classifier import check_two_classes
 from atomcast.loop.solver import Solver
 from atomcast.objectives import Loss, Objective
 from atomcast.objectives.losses import as_loss
-from atomcast.problems.features import explicit_problem
 
 Floats = NDArray[np.float64]
 
@@ -57,12 +52,8 @@ class SparseModel(LinearModel):
     intercept_ : float
     classes_ : array of shape (2,)
         Of a classifier.
-    result_ : Result
-        Objective, certified gap, trace, and the ledger of what was sent.
-    dual_gap_ : float
-        A bound on how far the objective is from its optimum.
-    n_iter_ : int
-        Rounds taken.
+    result_, dual_gap_, n_iter_
+        As for `Lasso`.
 
     Examples
     --------
@@ -90,18 +81,12 @@ class SparseModel(LinearModel):
         self.cluster = cluster
         self.solver = solver
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Fit the model.
-
-        Parameters
-        ----------
-        X : array, scipy sparse matrix, DataFrame or Shards of shape (n_samples, n_features)
-            Used as it is, in single or double precision.
-        y : array of shape (n_samples,)
-            The target or the classes, known to every node.
-        """
-        loss, solver = as_loss(self.objective), self._solver()
+    def _domain(self) -> Domain:
         check_domain_of_features(self.domain)
+        return self.domain
+
+    def _objective(self, X: Any, y: Any) -> tuple[Objective, Shards, Any]:
+        loss = as_loss(self.objective)
         if loss.classifies:
             shards, numbers, cluster = features_and_classes(self, X, y, self.cluster)
             check_two_classes(self.classes_, y)
@@ -114,12 +99,7 @@ class SparseModel(LinearModel):
                 f"objective={self.objective!r} makes {objective!r} of the target, which is no "
                 "atomcast.objectives.Objective"
             )
-        self._solve(solver, explicit_problem(objective, self.domain), objective, shards, cluster)
-        return self
-
-    def _scores(self, X: Any) -> Floats:
-        check_is_fitted(self)
-        return linear_prediction(self, X, self.coef_) + self.intercept_
+        return objective, shards, cluster
 
     @available_if(_classifies)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Floats:

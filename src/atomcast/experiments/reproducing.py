@@ -11,7 +11,7 @@ from pathlib import Path
 
 from atomcast.experiments.figures import EXPERIMENTS, find
 from atomcast.experiments.figures.options import Options
-from atomcast.experiments.page import page, reports
+from atomcast.experiments.page import claims, page, reports
 from atomcast.experiments.page.reports import Report
 from atomcast.loop.interrupting import all_or_nothing
 from atomcast.plots.curves import new_figure
@@ -32,6 +32,8 @@ def reproduce(name: str, options: Options, failures: Mapping[str, str]) -> Repor
     made = reports.circumstances(time.perf_counter() - start)
     reports.keep(reports.Kept(name, command_line(name, options), made, report), options.out)
     index = write_page(options.out, failures)
+    if options.into is not None:
+        claims.write_into(options.into, claims.in_order(options.out, EXPERIMENTS))
     files = sorted(path for path in options.out.glob(f"{name}*") if path.is_file())
     print(f"written: {', '.join(map(str, [*files, index]))}")
     return report
@@ -55,7 +57,7 @@ def command_line(name: str, options: Options) -> str:
     usual = {field.name: field.default for field in fields(Options)}
     for option in ("quick", *EXPERIMENTS[name].options.split()):
         value = getattr(options, option)
-        if option in ("download", "jobs", "resume") or value == usual[option]:
+        if option in ("download", "into", "jobs", "resume") or value == usual[option]:
             continue  # these change nothing about the outcome
         flag = f"--{option.replace('_', '-')}"
         if value is True:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numba import njit, types, uint64
 from numba.extending import overload
 

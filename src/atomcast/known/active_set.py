@@ -16,12 +16,17 @@ from numpy.typing import NDArray
 
 from atomcast.domains.base import Domain
 from atomcast.known.columns import Columns, grown, with_appended
-from atomcast.messages.atom import NO_EXTRAS, Atom
+from atomcast.messages.atom import NO_EXTRAS, Atom, Misfit, Size, misfit_of, receive, rounding
 from atomcast.messages.proposals import Agreement
-from atomcast.messages.receiving import Misfit, Size, misfit_of, receive, rounding
 from atomcast.objectives import Objective
 
 Floats = NDArray[np.float64]
+
+#: Up to so many known weights, compiled sweeps are not worth the import of a compiler; the second
+#: number is for a curvature that changes.
+FEW, FEW_CHANGING = 150, 25
+#: Beyond, they are if this many times the stored values is less than the cube of the weights.
+WORTH = 300
 
 
 class ActiveSet(ABC):
@@ -31,7 +36,7 @@ class ActiveSet(ABC):
     quadratic: bool
     #: A number that the objective never falls below: it bounds the gap where the fit is perfect.
     lower_bound: float = -np.inf
-    #: What kind of inner solver finds the best weights; see `steps.inner.choice.KINDS`.
+    #: What kind of inner solver finds the best weights; see `steps.corrective.KINDS`.
     inner_kind: str = "vertices"
     #: By this share, the same weights may have another value in another process.
     rounding: float = 1e-8
@@ -55,6 +60,11 @@ class ActiveSet(ABC):
 
     def __contains__(self, id: object) -> bool:
         return id in self.position
+
+    @property
+    def sweepable(self) -> bool:
+        """Whether sweeps over the columns of all known atoms cost less than an inverse would."""
+        return False
 
     @property
     def weights(self) -> Floats:
@@ -216,6 +226,21 @@ class ExplicitActiveSet(ActiveSet):
         """What the objective says, if it can cross zero; else a tiny share of its value at zero."""
         stated = self.objective.negligible
         return super().negligible() if stated is None else stated
+
+    @property
+    def sweepable(self) -> bool:
+        """Whether sweeps over the columns of all known atoms cost less than an inverse would.
+
+        That is a matter of operations. In a round whose batch is a tenth of the known atoms, an
+        inverse takes about k^3 / 5 to keep up to date, and sweeps and steps on a face some hundred
+        products with the columns. Where the curvature changes, an inverse begins anew each round.
+        """
+        k = len(self)
+        if self.columns is None or k != self.columns.count:  # a feature has a weight for each class
+            return False
+        if not self.quadratic:
+            return k > FEW_CHANGING
+        return k > FEW and k**3 > WORTH * self.columns.stored
 
     @property
     def gradient(self) -> Floats:

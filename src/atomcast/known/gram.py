@@ -125,7 +125,7 @@ class Inverse:
 
 def solved(matrix: Floats, right: Floats) -> Floats:
     """The solution of equations with a positive definite matrix, for one or more right sides."""
-    factor, solution, failed = dposv(matrix, right)
+    _factor, solution, failed = dposv(matrix, right)
     if failed:  # rounding made it singular; its user notices and starts afresh
         solution = np.linalg.pinv(matrix, hermitian=True) @ right
     return solution

@@ -3,71 +3,17 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Protocol, Self, TextIO, runtime_checkable
+from collections.abc import Iterator, Sequence
+from contextlib import closing, contextmanager
+from typing import Any, TextIO
 
 from atomcast._checks import check_positive
-from atomcast.loop.trace import Row, Trace
+from atomcast.loop.interrupting import Interrupts
+from atomcast.loop.rounds import Callback, Finishing, State, Watchers
 from atomcast.messages.status import Status
 
-if TYPE_CHECKING:
-    from atomcast.loop.replica import Replica
-    from atomcast.network.ledger import Ledger
-    from atomcast.storage.checkpoint import Snapshot
-
-
-def _no_run() -> Snapshot:
-    raise RuntimeError("this state belongs to no run: there is nothing to take a snapshot of")
-
-
-@dataclass(frozen=True)
-class State:
-    """What a callback sees: the iterate of this round, certified, before the next step.
-
-    Calling `snapshot` gives what another process needs to go on from here. Where several processes
-    run the loop, `speaks` is true on the one that should print and write files.
-    """
-
-    round: int
-    seconds: float
-    objective: float
-    gap: float
-    relative_gap: float
-    tol: float
-    replica: Replica
-    ledger: Ledger
-    snapshot: Callable[[], Snapshot] = _no_run
-    speaks: bool = True
-
-    @property
-    def row(self) -> Row:
-        """The round as a row of the trace."""
-        ledger = self.ledger
-        return Row(
-            self.round,
-            self.seconds,
-            self.objective,
-            self.gap,
-            self.replica.active.atoms,
-            ledger.values,
-            ledger.bytes,
-            ledger.seconds,
-        )
-
-
-#: Called once a round. None or True: go on. False: stop. A status: stop for that reason.
-Callback = Callable[[State], "Status | bool | None"]
-
-
-@runtime_checkable
-class Finishing(Protocol):
-    """What a callback may have beside: it hears of the end, too."""
-
-    def finish(self, state: State) -> None:
-        """Called with the last state when the run ends without an error."""
-        ...
+__all__ = ["Callback", "Finishing", "Progress", "State", "TimeLimit"]
+__all__ += ["check_callbacks", "log_progress", "watching"]
 
 
 def check_callbacks(callbacks: Any) -> None:
@@ -93,17 +39,6 @@ class TimeLimit:
     def __call__(self, state: State) -> Status | None:
         """Stop once the time is over."""
         return "time_limit" if state.seconds >= self.seconds else None
-
-
-class Tracer:
-    """Keep a row a round."""
-
-    def __init__(self) -> None:
-        self.trace = Trace()
-
-    def __call__(self, state: State) -> None:
-        """Add this round."""
-        self.trace.append(state.row)
 
 
 class Progress:
@@ -153,39 +88,16 @@ class Progress:
         self._live.update(grid)
 
 
-class Watchers:
+@contextmanager
+def watching(
+    callbacks: Sequence[Callback], interrupts: Interrupts, verbose: bool
+) -> Iterator[Watchers]:
     """The callbacks of a run, and its progress if that is to be shown, as one."""
-
-    def __init__(self, callbacks: Sequence[Callback], verbose: bool = False) -> None:
-        self._progress = Progress() if verbose else None
-        self._all: list[Callback] = [*callbacks, *([self._progress] if self._progress else [])]
-
-    def wish(self, state: State) -> Status | None:
-        """Why one of them wants the run to end, if one does."""
-        for verdict in [watch(state) for watch in self._all]:
-            if isinstance(verdict, str):
-                return verdict
-            if verdict is not None and not verdict:  # also NumPy's False
-                return "stopped"
-        return None
-
-    def finish(self, state: State) -> None:
-        """Show them the last state."""
-        for watch in self._all:
-            if isinstance(watch, Finishing):
-                watch.finish(state)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        if self._progress is not None:
-            self._progress.close()
+    if not verbose:
+        yield Watchers(callbacks, interrupts)
+        return
+    with closing(Progress()) as progress:
+        yield Watchers([*callbacks, progress], interrupts)
 
 
 def log_progress(state: State) -> float:

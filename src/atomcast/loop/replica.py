@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Request
 from atomcast.problems.problem import Problem
-from atomcast.selection.rules import EXACT, Selection
+from atomcast.selection.rules import EXACT, Selection, Subset
 
 if TYPE_CHECKING:
     from atomcast.steps import Step
@@ -139,6 +139,12 @@ class Replica:
             return math.inf
         above_bound = self.objective - self.active.lower_bound
         return min(duality_gap, above_bound) if above_bound <= self.target else duality_gap
+
+    def certifies(self, agreement: Agreement) -> bool:
+        """Whether the gap that follows from an agreement counts all atoms of all nodes."""
+        if isinstance(self.selection, Subset):
+            return self.selection.certifies(agreement)
+        return agreement.complete
 
     def advance(self, agreement: Agreement, atoms: Sequence[Atom]) -> None:
         """Take the step that follows from the agreement and the atoms received with it."""

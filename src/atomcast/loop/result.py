@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from os import PathLike
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.messages.status import Status
+from atomcast.plots.page.report import Story, fold_tables
 
 if TYPE_CHECKING:
     from atomcast.loop.trace import Trace
@@ -82,3 +85,51 @@ class Result:
         weights = np.zeros(self.n)
         np.add.at(weights, self.atom_ids // self.family, self.atom_weights)
         return weights
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows."""
+        return self._story(None).summary()
+
+    def report(self, path: str | PathLike[str], model: Any = None) -> Path:
+        """Write a page of HTML that tells of the run: progress, atoms, network, disclosures.
+
+        It stands by itself and loads nothing. Needs matplotlib.
+
+        Parameters
+        ----------
+        path : path
+            The file to write.
+        model : estimator, optional
+            The estimator of this result: its name, parameters and feature names are on the page
+            then, and the folds of its cross-validation.
+        """
+        return self._story(model).write(path)
+
+    def _story(self, model: Any) -> Story:
+        ledger, known = self.ledger, {one.atom: one.name for one in self.ledger.disclosures}
+        features = getattr(model, "feature_names_in_", ())
+        names = dict(enumerate(features)) if len(features) == self.n else known
+        order = np.argsort(-np.abs(self.atom_weights), kind="stable").tolist()
+        ids, weights = self.atom_ids.tolist(), self.atom_weights.tolist()
+        return Story(
+            title=f"{type(model).__name__ if model is not None else 'A run'}: {self.status}",
+            figures={
+                "objective": f"{self.objective:.8g}",
+                "certified gap": f"{self.gap:.3g}",
+                "relative gap": f"{self.relative_gap:.1e}",
+                "rounds": f"{self.rounds:,}",
+                "atoms in the model": f"{len(ids):,} of {self.n:,}",
+                "atoms sent": f"{ledger.atoms_sent:,}",
+                "values sent": f"{ledger.values:,}",
+                "bytes sent": f"{ledger.bytes:,}",
+                "nodes": f"{ledger.nodes:,}",
+            },
+            atoms=[(ids[k], names.get(ids[k], ""), weights[k]) for k in order],
+            disclosures=ledger.disclosures,
+            told=ledger.told,
+            traffic={kind: count for kind, count in ledger.by_kind().items() if count.bytes},
+            trace=self.trace,
+            ledger=ledger,
+            parameters=model.get_params(deep=False) if model is not None else {},
+            tables=fold_tables(model),
+        )

@@ -15,17 +15,16 @@ from atomcast.loop.credible import check_best, check_memory, check_numbers, chec
 from atomcast.loop.result import Result
 from atomcast.loop.session import Resumable, Session, Sharing
 from atomcast.loop.trace import Trace
-from atomcast.messages.atom import Atom
+from atomcast.messages.atom import Atom, check_form
 from atomcast.messages.proposals import Agreement
-from atomcast.messages.receiving import check_form
 from atomcast.messages.status import Status
 from atomcast.storage.checkpoint import Outcome, Snapshot, checkpoint_content, parse_checkpoint
 from atomcast.storage.container import Arrays
 from atomcast.storage.fingerprint import object_fingerprint
 
 if TYPE_CHECKING:
-    from atomcast.loop.best import Best
     from atomcast.loop.replica import Replica
+    from atomcast.loop.rounds import Best
 
 
 @dataclass
@@ -57,7 +56,7 @@ def snapshot_of(
         best=best.all_weights,
         best_figures=np.array([best.gap, best.relative_gap, best.objective, best.lowest]),
         idle=best.idle,
-        restricted=replica.selection.restricted,
+        restricted=not best.certified,
         memory={**active.memory(), **replica.step.memory()},
         finished=tuple(past.finished),
         notes=dict(past.notes),
@@ -115,8 +114,7 @@ def go_on(
         best.keep(replica)
         best.gap, best.relative_gap, best.objective, best.lowest = snapshot.best_figures.tolist()
         best.idle, best.round = snapshot.idle, snapshot.round
-        if snapshot.restricted and not replica.selection.restricted:
-            best.gap = best.relative_gap = np.inf  # it did not count the atoms that were left out
+        best.certified = not snapshot.restricted
     active.set_weights(snapshot.weights)
     difference = abs(active.value() - snapshot.objective)
     if not difference <= active.rounding * max(abs(snapshot.objective), at_zero):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
@@ -37,7 +38,46 @@ def check_deadline(deadline: float | None) -> float | None:
     return check_positive("deadline", deadline, "seconds to wait for a node, or None: for ever")
 
 
-class Session(ABC):
+@dataclass(frozen=True)
+class RunSpec:
+    """What a session is told of a run before its first round.
+
+    Parameters
+    ----------
+    common : mapping
+        By name, what all processes must have in common beside the problem: step, tolerance, ...
+    checkpoint : bool
+        Whether this process wants to write checkpoints.
+    resume : bool
+        Whether the run goes on from a checkpoint.
+    """
+
+    common: Mapping[str, Any] = field(default_factory=dict)
+    checkpoint: bool = False
+    resume: bool = False
+
+
+class Closing(ABC):
+    """What is open until a `with` block ends, and is then told with which error it did."""
+
+    @abstractmethod
+    def close(self, error: BaseException | None) -> None:
+        """Let go of everything."""
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        trace: TracebackType | None,
+    ) -> None:
+        # To close a path after one of its results is no error.
+        self.close(None if isinstance(error, GeneratorExit) else error)
+
+
+class Session(Closing):
     """An open cluster: nodes that have loaded their shards and are ready for rounds.
 
     A session must be able to `begin`, to `propose` and to `cast`. All else is optional: what stands
@@ -61,7 +101,7 @@ class Session(ABC):
     speaks: bool = True
 
     @abstractmethod
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
+    def begin(self, replica: Replica, spec: RunSpec) -> Replica:
         """Make the nodes ready for a run from this state, and check that all mean the same run.
 
         Returns the replica that the loop is to use: this one, or one that stands for the nodes'.
@@ -83,15 +123,7 @@ class Session(ABC):
         """Agree on whether to stop, where nodes may see different clocks or callbacks."""
         return status
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self, error: BaseException | None) -> None:
         """Let go of what the session holds, such as processes; by default nothing."""
         return None
 
@@ -162,8 +194,3 @@ class LoopElsewhere(Cluster):
         past: Past | None,
     ) -> Iterator[Result]:
         """As `Solver.solve_path`; the callbacks of the solver are called in this process."""
-
-
-def failure(error: BaseException | None) -> BaseException | None:
-    """The error with which a session ends; to close a path after a result of it is none."""
-    return None if isinstance(error, GeneratorExit) else error

@@ -1,15 +1,9 @@
-"""The one loop: distributed Frank-Wolfe (Algorithm 3 of the paper), whatever the step.
-
-Every process runs this loop on its own copy of the shared state. A round is: score and propose,
-agree, check the gap, broadcast what is new, step.
-"""
+"""How to fit: the parameters of a run, and the runs of one problem after the other."""
 
 from __future__ import annotations
 
 import logging
-import math
 import os
-import time
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack, closing
 from dataclasses import dataclass, fields, replace
@@ -19,16 +13,13 @@ from typing import Any, Literal
 
 from atomcast._checks import check_choice, check_count, check_positive
 from atomcast.data.shards import Shards
-from atomcast.loop.best import Best
-from atomcast.loop.callbacks import Callback, State, Tracer, Watchers, check_callbacks
+from atomcast.loop.callbacks import Callback, check_callbacks, watching
 from atomcast.loop.interrupting import Interrupts
 from atomcast.loop.replica import Replica
 from atomcast.loop.result import Result
 from atomcast.loop.resuming import Past, finished_results, resume, snapshot_of
-from atomcast.loop.session import Cluster, LoopElsewhere, Session
-from atomcast.messages.atom import Atom
-from atomcast.messages.proposals import Agreement, Request
-from atomcast.messages.status import Status
+from atomcast.loop.rounds import Best, run
+from atomcast.loop.session import Cluster, LoopElsewhere, RunSpec, Session
 from atomcast.problems.problem import Problem
 from atomcast.selection.rules import Selection, as_selection
 from atomcast.steps import Step, check_step, make_step
@@ -105,17 +96,11 @@ class Solver:
         vars(self).update(vars(replace(self, **params)))
         return self
 
-    @property
-    def settings(self) -> dict[str, Any]:
-        """What all processes must have in common: everything but callbacks, output and files.
-
-        Beside that, "checkpoint" tells whether this process wants to write checkpoints.
-        """
+    def spec(self, resume: bool = False) -> RunSpec:
+        """What sessions are told of a run: everything but callbacks, output and files."""
         own = ("callbacks", "verbose", "resume")
-        shared = {
-            part.name: getattr(self, part.name) for part in fields(self) if part.name not in own
-        }
-        return shared | {"checkpoint": any(isinstance(c, Checkpoint) for c in self.callbacks)}
+        common = {name: value for name, value in self.get_params().items() if name not in own}
+        return RunSpec(common, any(isinstance(c, Checkpoint) for c in self.callbacks), resume)
 
     def solve(self, problem: Problem, shards: Shards, cluster: Cluster | LoopElsewhere) -> Result:
         """Solve one problem on a cluster."""
@@ -157,15 +142,18 @@ class Solver:
                     session = stack.enter_context(cluster.open(problem, shards))
                 session.ledger.begin(name, replica.first_round)
                 path = self.resume if first else None
-                settings = {**self.settings, "resume": path is not None}
-                replica = session.begin(replica, settings)
+                replica = session.begin(replica, self.spec(resume=path is not None))
                 best = Best(self.tol)
                 if path is not None:
                     resume(path, replica, best, session)
                     logger.info("resumed from %s in round %d", path, replica.round)
                     yield from finished_results(past, replica, best, session)
-                with interrupts:
-                    result = self._run(replica, best, session, interrupts, past)
+                snapshot = partial(snapshot_of, replica, best, session, past)
+                shown = self.verbose and session.speaks
+                with interrupts, watching(self.callbacks, interrupts, shown) as watchers:
+                    result = run(replica, best, session, watchers, snapshot, self.max_rounds)
+                if past is not None:
+                    past.add(result.status, replica, best)
                 if session.speaks:
                     log_result(result)
                 yield result
@@ -178,88 +166,6 @@ class Solver:
             shrink = min(1.0, problem.domain.scale / previous.domain.scale)
             replica.continue_from(previous, shrink * previous.active.weights)
         return replica
-
-    def _run(
-        self,
-        replica: Replica,
-        best: Best,
-        session: Session,
-        interrupts: Interrupts,
-        past: Past | None = None,
-    ) -> Result:
-        """Rounds until the gap is small enough, or something else ends the run."""
-        tracer = Tracer()
-        verbose = self.verbose and session.speaks
-        start = time.perf_counter()
-        status: Status | None = None
-        atoms: Sequence[Atom] = ()
-        with Watchers([tracer, *self.callbacks], verbose) as watchers:
-            while True:
-                agreement = session.propose(replica, replica.request())
-                gap = replica.certified(self._gap(replica, agreement))
-                best.consider(replica, gap, grew=bool(atoms))
-                state = State(
-                    round=replica.round,
-                    seconds=time.perf_counter() - start,
-                    objective=replica.objective if replica.feasible else math.nan,
-                    gap=gap,
-                    relative_gap=gap / replica.unit,
-                    tol=self.tol,
-                    replica=replica,
-                    ledger=session.ledger,
-                    snapshot=partial(snapshot_of, replica, best, session, past),
-                    speaks=session.speaks,
-                )
-                status = self._seen_by_all(state, best)
-                if status is not None:
-                    session.leave()
-                wish = watchers.wish(state)
-                if interrupts.heard and replica.feasible:  # before, there is no model yet
-                    wish = "interrupted"
-                status = session.vote(wish if status is None else status)
-                if status is not None:
-                    break
-                wanted = replica.wanted(agreement)
-                atoms = session.cast(replica, wanted)
-                replica.advance(wanted, atoms)
-            watchers.finish(state)
-            if replica.selection.restricted or not agreement.complete:
-                best, status = self._certified(replica, best, session, status)
-        if past is not None:
-            past.add(status, replica, best)
-        return best.result(status, replica.round, replica, session, tracer.trace)
-
-    @staticmethod
-    def _gap(replica: Replica, agreement: Agreement) -> float:
-        """The duality gap; infinite where a node was not heard, whose atoms may be any good."""
-        if not agreement.complete:
-            return math.inf
-        # The sums S_i of Algorithm 3 add up to the same, but nobody need be believed.
-        return replica.domain.gap(replica.active.inner(), agreement.best)
-
-    def _certified(
-        self, replica: Replica, best: Best, session: Session, status: Status
-    ) -> tuple[Best, Status]:
-        """The last weights with their true gap, from one round in which all atoms count."""
-        agreement = session.propose(replica, Request(count=1, complete=True))
-        gap = replica.certified(self._gap(replica, agreement))
-        if replica.selection.restricted:
-            best = Best(self.tol)  # earlier gaps did not count the atoms that were left out
-        best.consider(replica, gap if replica.feasible else math.inf)
-        if status == "optimal" and best.relative_gap > self.tol:
-            status = "stopped"  # good enough for the atoms that the selection left in, not for all
-        elif best.relative_gap <= self.tol:
-            status = "optimal"
-        return best, status
-
-    def _seen_by_all(self, state: State, best: Best) -> Status | None:
-        """Why the run ends now, as far as every process finds out by itself."""
-        if state.relative_gap <= self.tol:
-            return "optimal"
-        if state.round >= self.max_rounds:
-            return "max_rounds"
-        # Nothing left to gain but rounding?
-        return "stopped" if best.idle >= state.replica.patience else None
 
 
 def log_result(result: Result) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import csv
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -12,10 +12,14 @@ from numpy.typing import NDArray
 
 from atomcast._replacing import replacing
 from atomcast.plots.curves import plot_trace
+from atomcast.plots.page.tables import HtmlTable
 
 if TYPE_CHECKING:
     import pandas
     from matplotlib.axes import Axes
+
+#: Rounds that a notebook shows of the beginning, and of the end.
+SHOWN = 5
 
 
 class Row(NamedTuple):
@@ -37,8 +41,8 @@ class Trace:
 
     columns = Row._fields
 
-    def __init__(self) -> None:
-        self._rows: list[Row] = []
+    def __init__(self, rows: Iterable[Row] = ()) -> None:
+        self._rows = list(rows)
 
     def append(self, row: Row) -> None:
         """Add a round."""
@@ -78,6 +82,11 @@ class Trace:
         These are `ax`, or else the current ones of pyplot.
         """
         return plot_trace(self, x=x, y=y, ax=ax)
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the first and the last rounds."""
+        rows = self._rows if len(self) <= 2 * SHOWN else [*self._rows[:SHOWN], *self._rows[-SHOWN:]]
+        return HtmlTable(f"Trace of {len(self):,} rounds", self.columns, rows).html()
 
     def __repr__(self) -> str:
         return f"Trace({len(self)} rows of {', '.join(self.columns)})"

@@ -74,6 +74,18 @@ class Proposals:
         """How many atoms each node proposes, shape (N,)."""
         return np.bincount(self.node, minlength=len(self.best))
 
+    def of(self, heard: NDArray[np.bool_]) -> Proposals:
+        """What some of the nodes propose, where the others are not heard; `heard` is (N,)."""
+        rows = heard[self.node]
+        return Proposals(
+            self.node[rows],
+            self.id[rows],
+            self.score[rows],
+            self.merit[rows],
+            np.where(heard, self.best, -np.inf),
+            None if self.partial is None else np.where(heard, self.partial, 0.0),
+        )
+
     @staticmethod
     def merged(parts: list[Proposals]) -> Proposals:
         """One table of the tables of several processes, each with as many nodes as all."""

@@ -1,22 +1,36 @@
-"""The ledger: every value and byte that crossed an edge, and all that left a node to be read."""
+"""The ledger of what was sent, and the accountant who keeps it.
+
+Every value and byte that crossed an edge is in it, and all that left a node to be read.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 import numpy as np
+from numpy.typing import NDArray
 
+from atomcast.messages.atom import Atom
+from atomcast.messages.proposals import Agreement, Proposals
 from atomcast.network.disclosure import BEFORE, COORDINATOR, Disclosed, Disclosure
 from atomcast.network.picture import plot_network
 from atomcast.network.views import Views
 from atomcast.network.wave import KINDS, Count, Counts, Kind, Payload, Wave
+from atomcast.network.wire import codec as wire
+from atomcast.plots.page.tables import HtmlTable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
-__all__ = ["COORDINATOR", "KINDS", "Count", "Counts", "Disclosure", "Kind", "Ledger", "Wave"]
+    from atomcast.network.topology import Topology
+
+__all__ = ["COORDINATOR", "KINDS", "Accountant", "Count", "Counts", "Disclosure"]
+__all__ += ["Kind", "Ledger", "Wave"]
+
+#: Atoms that a notebook lists.
+SHOWN = 10
 
 
 class Traffic(Protocol):
@@ -231,8 +245,94 @@ class Ledger(Views):
         self._file_all()
         return self.__dict__
 
+    def _repr_html_(self) -> str:
+        """What a notebook shows: the traffic by kind, and the atoms that left."""
+        kinds = [(k, c.messages, c.values, c.bytes) for k, c in self.by_kind().items() if c.bytes]
+        sent = [(one.when, one.who, one.atom, one.name, one.values) for one in self.disclosures]
+        by_kind = HtmlTable(repr(self), ("kind", "messages", "values", "bytes"), kinds)
+        left = HtmlTable("Atoms that left", ("when", "who", "atom", "name", "values"), sent[:SHOWN])
+        more = f"<p>and {len(sent) - SHOWN:,} more</p>" if len(sent) > SHOWN else ""
+        return by_kind.html() + left.html() + more
+
     def __repr__(self) -> str:
         return (
             f"Ledger({self.atoms_sent} atoms sent, {self.values:,} values, "
             f"{self.bytes:,} bytes, {self.messages:,} messages)"
         )
+
+
+Network = TypeVar("Network", bound="Topology")
+
+
+class Accountant(Generic[Network]):
+    """Enters what the nodes of a session say to each other, edge by edge, in its ledger.
+
+    Simulated or real, every session tells it what its nodes propose, agree on and broadcast; the
+    topology knows over which edges that goes. MPI and Ray route messages as they like: what is
+    counted for them is the star of `LocalCluster`, so that figures can be compared.
+
+    Parameters
+    ----------
+    network : Topology
+    parties : sequence of str, optional
+        The names of the nodes.
+    target : int or None
+        How many values of a target every node is told; None: there is no such target.
+
+    Attributes
+    ----------
+    ledger : Ledger
+    """
+
+    def __init__(
+        self,
+        network: Network,
+        parties: Sequence[str] | None = None,
+        target: int | None = None,
+    ) -> None:
+        self.nodes = network.nodes
+        self.network = network
+        self.ledger = Ledger(self.nodes, parties)
+        network.prepare(self.ledger)
+        network.tell_target(target or 0, self.ledger)
+
+    def start_afresh(self) -> None:
+        """Begin with an empty ledger, at time 0: another one has what the network cost to build."""
+        self.ledger = Ledger(self.nodes, self.ledger.parties)
+        self.network.links.clock[:] = 0.0
+
+    def agree(self, proposals: Proposals, count: int, round: int) -> Agreement:
+        """What follows from all proposals: they are made known, and the best `count` win."""
+        self.ledger.round = round
+        return self.network.agree(proposals, count, self.ledger)
+
+    def cast(self, owners: Sequence[int], atoms: Sequence[Atom], sizes: Sequence[int]) -> None:
+        """Enter atoms that their owners broadcast in so many bytes."""
+        if self.nodes == 1 or not atoms:
+            return
+        values = [atom.count for atom in atoms]
+        self.network.broadcast(owners, values, sizes, self.ledger)
+        self.disclose(owners, atoms)
+
+    def disclose(self, owners: Sequence[int], atoms: Sequence[Atom]) -> None:
+        """Enter that these atoms have left their owners."""
+        if self.nodes > 1:
+            for owner, atom in zip(owners, atoms, strict=True):
+                self.ledger.disclose(owner, atom.id, atom.name, atom.count)
+
+    def receive(
+        self, owners: Sequence[int], messages: Sequence[bytes | memoryview], lengths: Sequence[int]
+    ) -> list[Atom]:
+        """The atoms of these lengths that their owners broadcast, entered in the ledger."""
+        atoms = [wire.decode(m, length) for m, length in zip(messages, lengths, strict=True)]
+        self.cast(owners, atoms, [len(message) for message in messages])
+        return atoms
+
+    def add_up(self, values: int) -> None:
+        """Enter that the nodes add up so many predictions, which takes a round."""
+        self.network.add_up(values, self.ledger)
+        self.ledger.round += 1
+
+    def work(self, seconds: NDArray[np.float64]) -> None:
+        """Let every node compute for so many simulated seconds."""
+        self.ledger.reach(self.network.links.work(np.arange(self.nodes), seconds))

@@ -1,61 +1,21 @@
 """Aggregation on a rooted tree: section 4.1 of the paper, for trees and for improved stars.
 
 On the way up every vertex forwards only the best of its own and its children's proposals, and the
-sum of their partial sums; on the way down the root's verdict is passed on. Levels are vectorised:
-a Python loop runs over the depth of the tree, never over messages.
+sum of their partial sums; on the way down the root's verdict is passed on. The best of the best are
+the best of all, so that what is worked out on the way is how many a message holds. Levels are
+vectorised: a Python loop runs over the depth of the tree, never over messages.
 """
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from itertools import pairwise
-
 import numpy as np
-from numpy.typing import ArrayLike, NDArray
+from numpy.typing import ArrayLike
 
-from atomcast.messages.proposals import Agreement, Proposals, checked_best, leaders
+from atomcast.messages.proposals import Agreement, Proposals, agree
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
 from atomcast.network.topology import Topology, announce, enter_target, spread_atoms
 from atomcast.network.wave import Counts, numbers, proposal_parts
-
-Floats = NDArray[np.float64]
-
-
-@dataclass
-class Offers:
-    """Proposals on their way up: who holds them now, and what they say."""
-
-    holder: Counts
-    owner: Counts
-    id: Counts
-    score: Floats
-    merit: Floats
-
-    def rows(self, chosen: Counts | slice) -> Offers:
-        """Some of the rows."""
-        return Offers(
-            self.holder[chosen],
-            self.owner[chosen],
-            self.id[chosen],
-            self.score[chosen],
-            self.merit[chosen],
-        )
-
-    def best(self, count: int) -> Offers:
-        """The best rows of every holder, in order."""
-        return self.rows(leaders(self.merit, self.id, self.holder, count))
-
-    def joined(self, other: Offers) -> Offers:
-        """The rows of both."""
-        if not len(other.id):
-            return self
-        return Offers(
-            *(
-                np.concatenate((getattr(self, name), getattr(other, name)))
-                for name in ("holder", "owner", "id", "score", "merit")
-            )
-        )
 
 
 class RootedTree(Topology):
@@ -81,9 +41,9 @@ class RootedTree(Topology):
         self.labels = labels
         self.parent = parent
         self.depth = _depths(parent)
-        self._order = np.argsort(self.depth, kind="stable")
-        bounds = np.searchsorted(self.depth[self._order], np.arange(self.depth.max() + 2))
-        self._levels = [np.sort(self._order[a:b]) for a, b in pairwise(bounds.tolist())]
+        order = np.argsort(self.depth, kind="stable")
+        below = np.searchsorted(self.depth[order], np.arange(1, self.depth.max() + 1))
+        self._levels = np.split(order, below)
         child = np.flatnonzero(parent >= 0)
         to_parent = np.full(len(parent), -1)
         to_parent[child] = links.between(child, parent[child])
@@ -101,18 +61,14 @@ class RootedTree(Topology):
 
     def agree(self, proposals: Proposals, count: int, ledger: Ledger) -> Agreement:
         """Proposals go up and are thinned out on the way, the agreement comes down."""
-        checked_best(proposals.best)
-        sums = None if proposals.partial is None else self._padded(proposals.partial, 0.0)
-        best = self._padded(proposals.best, -np.inf)
-        offers = self._gather(proposals, best, sums, count, ledger)
-        agreement = Agreement(
-            best=float(best[self._levels[0][0]]),
-            owner=offers.owner,
-            id=offers.id,
-            score=offers.score,
-            inner=None if sums is None else float(sums[self._levels[0][0]]),
-        )
-        parts = proposal_parts(np.array([len(agreement.id)]), sums is not None)
+        agreement, partial = agree(proposals, count), proposals.partial is not None
+        held = np.zeros(len(self.parent), dtype=np.int64)
+        held[: self.nodes] = proposals.per_node
+        for level, up in zip(reversed(self._levels[1:]), reversed(self._up), strict=True):
+            offered = np.minimum(held[level], count)
+            self.links.carry(up, proposal_parts(offered, partial), ledger)
+            np.add.at(held, self.parent[level], offered)
+        parts = proposal_parts(np.array([len(agreement.id)]), partial)
         for down in self._down:
             self.links.carry(down, parts, ledger)
         return agreement
@@ -131,44 +87,6 @@ class RootedTree(Topology):
         """Sums go up to the root, and the total comes down."""
         for links in (*reversed(self._up), *self._down):
             self.links.carry(links, {"prediction": numbers(values)}, ledger)
-
-    def _gather(
-        self,
-        proposals: Proposals,
-        best: Floats,
-        sums: Floats | None,
-        count: int,
-        ledger: Ledger,
-    ) -> Offers:
-        """Let the best offers climb to the root; `best` and `sums` are added up on the way."""
-        by_depth = np.argsort(self.depth[proposals.node], kind="stable")
-        own = Offers(
-            proposals.node, proposals.node, proposals.id, proposals.score, proposals.merit
-        ).rows(by_depth)
-        depth = self.depth[own.holder]
-        bounds = np.searchsorted(depth, np.arange(len(self._levels) + 1))
-        held = own.rows(slice(0, 0))
-        for k in range(len(self._levels) - 1, -1, -1):
-            mine = own.rows(slice(int(bounds[k]), int(bounds[k + 1])))
-            held = held.joined(mine).best(count) if len(held.id) else mine
-            if k == 0:
-                break
-            level = self._levels[k]
-            offered = np.bincount(np.searchsorted(level, held.holder), minlength=len(level))
-            self.links.carry(self._up[k - 1], proposal_parts(offered, sums is not None), ledger)
-            above = self.parent[level]
-            np.maximum.at(best, above, best[level])
-            if sums is not None:
-                np.add.at(sums, above, sums[level])
-            held.holder = self.parent[held.holder]
-        # What a single vertex proposes of its own is ordered already, by the same rule.
-        return held
-
-    def _padded(self, numbers: Floats, filler: float) -> Floats:
-        """A number for each vertex, from a number for each node."""
-        padded = np.full(len(self.parent), filler)
-        padded[: self.nodes] = numbers
-        return padded
 
 
 def _depths(parent: Counts) -> Counts:

@@ -20,7 +20,7 @@ from numpy.typing import ArrayLike
 
 from atomcast.messages.proposals import Agreement, Proposals, agree
 from atomcast.network.flooding import Flooding
-from atomcast.network.ledger import COORDINATOR, Ledger, Traffic
+from atomcast.network.ledger import COORDINATOR, Accountant, Ledger, Traffic
 from atomcast.network.links import Links
 from atomcast.network.rooted import RootedTree
 from atomcast.network.wave import Count, Counts, Kind, Payload, Wave, numbers, proposal_parts
@@ -30,6 +30,8 @@ StarWave = tuple[tuple[Counts, Counts], Counts, dict[Kind, Payload]]
 
 #: Bytes beside the numbers of a message to one node: the version, and what it is to do.
 ORDER = Payload(np.array([0]), np.array([16]))
+#: Bytes that real nodes send with every proposal: how many follow, the digest, the vote.
+EXTRA = 24
 
 
 def star_links(nodes: int, latency: float = 0.0, bandwidth: float = np.inf) -> Links:
@@ -150,6 +152,13 @@ class Star(RootedTree):
             np.add.at(row, which, amounts)
         if self.nodes > 1:
             self.links.carry(self.up[each], {"atom": Payload(*sent)}, ledger)
+
+
+def star_accountant(
+    nodes: int, parties: Sequence[str] | None = None, target: int | None = None
+) -> Accountant[Star]:
+    """The accountant of a cluster of real processes."""
+    return Accountant(Star(nodes, extra=EXTRA), parties, target)
 
 
 class PlainStar(Flooding):

@@ -12,7 +12,7 @@ from atomcast.objectives.search import exponentials
 
 
 class LogMeanExp(Objective):
-    """g(z) = log(mean_i exp(-y_i z_i / T)), problem (8) of the paper with A = diag(y) H.
+    """g(z) = log(mean_i exp(-y_i z_i / T)), problem (5) of the paper with A = diag(y) H.
 
     Atoms are the predictions h_j(x_i) themselves, and the labels, which everybody knows, belong
     to the objective: a classifier travels as a bit for each example.

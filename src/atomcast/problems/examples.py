@@ -13,7 +13,8 @@ from atomcast.known.kernels.functions import KernelSpec
 from atomcast.known.kernels.labels import LabelCode
 from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.known.kernels.storage import Storage
-from atomcast.problems.problem import Batches, BoundedBatches, Problem
+from atomcast.problems.problem import Problem
+from atomcast.steps.corrective import Batches, BoundedBatches
 
 if TYPE_CHECKING:
     from atomcast.loop.solver import Solver

@@ -5,7 +5,6 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from atomcast.selection.centers import GreedyCenters
 from atomcast.selection.choosers import Floats, Rows, amounts
@@ -62,6 +61,9 @@ class BalancedCenters:
         return np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, dtype=np.int64)
 
 
-def amounts_for(speeds: NDArray[np.float64] | None, sizes: Rows) -> Rows:
-    """How many atoms each node scores while the first to be done scores all of its own."""
-    return amounts("equal-work", None if speeds is None else speeds.tolist(), sizes, 0)
+def amounts_for(speeds: Floats | None, sizes: Rows) -> Rows:
+    """How many atoms each node scores while the first to be done scores all of its own.
+
+    All of them as long as nobody knows how fast nodes are.
+    """
+    return sizes if speeds is None else amounts("equal-work", speeds.tolist(), sizes, 0)

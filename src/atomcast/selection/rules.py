@@ -8,12 +8,14 @@ part certifies nothing, so that such a run ends with one complete round, which g
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from atomcast._checks import check_choice, check_count
 from atomcast.atoms.base import SpacedAtoms
+from atomcast.messages.proposals import Agreement, Request
 from atomcast.selection.balanced import BalancedCenters, BalancedSubset
 from atomcast.selection.choosers import (
     Amount,
@@ -26,27 +28,31 @@ from atomcast.selection.choosers import (
 
 
 class Selection:
-    """A rule for what may be proposed.
+    """A rule for what may be proposed, which stands between the loop and a node.
 
-    A rule that says nothing lets all atoms be proposed, the best ones first. One that leaves atoms
-    out (`restricted`) must be able to make a `chooser`.
+    A rule that says nothing lets all atoms be proposed, the best ones first. One that asks nodes
+    for something else than the loop does is a `Rewording`, one that leaves atoms out a `Subset`.
     """
 
-    #: Whether atoms are left out, so that the gap over the others is no certificate.
-    restricted: ClassVar[bool] = False
-    #: Whether violators are drawn at random instead of by merit.
-    random: ClassVar[bool] = False
-    #: Whether every node has an equal share of the places, so that none need be ranked.
-    per_node: ClassVar[bool] = False
-    #: Whether slow nodes leave atoms out for as long as the others have something to propose.
-    balanced: ClassVar[bool] = False
 
+class Rewording(Selection, ABC):
+    """A rule that lets nodes propose other atoms, or fewer, than the loop asks for."""
+
+    @abstractmethod
+    def asked(self, request: Request, nodes: int) -> Request:
+        """What each of `nodes` nodes is asked for where the loop asks for `request`."""
+
+
+class Subset(Selection, ABC):
+    """A rule that leaves atoms out: the gap over the others is no certificate."""
+
+    @abstractmethod
     def chooser(self, atoms: Any, owner: Rows, sizes: Rows) -> Chooser:
         """The choice among these atoms, given how many atoms every node holds."""
-        raise NotImplementedError(
-            f"{type(self).__name__} leaves atoms out, so that it needs a method "
-            "chooser(atoms, owner, sizes), which says what may be proposed"
-        )
+
+    def certifies(self, agreement: Agreement) -> bool:
+        """Whether all atoms count in an agreement: not unless the rule comes back to them."""
+        return False
 
 
 @dataclass(frozen=True)
@@ -57,23 +63,29 @@ class Exact(Selection):
 
 
 @dataclass(frozen=True)
-class PerNode(Exact):
+class PerNode(Rewording):
     """All atoms, with an equal share of a round's places for every node: no global ranking."""
 
     name: ClassVar[str] = "per-node"
-    per_node: ClassVar[bool] = True
+
+    def asked(self, request: Request, nodes: int) -> Request:
+        """An equal share of the places."""
+        return replace(request, count=max(request.count // nodes, 1))
 
 
 @dataclass(frozen=True)
-class RandomViolators(Exact):
+class RandomViolators(Rewording):
     """Any atoms that violate optimality, drawn at random, instead of the worst ones."""
 
     name: ClassVar[str] = "random-violators"
-    random: ClassVar[bool] = True
+
+    def asked(self, request: Request, nodes: int) -> Request:
+        """A draw, where there is room for more than the best atom."""
+        return replace(request, random=True) if request.count > 1 else request
 
 
 @dataclass(frozen=True)
-class RandomSubset(Selection):
+class RandomSubset(Subset):
     """A fixed random part of each node's atoms.
 
     Parameters
@@ -91,7 +103,6 @@ class RandomSubset(Selection):
     seed: int = 0
 
     name: ClassVar[str] = "random-subset"
-    restricted: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_amount(self.m, self.speeds)
@@ -102,7 +113,7 @@ class RandomSubset(Selection):
 
 
 @dataclass(frozen=True)
-class MCenters(Selection):
+class MCenters(Subset):
     """Greedy m-centers of each node's atoms (Algorithm 4), in l1 distance or in kernel space.
 
     Parameters
@@ -114,7 +125,6 @@ class MCenters(Selection):
     speeds: Sequence[float] | None = None
 
     name: ClassVar[str] = "m-centers"
-    restricted: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_amount(self.m, self.speeds)
@@ -126,7 +136,7 @@ class MCenters(Selection):
 
 
 @dataclass(frozen=True)
-class Balanced(Selection):
+class Balanced(Subset):
     """As many atoms of each node as it can score while the fastest scores all of its own.
 
     How fast nodes are is measured whenever they score everything, as in the first round. Where what
@@ -146,7 +156,6 @@ class Balanced(Selection):
     seed: int = 0
 
     name: ClassVar[str] = "balanced"
-    balanced: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_choice("base", self.base, (RandomSubset.name, MCenters.name))
@@ -158,6 +167,10 @@ class Balanced(Selection):
             return BalancedSubset(self.seed, owner, sizes)
         check_distances(atoms)
         return BalancedCenters(atoms, owner, sizes)
+
+    def certifies(self, agreement: Agreement) -> bool:
+        """Where all atoms were scored, which slow nodes come back to."""
+        return agreement.complete
 
 
 SELECTIONS: dict[str, Callable[[], Selection]] = {

@@ -9,9 +9,9 @@ delivered later. The same parameters give the same run again.
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -20,6 +20,7 @@ from atomcast.cluster.pace import check_asynchronous
 from atomcast.cluster.shortlist_node import ShortlistNode
 from atomcast.data.shards import Shards
 from atomcast.loop.replica import Replica
+from atomcast.loop.session import RunSpec
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Request
 from atomcast.network.star import Star
@@ -55,7 +56,7 @@ class AsynchronousSession(LocalSession):
         self._log: list[list[Sent]] = []
         self._told = np.zeros(self.nodes, dtype=np.int64)
 
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
+    def begin(self, replica: Replica, spec: RunSpec) -> Replica:
         """Check that the run can do without rounds; what nodes know, they know from run to run."""
         check_asynchronous(replica)
         replica.staleness = self._coordinator.staleness

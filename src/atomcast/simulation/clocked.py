@@ -20,6 +20,7 @@ from atomcast.loop.replica import Replica
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request
 from atomcast.problems.problem import Problem
+from atomcast.selection.rules import Subset
 from atomcast.simulation.local import LocalCluster
 from atomcast.simulation.local_session import LocalSession
 
@@ -77,9 +78,9 @@ class TimedFleet(Fleet):
         self.spent = now() - start
         return proposals
 
-    def _choice(self, replica: Replica) -> NDArray[np.int64]:
+    def _choice(self, replica: Replica, selection: Subset) -> NDArray[np.int64]:
         start = now()
-        chosen = super()._choice(replica)
+        chosen = super()._choice(replica, selection)
         if chosen is not self._last_choice:  # to look up what was chosen before is no choosing
             self._last_choice, self.chose = chosen, now() - start
         return chosen

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import copy
 import random
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,12 +20,14 @@ from atomcast.cluster.node import Fleet
 from atomcast.cluster.validation import refuse_balanced_with_faults
 from atomcast.data.shards import Shards
 from atomcast.loop.replica import Replica
+from atomcast.loop.session import RunSpec
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request, agree
 from atomcast.network.faults import Faults
 from atomcast.network.star import Star
 from atomcast.network.wave import numbers
 from atomcast.problems.problem import Problem
+from atomcast.selection.rules import Subset
 from atomcast.simulation.drifting_replica import DriftingReplica
 from atomcast.simulation.local_session import LocalSession
 
@@ -74,7 +76,7 @@ class DriftingSession(LocalSession):
         assert self._replica is not None
         return self._replica
 
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
+    def begin(self, replica: Replica, spec: RunSpec) -> Replica:
         """Give every node a replica of its own, and the loop one that stands for all."""
         _check_run(replica, first=self._replica is None)
         self._replica = DriftingReplica(replica, self.nodes)
@@ -96,9 +98,11 @@ class DriftingSession(LocalSession):
         # The sample before the first step is what the nodes begin with: it is not lost.
         arrived = np.ones(self.nodes, dtype=bool) if request.random else self._arrivals(replica)
         complete = bool(arrived.all()) and not self._drifted
-        agreement = _agreement(proposals, request, arrived, complete)
+        heard = agree(proposals.of(arrived), request.count)
+        inner = heard.inner if complete else None
         # Scores are about iterates that their receivers do not know.
-        return replace(agreement, version=np.full(len(agreement.id), -1))
+        version = np.full(len(heard.id), -1)
+        return replace(heard, inner=inner, complete=complete, version=version)
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Broadcast the winners, also those that were broadcast before; some nodes miss them."""
@@ -172,23 +176,6 @@ class DriftingSession(LocalSession):
         ledger.deliver(ends, star.down[others], {"repair": numbers(values[others])})
 
 
-def _agreement(
-    proposals: Proposals, request: Request, arrived: NDArray[np.bool_], complete: bool
-) -> Agreement:
-    """The best of the proposals that have arrived."""
-    rows = arrived[proposals.node]
-    part = Proposals(
-        proposals.node[rows],
-        proposals.id[rows],
-        proposals.score[rows],
-        proposals.merit[rows],
-        np.where(arrived, proposals.best, -np.inf),
-        proposals.partial if complete else None,
-    )
-    found = agree(part, request.count)
-    return Agreement(found.best, found.owner, found.id, found.score, found.inner, complete)
-
-
 def _check_run(replica: Replica, first: bool) -> None:
     """Raise ValueError for runs that need nodes with the same state."""
     if not first:
@@ -202,7 +189,7 @@ def _check_run(replica: Replica, first: bool) -> None:
             f'{", ".join(SUPPORTED)}, or recovery="log"'
         )
     refuse_balanced_with_faults(replica)
-    if replica.selection.restricted:
+    if isinstance(replica.selection, Subset):
         raise ValueError(
             f'selection={replica.selection!r} does not go with recovery="none": use '
             'selection="exact", or recovery="log"'

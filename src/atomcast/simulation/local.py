@@ -17,8 +17,10 @@ from atomcast.network.topology import Topology
 from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
 from atomcast.simulation.asynchronous import AsynchronousSession
+from atomcast.simulation.drifting import DriftingSession, check_drifting
 from atomcast.simulation.local_session import LocalSession
-from atomcast.simulation.opening import check_faults, open_with_faults
+from atomcast.simulation.log_session import LogSession
+from atomcast.simulation.places import check_root, rooted
 
 
 class LocalCluster(Cluster):
@@ -135,7 +137,8 @@ class LocalCluster(Cluster):
         if self.asynchronous and self.nodes > 1:
             return AsynchronousSession(self, problem, shards)
         if self.faults is not None and self.compute is None:
-            return open_with_faults(self, problem, shards)
+            kind = DriftingSession if self.recovery == "none" else LogSession
+            return kind(self, problem, shards, self.faults)
         return LocalSession(self, problem, shards)
 
     def __repr__(self) -> str:
@@ -148,6 +151,25 @@ class LocalCluster(Cluster):
             if getattr(self, name) != default:
                 shown[name] = repr(getattr(self, name))
         return f"LocalCluster({', '.join(f'{name}={value}' for name, value in shown.items())})"
+
+
+def check_faults(cluster: LocalCluster, faults: Any) -> None:
+    """Raise ValueError where faults do not go with the other parameters of a cluster."""
+    if not isinstance(faults, Faults):
+        raise ValueError(f"faults must be None or Faults(loss=...), got {faults!r}")
+    faults.check_nodes(cluster.nodes)
+    if cluster.compute is not None:
+        check_slow_only(faults, cluster.nodes)
+        return  # no message goes astray: any network will do
+    if cluster.resend:
+        raise ValueError(
+            'resend=True and faults do not go together: with recovery="log" an atom is in the log '
+            'once, and with recovery="none" it is always sent again; leave resend out'
+        )
+    if cluster.recovery == "none":
+        check_drifting(cluster, faults)
+    else:
+        check_root(faults, rooted(cluster.network()))
 
 
 def as_cluster(cluster: Any) -> Any:

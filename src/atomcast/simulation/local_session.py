@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 import logging
-from collections.abc import Mapping, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,13 +19,14 @@ from atomcast.cluster.validation import checked_shard as _checked
 from atomcast.data._split import SplitShards
 from atomcast.data.shards import Shards
 from atomcast.loop.replica import Replica
-from atomcast.loop.session import Session
+from atomcast.loop.session import RunSpec, Session
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request
 from atomcast.messages.status import Status
-from atomcast.network.accountant import Accountant
+from atomcast.network.ledger import Accountant
 from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
+from atomcast.selection.rules import Balanced
 from atomcast.storage.fingerprint import data_fingerprint, shard_fingerprint
 
 if TYPE_CHECKING:
@@ -94,14 +94,14 @@ class LocalSession(Session):
             fleets.append(self.fleet_type(atoms, shard.ids, owner, self.nodes, sizes))
         return fleets
 
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
+    def begin(self, replica: Replica, spec: RunSpec) -> Replica:
         """All nodes share this process: there is nothing to tell them."""
-        self._balance.resumed = bool(settings.get("resume"))
+        self._balance.resumed = spec.resume
         return replica
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Let every node score its own atoms and propose; the network finds the winners."""
-        if not replica.selection.balanced:
+        if not isinstance(replica.selection, Balanced):
             return self._agree(replica, request)
         return self._balance.agree(replica, request, self._agree, self._fleets)
 
@@ -140,9 +140,6 @@ class LocalSession(Session):
             self._accountant.cast([owner for owner, _ in winners], atoms, sizes)
         return atoms
 
-    def leave(self) -> None:
-        """All nodes share this process: there is nobody else to leave."""
-
     def vote(self, status: Status | None) -> Status | None:
         """There is one clock and one set of callbacks: nothing to agree on."""
         return status
@@ -159,13 +156,6 @@ class LocalSession(Session):
             self._fingerprint = data_fingerprint(self.n, parts)
         return self._fingerprint
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
+    def close(self, error: BaseException | None) -> None:
+        """Let go of the shards."""
         self._fleets = []

@@ -91,15 +91,10 @@ class Fetch(NamedTuple):
     again: bool = False
 
 
-class Deliver(NamedTuple):
+class Deliver(Fetch):
     """From a node towards the root: the atoms that were asked for."""
 
-    source: int
-    target: int
-    owner: int
-    version: int
-    ids: tuple[int, ...]
-    again: bool = False
+    __slots__ = ()
 
 
 Message = News | Offer | Ask | MissedEntries | Fetch | Deliver

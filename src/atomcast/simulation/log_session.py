@@ -7,9 +7,9 @@ repaired, and neither heard nor scored: what it would propose is about another i
 from __future__ import annotations
 
 import logging
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,9 +17,9 @@ from numpy.typing import NDArray
 from atomcast.cluster.validation import refuse_balanced_with_faults
 from atomcast.data.shards import Shards
 from atomcast.loop.replica import Replica
-from atomcast.messages.atom import Atom
+from atomcast.loop.session import RunSpec
+from atomcast.messages.atom import Atom, check_form
 from atomcast.messages.proposals import Agreement, Proposals, Request, agree
-from atomcast.messages.receiving import check_form
 from atomcast.messages.status import Status
 from atomcast.network.faults import Faults
 from atomcast.problems.problem import Problem
@@ -57,7 +57,7 @@ class LogSession(LocalSession):
         vertices = make_vertices(tree)
         links = tree.all_links
         below = [vertex.everyone for vertex in vertices]
-        self._traffic = LogTraffic(self._accountant, links, tree.depth, below)
+        self._traffic = LogTraffic(self.ledger, links, tree.depth, below)
         latency = float(links.latency.max(initial=0.0))
         self._timed = bool(links.timed or faults.delay)
         self.simulator = Simulator(vertices, faults, latency, self._traffic.enter)
@@ -66,7 +66,7 @@ class LogSession(LocalSession):
         self._open: Agreement | None = None  # what was agreed, but is not in the log
         self._silent = 0  # nodes of which nothing was heard in the last round
 
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
+    def begin(self, replica: Replica, spec: RunSpec) -> Replica:
         """All nodes share this process: there is nothing to tell them."""
         refuse_balanced_with_faults(replica)
         return replica
@@ -154,16 +154,7 @@ class LogSession(LocalSession):
         heard = self._heard()
         if heard.all():
             return agree(proposals, request.count)
-        rows = heard[proposals.node]
-        part = Proposals(
-            proposals.node[rows],
-            proposals.id[rows],
-            proposals.score[rows],
-            proposals.merit[rows],
-            np.where(heard, proposals.best, -np.inf),
-            None if proposals.partial is None else np.where(heard, proposals.partial, 0.0),
-        )
-        return replace(agree(part, request.count), complete=False)
+        return replace(agree(proposals.of(heard), request.count), complete=False)
 
     # -- waiting ----------------------------------------------------------------------------
 

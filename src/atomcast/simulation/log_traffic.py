@@ -8,15 +8,14 @@ been, stands under "repair".
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any
 
 import numpy as np
 
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Proposals, Request
-from atomcast.network.accountant import Accountant, Amounts
+from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
-from atomcast.network.wave import NUMBER, Counts, Kind, proposal_parts
+from atomcast.network.wave import NUMBER, Counts, Kind, Payload, proposal_parts
 from atomcast.network.wire import codec as wire
 from atomcast.simulation.log_messages import (
     Ask,
@@ -31,13 +30,16 @@ from atomcast.simulation.log_messages import (
 
 VERSION: tuple[int, int] = (1, NUMBER)
 
+#: Values and bytes by kind.
+Amounts = dict[Kind, tuple[int, int]]
+
 
 class LogTraffic:
-    """Tells an accountant of messages, those of a round that are alike in one go.
+    """Enters messages in a ledger, those of a round that are alike in one go.
 
     Parameters
     ----------
-    accountant : Accountant
+    ledger : Ledger
     links : Links
         All links that messages may use.
     depth : array of shape (V,)
@@ -46,11 +48,9 @@ class LogTraffic:
         The nodes below each vertex, as bits: who has heard them all need not list them.
     """
 
-    def __init__(
-        self, accountant: Accountant[Any], links: Links, depth: Counts, below: list[int]
-    ) -> None:
-        nodes = accountant.nodes
-        self._accountant = accountant
+    def __init__(self, ledger: Ledger, links: Links, depth: Counts, below: list[int]) -> None:
+        nodes = ledger.nodes
+        self._ledger = ledger
         self._links = links
         pairs = zip(links.source.tolist(), links.target.tolist(), strict=True)
         self._link = {pair: k for k, pair in enumerate(pairs)}
@@ -91,9 +91,14 @@ class LogTraffic:
         return sum(size for _, size in amounts.values()) / limit if limit < np.inf else 0.0
 
     def flush(self, now: float) -> None:
-        """Tell the accountant what was entered."""
+        """Enter in the ledger what has come together: one wave for each depth and set of kinds."""
         for messages in self._waves.values():
-            self._accountant.enter(self._links, messages, now)
+            used = np.array([link for link, _ in messages], dtype=np.int64)
+            parts: dict[Kind, Payload] = {}
+            for kind in messages[0][1]:
+                table = np.array([amounts[kind] for _, amounts in messages], dtype=np.int64)
+                parts[kind] = Payload(table[:, 0], table[:, 1])
+            self._ledger.deliver(self._links.ends, used, parts, now)
         self._waves.clear()
 
     # -- what messages hold -----------------------------------------------------------------

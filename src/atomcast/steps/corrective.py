@@ -1,26 +1,98 @@
-"""The corrective step: after each round, the best weights over all atoms known so far."""
+"""The corrective step: after each round, the best weights over all atoms known so far.
+
+Here are also how many atoms may join in a round, and which solver finds the best weights.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from types import MappingProxyType
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
+from atomcast.domains.base import Domain
+from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
+from atomcast.known.gram import Gram
 from atomcast.messages.proposals import Agreement, Request
 from atomcast.steps.base import Step
-from atomcast.steps.inner.choice import (
-    CARRIED,
-    MANY_WEIGHTS,
-    KernelQuadratic,
-    Memory,
-    inner_solver,
-)
-from atomcast.steps.inner.coordinate_descent import many
+from atomcast.steps.inner.column_model import ColumnModel
+from atomcast.steps.inner.coordinate_descent import CoordinateDescent
+from atomcast.steps.inner.corral import Corral
+from atomcast.steps.inner.group_solver import GroupSolver
+from atomcast.steps.inner.newton import Inner, Newton, QuadraticModel
+from atomcast.steps.inner.projected_newton import ProjectedNewton
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
-    from atomcast.steps.inner.newton import Inner
+
+Memory = Mapping[str, NDArray[Any]]
+
+NOTHING: Memory = MappingProxyType({})
+#: How the names begin under which inner solvers remember something.
+CARRIED = ("low_rank.", "corral.")
+#: Up to so many known weights, a dense inverse of their Gram matrix is the fastest way.
+MANY_WEIGHTS = 1000
+#: The same where the inverse would begin anew for each model of the objective.
+MANY_PRODUCTS = 300
+
+
+class Batches(Protocol):
+    """A rule for the number of new atoms in a round of the corrective step.
+
+    Attributes
+    ----------
+    kept : float
+        Where one round had violators to spare, those of the next that violate less than this share
+        of what its last winner did need not be proposed: they would hardly win.
+    """
+
+    @property
+    def kept(self) -> float:
+        """The share of the last violation below which atoms are not proposed."""
+        ...
+
+    def size(self, known: int, used: float) -> int:
+        """How many atoms may join if so many are known, and this share of the weights is in use."""
+        ...
+
+
+@dataclass(frozen=True)
+class GrowingBatches:
+    """Batches for sparse solutions, of which hardly an atom should be sent in vain.
+
+    The first batch is half a small one. The active set then grows by a quarter a round, by half
+    where nearly all atoms sent so far are in use, and by a small batch if that is more; batches
+    above the large size grow it by an eighth at most.
+    """
+
+    small: int = 10
+    large: int = 100
+    kept: float = 1 / 3
+
+    def size(self, known: int, used: float) -> int:
+        """How many atoms may join if so many are known, and this share of the weights is in use."""
+        growth = min(known // (2 if used > 0.95 else 4), max(known // 8, self.large))
+        return max(growth, self.small if known else self.small // 2)
+
+
+GROWING = GrowingBatches()
+
+
+@dataclass(frozen=True)
+class BoundedBatches:
+    """Batches that are a share of the atoms known, within bounds."""
+
+    share: float
+    smallest: int
+    largest: int
+    kept: float = 1 / 3
+
+    def size(self, known: int, used: float) -> int:
+        """How many atoms may join if so many are known, whatever their weights."""
+        return min(max(int(self.share * known), self.smallest), self.largest)
 
 
 class Corrective(Step):
@@ -83,7 +155,7 @@ class Corrective(Step):
     def _tolerance(self, replica: Replica, agreement: Agreement) -> float:
         """How exact the weights must be: far from the optimum, no better than is of use."""
         active, kernel = replica.active, isinstance(self.inner, KernelQuadratic)
-        few = len(active) <= MANY_WEIGHTS if kernel else not many(active)
+        few = len(active) <= MANY_WEIGHTS if kernel else not active.sweepable
         if active.quadratic and few:
             return 1e-3 * replica.target
         gap = replica.domain.gap(active.inner(), agreement.best)
@@ -108,3 +180,72 @@ class Corrective(Step):
 def _multiplier(replica: Replica) -> float:
     """The merit that every atom of the solution has at the optimum over the known atoms."""
     return -replica.active.inner() / replica.domain.scale
+
+
+class Quadratic:
+    """Minimises a quadratic over the hull of the known vertices, by the method for their number."""
+
+    def __init__(self, domain: Domain) -> None:
+        self.corral = Corral(domain, Gram())
+        self.descent = CoordinateDescent(domain)
+
+    def minimise(self, active: ActiveSet, tolerance: float) -> None:
+        """Set the best weights, to within a gap of `tolerance` over the known atoms."""
+        model = self._model(active)
+        if model is not None:
+            weights, found = self.descent.minimise(model, tolerance)
+            active.set_weights(weights)
+            if found:
+                return
+        # Where atoms are so much alike that coordinate descent gives up, slow is better.
+        self.corral.minimise(active, tolerance)
+
+    def _model(self, active: ActiveSet) -> ColumnModel | None:
+        """What coordinate descent should minimise; None if the exact method is faster."""
+        if isinstance(active, ExplicitActiveSet) and active.sweepable:
+            return ColumnModel.of(active)
+        if isinstance(active, QuadraticModel) and len(active) > MANY_PRODUCTS:
+            return active.by_products()
+        return None
+
+
+class KernelQuadratic:
+    """The same for points in a kernel space, where many of them carry weight."""
+
+    def __init__(self, domain: Domain, memory: Memory) -> None:
+        self.corral = Corral(domain, Gram())
+        self.newton = ProjectedNewton(memory)
+        if "corral.inverse" in memory:
+            self.corral.remember(memory)
+
+    def minimise(self, active: ActiveSet, tolerance: float) -> None:
+        """Set the best weights, to within a gap of `tolerance` over the known atoms."""
+        solver: Inner = self.corral if len(active) <= MANY_WEIGHTS else self.newton
+        solver.minimise(active, tolerance)
+
+    def memory(self) -> Memory:
+        """What the method in use has gathered: its rounding decides where inexact weights end."""
+        return self.newton.memory() or self.corral.memory()
+
+
+#: The solvers of quadratics, by what active sets say suits them.
+KINDS: dict[str, Callable[[Any, Memory], Inner]] = {
+    "vertices": lambda domain, _: Quadratic(domain),
+    "points": KernelQuadratic,
+    "groups": lambda domain, _: GroupSolver(domain),
+}
+
+
+def inner_solver(replica: Replica, memory: Memory) -> Inner:
+    """Exact for quadratic objectives; a sequence of quadratic models for the others.
+
+    `memory` is what the inner solver of the same run, in another process, had gathered.
+    """
+    domain = replica.domain
+
+    def exact(memory: Memory = NOTHING) -> Inner:
+        return KINDS[replica.active.inner_kind](domain, memory)
+
+    if replica.active.quadratic:
+        return exact(memory)
+    return Newton(domain, exact, replica.smallest_target)

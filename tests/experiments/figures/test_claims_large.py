@@ -127,7 +127,9 @@ def lossy(objectives):
         for p, numbers in objectives.items()
     }
     figure = fig5c.Fig5c(losses=tuple(objectives))
-    return [finding.verdict for finding in figure.findings(Found(lines=lines))]
+    ended = [fig5c.Ended(fig5c.PAPER, p, *[numbers[-1]] * 9) for p, numbers in objectives.items()]
+    found = Found(lines=lines, judged=ended)
+    return [finding.verdict for finding in figure.findings(found)]
 
 
 def test_lost_messages():
@@ -145,7 +147,8 @@ def test_lost_messages():
 
 def test_findings_of_fig5c_are_those_of_the_papers_protocol():
     rows, outcomes = [], []
-    for protocol, end in ((fig5c.PAPER, 1.0), (fig5c.LOG, 50.0)):
+    worse = fig5c.PAPER_SEARCH, 9.0
+    for protocol, end in ((fig5c.PAPER, 1.0), worse, (fig5c.LOG, 50.0)):
         for p in (0.0, 0.4):
             for k in range(1, 11):
                 objective = 10.0 - (10 - end) * k / 10

@@ -19,7 +19,7 @@ def test_fig5c(tmp_path):
     rows, outcomes, *_ = TINY.run(data, runs=2, out=tmp_path)
     check_pictures(tmp_path, "fig5c")
     assert len(read(tmp_path / "fig5c.csv")) == len(rows)
-    assert len(read(tmp_path / "fig5c-outcome.csv")) == 6
+    assert len(read(tmp_path / "fig5c-outcome.csv")) == 8
     ends = {(outcome.protocol, outcome.loss): outcome for outcome in outcomes}
     gamma = mean_distance_gamma(data.X)
     exact = KernelSVC(C=10.0, gamma=gamma, solver=Solver(tol=1e-7)).fit(data.X, data.y)

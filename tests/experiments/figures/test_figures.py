@@ -21,7 +21,7 @@ from atomcast.experiments.figures.fig2b import Fig2b
 from atomcast.experiments.figures.fig3 import Fig3, Truth
 from atomcast.experiments.figures.fig4 import Fig4
 from atomcast.experiments.runs import admm_runs, baseline_runs, real_data
-from atomcast.experiments.runs.curves import CLASSIC, CORRECTIVE, ONCE, Point
+from atomcast.experiments.runs.curves import CLASSIC, CORRECTIVE, LINE_SEARCH, ONCE, Point
 from atomcast.loop.solver import Solver
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem
@@ -102,7 +102,7 @@ def test_fig3_solves_the_problem_of_the_paper(tmp_path):
     panel = "s_A=0.5 s_alpha=0.05"
     ends = {r.method: r.mse for r in rows if r.panel == panel and r.run == 0}
     assert ends[CORRECTIVE] == pytest.approx(expected, rel=1e-4)
-    assert set(ends) == {CLASSIC, ONCE, CORRECTIVE, *admm_runs.NAMES}
+    assert set(ends) == {CLASSIC, LINE_SEARCH, ONCE, CORRECTIVE, *admm_runs.NAMES}
     assert all(v.parameters in admm_runs.NAMES for v in verdicts)
     assert all(v.corrective < np.inf for v in verdicts)
 
@@ -117,7 +117,7 @@ def test_fig4_compares_at_equal_beta(tmp_path):
         assert min(row.objective for row in mine) == pytest.approx(best, rel=1e-4)
         ends = {row.method: row.objective for row in mine}
         assert ends["ADMM (rho=10, alpha=1.5)"] < 1.2 * best
-    assert len(costs) == 2 * 3 * 4
+    assert len(costs) == 2 * 3 * 7
     corrective = [cost for cost in costs if cost.method == CORRECTIVE]
     assert all(np.isfinite([cost.values, cost.round, cost.seconds]).all() for cost in corrective)
     assert len(read(tmp_path / "fig4-cost.csv")) == len(costs)
@@ -152,6 +152,8 @@ def test_what_methods_needed_is_read_off_their_curves():
     rows = [
         *made_up(panel, CLASSIC, 0, (0, 100.0), (30, 6.0), (50, 5.0), (70, 1.0)),
         *made_up(panel, CLASSIC, 1, (0, 120.0), (30, 24.0)),
+        *made_up(panel, LINE_SEARCH, 0, (0, 100.0), (60, 5.0)),
+        *made_up(panel, LINE_SEARCH, 1, (0, 120.0), (20, 24.0)),
         *made_up(panel, ONCE, 0, (0, 100.0), (10, 4.0)),
         *made_up(panel, ONCE, 1, (0, 120.0), (10, 26.0)),
         *made_up(panel, CORRECTIVE, 0, (0, 100.0), (8, 3.0)),
@@ -162,10 +164,13 @@ def test_what_methods_needed_is_read_off_their_curves():
             start = 100.0 + 20 * run
             later = 21.0 + k if name != admm else 4.0 + 20 * run
             rows += made_up(panel, name, run, (0, start), (100, 80.0), (200, later))
+            if name == admm:
+                rows += [row._replace(method=admm_runs.PROXIMAL) for row in rows[-3:]]
     one = replace(TINY_3, atom_densities=(0.1,), solution_densities=(0.1,))
     (verdict,) = one.judge(rows, {panel: truths})
     assert verdict.parameters == admm
     assert (verdict.classic, verdict.corrective, verdict.admm) == (40.0, 10.0, 200.0)
+    assert (verdict.line_search, verdict.paper) == (40.0, 35.0)  # run by run the better one
     assert verdict.once == np.inf  # one of its runs did not arrive
     assert (verdict.least_once, verdict.least_classic) == (10.0, 40.0)
     assert verdict.support == 4.0

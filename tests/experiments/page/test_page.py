@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 import sys
+from dataclasses import replace
 from html.parser import HTMLParser
+from pathlib import Path
 from urllib.parse import unquote
 
 import pytest
@@ -15,7 +17,7 @@ from atomcast.experiments.figures import EXPERIMENTS, find, topologies
 from atomcast.experiments.figures.atom_counts import AtomCount
 from atomcast.experiments.figures.lower_bound import LowerBound
 from atomcast.experiments.figures.options import Options
-from atomcast.experiments.page import page, reports
+from atomcast.experiments.page import claims, page, reports
 from atomcast.experiments.page.findings import Finding
 from atomcast.experiments.page.reports import PrintedTable, Report
 from atomcast.experiments.page.verdicts import Verdict
@@ -94,7 +96,7 @@ def test_what_is_kept_comes_back(tmp_path):
     assert not kept.report.holds
     (table,) = kept.report.tables
     assert [table.title, table.header, table.rows] == list(record.tables[0][:3])
-    assert set(kept.made) == {"date", "atomcast", "NumPy", "Python", "cores", "took"}
+    assert set(kept.made) == {"date", "atomcast", "NumPy", "Python", "machine", "cores", "took"}
     assert [path.name for path in tmp_path.iterdir()] == ["fig3.json"]
 
 
@@ -311,3 +313,45 @@ def test_a_formula_that_differs_ends_the_command_with_1(tmp_path, monkeypatch):
     assert outcome.exit_code == 1
     assert "topologies: what must hold does not" in outcome.stderr
     assert "measured = formula in only 0 of 1 runs" in outcome.output
+
+
+def test_claims_are_written_into_a_page_between_their_marks(tmp_path):
+    report = Report(EVIL, "d = 3 | n = 4", [], [Finding("a | b", EVIL, "r", "1\n2", Verdict.HOLDS)])
+    kept = [reports.Kept("fig3", "atomcast reproduce fig3", {"cores": "2"}, report)]
+    page = tmp_path / "page.md"
+    table = PrintedTable("t | u", ["a", "b"], [["1", "<2>"]])
+    kept = [replace(kept[0], report=replace(report, tables=[table]))]
+    begin, end = "<!-- claims: begin -->", "<!-- claims: end -->"
+    fig = "<!-- fig3: begin -->outdated<!-- fig3: end -->"
+    page.write_text(f"{fig} before {begin} outdated {end} after")
+    text = claims.write_into(page, kept).read_text()
+    assert text.startswith("<!-- fig3: begin -->\n*t \\| u*\n\n| a | b |\n|---|---:|\n| 1 | &lt;2")
+    assert "before <!-- claims: begin -->\n| the paper says |" in text
+    assert text.endswith("<!-- claims: end --> after")
+    assert "outdated" not in text
+    assert "<script" not in text
+    assert "| a \\| b |" in text
+    assert "| 1 2 | **holds** |" in text
+    assert text == claims.write_into(page, kept).read_text()
+    page.write_text("no marks")
+    with pytest.raises(ValueError, match="no place for the claims"):
+        claims.write_into(page, kept)
+
+
+def test_the_page_of_the_documentation_is_that_of_the_numbers_beside_it():
+    docs = Path(__file__).parents[3] / "docs"
+    kept = claims.in_order(docs / "numbers", EXPERIMENTS)
+    assert kept
+    page = (docs / "reproduction.md").read_text(encoding="utf-8")
+    assert page == claims.filled(page, kept)
+    assert all(f"<!-- {one.name}: begin -->" in page for one in kept)
+    assert "<!-- claims: begin -->" in page
+
+
+def test_the_command_writes_claims_into_a_page(tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text("<!-- claims: begin --><!-- claims: end -->")
+    words = ["lower-bound", "--quick", "--out", str(tmp_path / "out"), "--into", str(page)]
+    assert CliRunner().invoke(app, words).exit_code == 0
+    assert "section 4.2" in page.read_text()
+    assert "--into" not in page.read_text()

@@ -1,9 +1,8 @@
-"""Averages of curves: steps that never rise, on a grid that all runs have reached."""
+"""Averages of curves as they were, and what runs have reached, on a grid that all have begun."""
 
 from __future__ import annotations
 
 import math
-from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -36,8 +35,18 @@ def test_averages_begin_where_all_runs_have_begun():
     assert lines[0].x == pytest.approx(20)
     assert lines[-1].x == pytest.approx(200)
     assert (lines[0].mean, lines[0].low, lines[0].high) == (3.0, 2.0, 4.0)
-    assert (lines[-1].mean, lines[-1].low, lines[-1].high) == (2.5, 1.0, 4.0)
-    assert all(a.mean >= b.mean for a, b in pairwise(lines))
+    # The first run went up again, and that is shown.
+    assert (lines[-1].mean, lines[-1].low, lines[-1].high) == (3.5, 1.0, 6.0)
+
+
+def test_the_paper_is_judged_by_the_better_of_its_steps():
+    classic = curves.points("p", curves.CLASSIC, 0, trace_of([0, 10, 30], [8.0, 9.0, 1.0]))
+    search = curves.points("p", curves.LINE_SEARCH, 0, trace_of([0, 20, 40], [8.0, 4.0, 3.0]))
+    (both,) = curves.runs_of(classic + search, "p", curves.PAPER)
+    grid = np.array([10.0, 20.0, 30.0, 40.0])
+    reached = curves.sampled(both, "values", "objective", grid)
+    np.testing.assert_array_equal(reached, [9.0, 4.0, 1.0, 1.0])
+    assert curves.needed(classic + search, "p", curves.PAPER, "values", "objective", 4.0) == 20.0
 
 
 def test_what_a_target_costs():
@@ -50,11 +59,11 @@ def test_what_a_target_costs():
     assert math.isnan(curves.reached_at(rows, "p", "m", "values", "objective", 15.0))
 
 
-def test_long_runs_are_thinned_out_and_keep_their_ends():
+def test_costs_are_those_of_the_very_round_however_long_the_run():
     trace = trace_of(range(5000), range(5000, 0, -1))
     rows = curves.points("p", "m", 0, trace, 1, seconds=[2.0 * k for k in range(5000)])
-    assert len(rows) <= curves.KEPT_ROUNDS
-    assert [rows[0].round, rows[1].round, rows[-1].round] == [0, 1, 4999]
+    assert [row.round for row in rows] == list(range(5000))
+    assert curves.needed(rows, "p", "m", "values", "objective", 1003.0) == 3997
     assert rows[-1].seconds == 9998.0
 
 

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any, Self
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.cluster.mpi.errors import agreed, end_all_on_error, import_mpi, told_by_all
+from atomcast.cluster.mpi.failures import agreed, end_all_on_error, import_mpi, told_by_all
 from atomcast.data.shards import Shards
 from atomcast.loop.session import DEADLINE, Cluster, check_deadline
 from atomcast.problems.problem import Problem
 
 if TYPE_CHECKING:
     from atomcast.cluster.mpi.launch import LaunchedCluster
-    from atomcast.cluster.mpi.session import MPISession
+    from atomcast.cluster.mpi.mpi_session import MPISession
 
 
 class MPICluster(Cluster):
@@ -76,7 +76,7 @@ class MPICluster(Cluster):
 
     def place(self, shards: Shards) -> Shards:
         """Number the shards of all ranks one after the other; all ranks must call it."""
-        from atomcast.cluster.mpi.shards import place
+        from atomcast.cluster.mpi.rank_shards import place
         from atomcast.cluster.mpi.watch import LOADING, NO_ROUND, OUTSIDE, watch_of
 
         watch = watch_of(self.comm, self.deadline)
@@ -119,7 +119,7 @@ class MPICluster(Cluster):
 
     def open(self, problem: Problem, shards: Shards) -> MPISession:
         """Load this rank's shard, and check that those of all ranks fit together."""
-        from atomcast.cluster.mpi.session import MPISession
+        from atomcast.cluster.mpi.mpi_session import MPISession
         from atomcast.cluster.mpi.watch import NO_ROUND, OUTSIDE, watch_of
 
         watch = watch_of(self.comm, self.deadline)

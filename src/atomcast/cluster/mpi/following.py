@@ -13,10 +13,11 @@ from atomcast.cluster.machine import log_nodes
 from atomcast.cluster.mpi.channel import dumps
 from atomcast.cluster.mpi.processes import Ranks
 from atomcast.cluster.validation import ShardReport
-from atomcast.loop.callbacks import State, Watchers
+from atomcast.loop.callbacks import State, watching
 from atomcast.loop.interrupting import Interrupts
 from atomcast.loop.result import Result
 from atomcast.loop.resuming import Past
+from atomcast.loop.rounds import Watchers
 from atomcast.loop.solver import Solver, log_result
 from atomcast.loop.trace import Row
 from atomcast.messages.status import Status
@@ -106,7 +107,9 @@ class Follower:
                     log_nodes(logger, [ShardReport(**one) for one in said], self._threads)
                 elif kind == "rounds":
                     run.enter_context(self._interrupts)
-                    watchers = Watchers(self._solver.callbacks, self._solver.verbose)
+                    watchers = watching(
+                        self._solver.callbacks, self._interrupts, self._solver.verbose
+                    )
                     self._watchers = run.enter_context(watchers)
                 elif kind == "result":
                     run.close()
@@ -127,9 +130,7 @@ class Follower:
         if kind == "finish":
             self._watchers.finish(state)
         else:
-            wish = self._watchers.wish(state)
-            if self._interrupts.heard and feasible:  # before, there is no model yet
-                wish = "interrupted"
+            wish = self._watchers.wish(state, feasible)
         self.shown = None
         self._ranks.round = state.round + 1
         self._ranks.send(dumps((None, wish)))

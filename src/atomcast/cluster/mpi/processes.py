@@ -12,15 +12,14 @@ import sysconfig
 from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
-from types import TracebackType
-from typing import Any, Self
+from typing import Any
 
 import atomcast
 from atomcast.cluster.mpi.channel import Channel, Listener
-from atomcast.cluster.mpi.errors import NO_MPI4PY, RankError
+from atomcast.cluster.mpi.failures import NO_MPI4PY, RankError
 from atomcast.cluster.mpi.job import job_rank
 from atomcast.errors import ClusterError, StallError
-from atomcast.loop.session import failure
+from atomcast.loop.session import Closing
 
 logger = logging.getLogger(__name__)
 
@@ -44,7 +43,7 @@ _HOSTS = ("host", "H", "hostfile", "machinefile", "add-host", "add-hostfile")
 _THREADS = ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 
-class Ranks:
+class Ranks(Closing):
     """The processes that mpirun started, and the connection to rank 0.
 
     Parameters
@@ -151,16 +150,9 @@ class Ranks:
             if self._channel is not None:
                 self._channel.close()
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self.end(orderly=failure(error) is None)
+    def close(self, error: BaseException | None) -> None:
+        """Let the ranks end; after an error, make them."""
+        self.end(orderly=error is None)
 
     def _wait(self) -> None:
         """Wait for mpirun to end; it ends its ranks, and they end if it is killed."""

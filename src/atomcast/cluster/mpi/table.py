@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.cluster.mpi.errors import import_mpi
+from atomcast.cluster.mpi.failures import import_mpi
 from atomcast.messages.proposals import Proposals
 
 #: Where in a row stands what; the proposed ids, scores and merits follow.

@@ -15,7 +15,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.cluster.mpi.errors import abort, import_mpi
+from atomcast.cluster.mpi.failures import abort, import_mpi
 from atomcast.errors import StallError
 
 #: Where a rank can be.

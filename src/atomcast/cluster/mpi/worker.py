@@ -10,22 +10,23 @@ import pickle
 import shutil
 import signal
 import sys
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import asdict, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from atomcast.cluster.mpi.channel import Channel, connect, dumps
-from atomcast.cluster.mpi.errors import abort, import_mpi, told_by_all
+from atomcast.cluster.mpi.failures import abort, import_mpi, told_by_all
+from atomcast.cluster.mpi.mpi_session import STATUSES, MPISession
 from atomcast.cluster.mpi.resume import bytes_of_rank_0
-from atomcast.cluster.mpi.session import STATUSES, MPISession
 from atomcast.cluster.mpi.watch import ATOMS, PROGRAM, STEPPING, Pulse, watch_of
 from atomcast.cluster.validation import described
 from atomcast.data.shards import Shards
 from atomcast.errors import ClusterError
 from atomcast.loop.callbacks import State
 from atomcast.loop.replica import Replica
+from atomcast.loop.session import RunSpec
 from atomcast.messages.proposals import Agreement, Request
 from atomcast.messages.status import Status
 from atomcast.problems.problem import Problem
@@ -101,10 +102,10 @@ class LaunchedRank(MPISession):
         if program is not None:
             program.tell("open", [asdict(report) for report in self.reports])
 
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
+    def begin(self, replica: Replica, spec: RunSpec) -> Replica:
         """Begin a run, whose rounds begin when it has come to where it is resumed from."""
         self._first = True
-        return super().begin(replica, settings)
+        return super().begin(replica, spec)
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Let the program know when rounds begin."""

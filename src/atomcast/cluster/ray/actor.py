@@ -7,6 +7,7 @@ replays the log of what was broadcast: every step is deterministic, so that it e
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
 from functools import partial
 from typing import Any
 
@@ -25,11 +26,39 @@ from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request
 from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
+from atomcast.selection.rules import Selection
+from atomcast.steps import Step
 from atomcast.storage.checkpoint import parse_checkpoint
 from atomcast.storage.fingerprint import shard_fingerprint
 
 #: What a turn tells: the agreement, and for each owner in turn how many atoms it has sent.
 News = tuple[Any, ...]
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where a run starts, as every node hears of it.
+
+    Parameters
+    ----------
+    problem, step, tol, selection, staleness
+        As for a `Replica`.
+    weights : array
+        Those of all atoms that are known from the run before.
+    sizes : array of shape (N,)
+        How many atoms each node holds.
+    resumed : tuple (bytes, list of bytes) or None
+        The checkpoint that the run goes on from, and the atoms of its log.
+    """
+
+    problem: Problem
+    step: Step
+    tol: float
+    selection: Selection
+    staleness: int | None
+    weights: NDArray[np.float64]
+    sizes: NDArray[np.int64]
+    resumed: tuple[bytes, list[bytes]] | None = None
 
 
 def as_news(agreement: Agreement, owners: Sequence[int]) -> News:
@@ -102,7 +131,7 @@ class RayNode:
         return report
 
     def turn(
-        self, run: int, round: int, start: Any, news: News | None, *parts: Sequence[bytes]
+        self, run: int, round: int, start: Start | None, news: News | None, *parts: Sequence[bytes]
     ) -> bytes | None:
         """Take the step that the last round led to, and propose; None if this node is behind.
 
@@ -169,18 +198,18 @@ class RayNode:
         """For each atom, this node if it holds it, and -1 if not; None if it has lost its shard."""
         return None if self._fleet is None else self._fleet.owners(ids)
 
-    def _begin(self, run: int, start: Any) -> None:
+    def _begin(self, run: int, start: Start) -> None:
         previous = self._replica if run else None
-        replica = Replica(start["problem"], start["step"], start["tol"], start["selection"])
-        replica.staleness = start["staleness"]
+        replica = Replica(start.problem, start.step, start.tol, start.selection)
+        replica.staleness = start.staleness
         if previous is not None:
-            replica.continue_from(previous, start["weights"])
-        if start["resumed"] is not None:
-            content, messages = start["resumed"]
+            replica.continue_from(previous, start.weights)
+        if start.resumed is not None:
+            content, messages = start.resumed
             snapshot = parse_checkpoint(content, "the checkpoint")
             go_on("the checkpoint", snapshot, replica, self._read(replica, snapshot.ids, messages))
         assert self._fleet is not None
-        self._fleet.sizes = start["sizes"]
+        self._fleet.sizes = start.sizes
         self._replica = replica
 
     def _advance(self, news: News, parts: Sequence[Sequence[bytes]]) -> None:

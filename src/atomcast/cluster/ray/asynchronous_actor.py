@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
 from atomcast.cluster.consistency import state_digest
 from atomcast.cluster.coordinator import Task
-from atomcast.cluster.ray.actor import News, RayNode, to_row
+from atomcast.cluster.ray.actor import News, RayNode, Start, to_row
 from atomcast.cluster.shortlist_node import ShortlistNode
 from atomcast.cluster.validation import ShardReport
 from atomcast.data.shards import Shard, Shards
@@ -29,7 +28,7 @@ class AsynchronousRayNode(RayNode):
     def work(
         self,
         at: tuple[int, int],
-        start: Any,
+        start: Start | None,
         task: Task,
         complete: bool,
         entries: Sequence[News],
@@ -43,7 +42,7 @@ class AsynchronousRayNode(RayNode):
         ----------
         at : tuple (run, version)
             Where this node is supposed to be, before the news.
-        start : dict or None
+        start : Start or None
             Where the run starts, if this is its beginning.
         task : {"scan", "check"}
         complete : bool

@@ -7,7 +7,7 @@ atoms stay with Ray as objects. `ray.wait` tells which node has answered first.
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from atomcast.cluster.ray.actor import from_rows
 from atomcast.cluster.ray.ray_session import RaySession
 from atomcast.data.shards import Shards
 from atomcast.loop.replica import Replica
+from atomcast.loop.session import RunSpec
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request
 from atomcast.problems.problem import Problem
@@ -37,12 +38,12 @@ class AsynchronousRaySession(RaySession):
         self._gathering = Gathering()
         self._under_way: dict[Any, tuple[int, Task, bool, float]] = {}
 
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
+    def begin(self, replica: Replica, spec: RunSpec) -> Replica:
         """Write down where the run starts; nodes hear of it when they are first asked."""
         check_asynchronous(replica)
         replica.staleness = self._coordinator.staleness
-        super().begin(replica, settings)
-        if settings.get("checkpoint"):
+        super().begin(replica, spec)
+        if spec.checkpoint:
             self.fingerprint()  # now, while nobody is busy: later it would wait for the slowest
         self._coordinator.begin()
         self._parts: list[Sequence[Any]] = []

@@ -9,9 +9,10 @@ from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Callable, Mapping, Sequence
-from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self
+from collections.abc import Callable, Sequence
+from contextlib import ExitStack
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import ray
@@ -21,19 +22,18 @@ from threadpoolctl import threadpool_limits
 
 from atomcast.cluster.consistency import check_digests, state_digest
 from atomcast.cluster.machine import log_nodes
-from atomcast.cluster.ray.actor import as_news, from_rows, in_order
+from atomcast.cluster.ray.actor import Start, as_news, from_rows, in_order
 from atomcast.cluster.ray.deadline import NodeError, late, stalled
 from atomcast.cluster.validation import check_reports, refuse_balanced
 from atomcast.data.alignment import check_unique
 from atomcast.data.shards import Shards
 from atomcast.errors import StallError
 from atomcast.loop.replica import Replica
-from atomcast.loop.session import Session, failure
+from atomcast.loop.session import RunSpec, Session
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Request
-from atomcast.messages.status import Status
-from atomcast.network.accountant import star_accountant
 from atomcast.network.ledger import Ledger
+from atomcast.network.star import star_accountant
 from atomcast.problems.problem import Problem
 from atomcast.storage.fingerprint import data_fingerprint
 
@@ -64,18 +64,16 @@ class RaySession(Session):
         self._actors: list[Any] = []
         self._log: list[tuple[Any, list[Any]]] = []
         self._news: tuple[Any, ...] = (None,)
-        self._start: dict[str, Any] = {}
         self._round, self._first = 0, 0
         self._resumed: bytes | None = None
         self._fingerprint: str | None = None
-        try:
+        with ExitStack() as opening:
+            opening.push(self)
             names = shards.column_names(problem.axis) if problem.axis == 1 else None
             check_unique(names or (), what="the column name")
             self._prepare(problem, shards)
             self.n = self._checked(problem.axis)
-        except BaseException as error:
-            self.__exit__(type(error), error, None)
-            raise
+            opening.pop_all()
 
     @property
     def ledger(self) -> Ledger:  # type: ignore[override]  # nobody sets it
@@ -127,19 +125,18 @@ class RaySession(Session):
 
     # -- the verbs of a session -------------------------------------------------------------
 
-    def begin(self, replica: Replica, settings: Mapping[str, Any]) -> Replica:
+    def begin(self, replica: Replica, spec: RunSpec) -> Replica:
         """Write down, for the nodes and for those that must be rebuilt, where the run starts."""
         refuse_balanced(replica)
-        self._start = {
-            "problem": replica.problem,
-            "step": replica.step,
-            "tol": replica.tol,
-            "selection": replica.selection,
-            "weights": replica.active.weights.copy(),
-            "sizes": self._sizes,
-            "staleness": replica.staleness,
-            "resumed": None,
-        }
+        self._start = Start(
+            replica.problem,
+            replica.step,
+            replica.tol,
+            replica.selection,
+            replica.staleness,
+            weights=replica.active.weights.copy(),
+            sizes=self._sizes,
+        )
         self._log.append((ray.put(self._start), []))
         self._news, self._first = (None,), 0
         return replica
@@ -184,8 +181,8 @@ class RaySession(Session):
         refs: list[Any] = []
         messages = in_order(owners, self._answers(calls, refs))
         if self._resumed is not None:  # no step follows: the run starts with these atoms
-            self._start["resumed"] = self._resumed, messages
-            self._log[-1] = (ray.put(self._start), [])
+            start = replace(self._start, resumed=(self._resumed, messages))
+            self._log[-1] = (ray.put(start), [])
             self._first, self._resumed = replica.round, None
         else:
             news = as_news(agreement, owners)
@@ -193,13 +190,6 @@ class RaySession(Session):
             self._log[-1][1].append((news, messages))
         lengths = [replica.active.length_of(id, self.d) for _, id in new]
         return self._accountant.receive(owners, messages, lengths)
-
-    def leave(self) -> None:
-        """The nodes do what they are told."""
-
-    def vote(self, status: Status | None) -> Status | None:
-        """Decide: the loop runs here alone."""
-        return status
 
     # -- resuming ---------------------------------------------------------------------------
 
@@ -221,17 +211,8 @@ class RaySession(Session):
         owners: NDArray[np.int64] = np.max(self._answers(calls), axis=0)
         return owners
 
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        error: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        error = failure(error)
-        # After bad data the nodes are as good as ever; after anything else they may be busy.
+    def close(self, error: BaseException | None) -> None:
+        """Give the actors back; after bad data they are as good as ever, else they may be busy."""
         fit = error is None or isinstance(error, ValueError)
         self._cluster.return_actors(self._actors, fit=fit)
         self._actors, self._log, self._sources = [], [], []

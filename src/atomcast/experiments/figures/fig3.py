@@ -20,7 +20,16 @@ from atomcast.experiments.page.pictures import draw, finish, legend_above
 from atomcast.experiments.page.verdicts import MUCH, Verdict, by_count
 from atomcast.experiments.runs import admm_runs, curves, dfw
 from atomcast.experiments.runs.cost_ranges import LEFT_OUT, Range, cost_range, known
-from atomcast.experiments.runs.curves import CLASSIC, CORRECTIVE, ONCE, Lines, Point
+from atomcast.experiments.runs.curves import (
+    BETTER,
+    CLASSIC,
+    CORRECTIVE,
+    LINE_SEARCH,
+    ONCE,
+    PAPER,
+    Lines,
+    Point,
+)
 from atomcast.experiments.runs.jobs import Done
 from atomcast.loop.callbacks import State
 from atomcast.objectives import SquaredError
@@ -32,13 +41,17 @@ if TYPE_CHECKING:
 
 #: A method has arrived once it has done so much of the way from zero weights to the optimum.
 ARRIVED = 0.95
-#: The classic step goes on until it has sent so many times what the best ADMM needs to arrive.
+#: The steps of the paper stop once they have sent so many times what the best ADMM needs.
 FAR_MORE = 5
+#: What is drawn, and what the table calls it, in this order.
+SHOWN = (CLASSIC, LINE_SEARCH, ONCE, CORRECTIVE)
+OURS = ("classic", "line_search", "once", "corrective")
 
 
 class Needs(NamedTuple):
     """What each method had to send to do 95 % of the way; inf if a run did not get there.
 
+    `paper` is the better of the two steps of the paper, run by run.
     `rule` is s_A s_alpha n, which the paper expects to be about 100 where both methods tie. `admm`
     is of the best parameters and `worst_admm` of the worst; `least_...` is what is known to be
     needed at least, also where a run did not get there.
@@ -48,13 +61,17 @@ class Needs(NamedTuple):
     solution_density: float
     rule: float
     support: float
+    paper: float
     classic: float
+    line_search: float
     once: float
     corrective: float
     admm: float
     parameters: str
     worst_admm: float
+    least_paper: float
     least_classic: float
+    least_line_search: float
     least_once: float
     least_corrective: float
     least_admm: float
@@ -84,7 +101,7 @@ class Fig3(Experiment):
     solution_densities: Sequence[float] = (0.001, 0.01, 0.1)  # s_alpha
     nodes: int = 100
     penalty: float = 0.1  # lambda, as a share of the largest that does not give zero weights
-    rounds: int = 1000  # the classic step goes on beyond them until it has arrived,
+    rounds: int = 1000  # the steps of the paper go on beyond them until they have arrived,
     most_rounds: int = 10_000  # but not beyond these
     admm_rounds: int = 60
     tol: float = 1e-3  # relative gap at which dFW stops
@@ -97,12 +114,13 @@ class Fig3(Experiment):
     table = TableForm(
         "Values sent for 95 % of the way to the optimum ({note})",
         dict.fromkeys(("rule", "atom_density", "solution_density"), "g")
-        | dict.fromkeys(("support", "classic", "once", "corrective", "admm", "parameters"), ""),
-        (8,),
+        | dict.fromkeys(("support", *OURS, "admm", "parameters"), ""),
+        (9,),
         {
             "rule": "s_A s_alpha n", "atom_density": "s_A", "solution_density": "s_alpha",
-            "support": "nonzeros", "classic": "classic step", "once": "atoms sent once",
-            "corrective": "corrective step", "admm": "ADMM", "parameters": "best ADMM",
+            "support": "nonzeros", "classic": "classic step", "line_search": "line search",
+            "once": "classic, sent once", "corrective": "corrective step", "admm": "ADMM",
+            "parameters": "best ADMM",
         },
         sorted_by="rule",
     )  # fmt: skip
@@ -145,9 +163,12 @@ class Fig3(Experiment):
             there = state.round >= self.rounds and state.objective <= truth.target
             return there or state.ledger.values >= FAR_MORE * best
 
-        classic = dfw.run(problem, shards, "classic", self.tol, self.most_rounds, enough=enough)
-        corrective = dfw.run(problem, shards, "corrective", self.tol, self.rounds)
-        return Done(rows + dfw.points(label, run, classic, corrective, self.d), truth)
+        done = {
+            step: dfw.run(problem, shards, step, self.tol, self.most_rounds, enough=enough)
+            for step in ("classic", "line-search")
+        }
+        done["corrective"] = dfw.run(problem, shards, "corrective", self.tol, self.rounds)
+        return Done(rows + dfw.points(label, run, done, self.d), truth)
 
     def judge(self, rows: Sequence[Point], facts: Facts) -> list[Needs]:
         """What each method had to send on each problem."""
@@ -159,22 +180,20 @@ class Fig3(Experiment):
         def cost(method: str) -> Range:
             return cost_range(curves.runs_of(rows, label, method), "values", targets)
 
-        ranges = [cost(method) for method in (CLASSIC, ONCE, CORRECTIVE, best)]
+        ranges = [cost(method) for method in (PAPER, *SHOWN, best)]
         worst = np.max([cost(name) for name in admm_runs.NAMES], axis=0).tolist()
-        least, (classic, once, corrective, admm, worst_admm) = zip(*ranges, worst, strict=True)
+        least, (*ours, admm, worst_admm) = zip(*ranges, worst, strict=True)
         support = float(np.mean([truth.support for truth in truths]))
         s_A, s_alpha = self.cases()[label]
-        return Needs(
-            s_A, s_alpha, s_A * s_alpha * self.n, support, classic, once, corrective, admm, best,
-            worst_admm, *least,
-        )  # fmt: skip
+        where = s_A, s_alpha, s_A * s_alpha * self.n, support
+        return Needs._make((*where, *ours, admm, best, worst_admm, *least))
 
     def lines(self, rows: Sequence[Point], judged: Sequence[Needs]) -> Lines:
         """The error against the values sent, of ADMM with its best parameters."""
         return {
             (label, method): curves.average(rows, label, method, "values", "mse")
             for label, needs in zip(self.cases(), judged, strict=True)
-            for method in (CLASSIC, ONCE, CORRECTIVE, needs.parameters)
+            for method in (*SHOWN, needs.parameters)
         }
 
     def plot(self, found: Found, note: str) -> Figure:
@@ -183,13 +202,13 @@ class Fig3(Experiment):
         figure = new_figure(3.6 * across, 3.1 * down + 0.6)
         axes = figure.subplots(down, across, squeeze=False).ravel()
         for ax, label, needs in zip(axes, self.cases(), found.judged, strict=True):
-            labels = {name: name for name in (CLASSIC, ONCE, CORRECTIVE)}
+            labels = dict(zip(SHOWN, SHOWN, strict=True))
             labels[needs.parameters] = "ADMM, best"
             for color, (method, text) in enumerate(labels.items()):
                 draw(ax, found.lines[label, method], text, color)
             title = "s_A = {:g}, s_alpha = {:g}\ns_A s_alpha n = {:g}\n".format(*needs[:3])
             finish(ax, "values", "mse", title + needs.parameters)
-        legend_above(figure, axes[0], note, 4)
+        legend_above(figure, axes[0], note, 3)
         return figure
 
     def findings(self, found: Found) -> list[Finding]:
@@ -197,7 +216,7 @@ class Fig3(Experiment):
         tuning = not_measured(
             "dFW has no parameter to tune",
             f"introduction; {WHERE}",
-            "nothing to be measured: the classic step is given a rule when to stop, and no more",
+            "nothing to be measured: either step is given a rule when to stop, and no more",
         )
         return [
             _sparse([p for p in found.judged if p.rule * NEAR < TIE]),
@@ -212,16 +231,15 @@ TIE, NEAR = 100.0, 3.0
 #: "Similarly": neither needs more than so many times what the other does.
 SIMILAR = 3.0
 WHERE = "section 6.2, figure 3"
-OURS = ("classic", "once", "corrective")
 NAMES = {
-    "admm": "ADMM", "classic": "the classic step", "corrective": "the corrective step",
-    "once": "the classic step with atoms sent once",
+    "admm": "ADMM", "paper": "dFW", "classic": "the classic step", "line_search": "line search",
+    "once": "the classic step with atoms sent once", "corrective": "the corrective step",
 }  # fmt: skip
 
 
 def _sparse(problems: Sequence[Needs]) -> Finding:
     """Less by all means, and much less on the whole."""
-    ratios = [_ratio(problem, "classic", "admm") for problem in problems]
+    ratios = [_ratio(problem, "paper", "admm") for problem in problems]
     less = known(times.above(1) for times in ratios)
     verdict = by_count(less)
     # Of what ADMM needs, where it did not arrive, only what it has spent counts.
@@ -232,41 +250,41 @@ def _sparse(problems: Sequence[Needs]) -> Finding:
         "dFW requires much less communication than ADMM when the data and/or the solution are "
         "sparse",
         f"{WHERE}; introduction (ii) says less",
-        "on problems with s_A s_alpha n < 33 the classic step sends fewer values than the best "
+        f"on problems with s_A s_alpha n < 33 dFW sends fewer values, {BETTER}, than the best "
         "ADMM: on all, and half as many or less on the (geometric) average; on some; on none"
         + LEFT_OUT,
-        _said(problems, [("admm", ours) for ours in OURS], f"fewer on {_of(less)}"),
+        _said(problems, [("admm", ours) for ours in ("paper", *OURS)], f"fewer on {_of(less)}"),
         verdict,
     )
 
 
 def _dense(problems: Sequence[Needs]) -> list[Finding]:
     """Has ADMM an edge, and does it go if its parameters are chosen badly?"""
-    less = known(_ratio(problem, "admm", "classic").above(1) for problem in problems)
-    edge = [problem for problem in problems if _ratio(problem, "admm", "classic").above(1)]
+    less = known(_ratio(problem, "admm", "paper").above(1) for problem in problems)
+    edge = [problem for problem in problems if _ratio(problem, "admm", "paper").above(1)]
     lost = known(
         True
-        if problem.classic < np.inf and problem.worst_admm == np.inf
-        else _ratio(problem, "classic", "worst_admm").above(1)
+        if problem.paper < np.inf and problem.worst_admm == np.inf
+        else _ratio(problem, "paper", "worst_admm").above(1)
         for problem in edge
     )
-    worst = f"the worst choice loses on {_of(lost)}; the worst to the classic step: "
-    worst += f"{_ratios(edge, 'worst_admm', 'classic')}; to the best: "
+    worst = f"the worst choice loses on {_of(lost)}; the worst to dFW: "
+    worst += f"{_ratios(edge, 'worst_admm', 'paper')}; to the best: "
     return [
         finding(
             "ADMM has the edge in the dense case",
             WHERE,
-            "on problems with s_A s_alpha n > 300 the best ADMM sends fewer values than the "
-            "classic step: on all, on some, on none" + LEFT_OUT,
-            _said(problems, [(ours, "admm") for ours in OURS], f"fewer on {_of(less)}"),
+            "on problems with s_A s_alpha n > 300 the best ADMM sends fewer values than dFW, "
+            f"{BETTER}: on all, on some, on none" + LEFT_OUT,
+            _said(problems, [(ours, "admm") for ours in ("paper", *OURS)], f"fewer on {_of(less)}"),
             less,
         ),
         finding(
             "ADMM has that edge only if its parameters are properly tuned",
             WHERE,
             "on problems with s_A s_alpha n > 300 on which the best of the 6 choices of rho and "
-            "alpha sends fewer values than the classic step, the worst sends more, or does not "
-            "arrive where the classic step does: on all, on some, on none" + LEFT_OUT,
+            "alpha sends fewer values than dFW, the worst sends more, or does not arrive where dFW "
+            "does: on all, on some, on none" + LEFT_OUT,
             worst + _ratios(edge, "worst_admm", "admm") if edge else "",
             lost,
         ),
@@ -275,20 +293,20 @@ def _dense(problems: Sequence[Needs]) -> list[Finding]:
 
 def _alike(problems: Sequence[Needs]) -> Finding:
     """The rule of thumb."""
-    classic, corrective = (
+    paper, corrective = (
         known(_similar(_ratio(problem, step, "admm")) for problem in problems)
-        for step in ("classic", "corrective")
+        for step in ("paper", "corrective")
     )
-    verdict = by_count(classic)
+    verdict = by_count(paper)
     if verdict in (Verdict.FAILS, Verdict.UNMEASURED) and any(corrective):
         verdict = Verdict.PARTLY
     return finding(
         "both perform similarly when s_A s_alpha n = O(100)",
         WHERE,
-        "where that is 33 to 300, the classic step sends at least a third of what the best ADMM "
+        f"where that is 33 to 300, dFW, {BETTER}, sends at least a third of what the best ADMM "
         "does and at most three times as much: on all such problems; on some, or with the "
         "corrective step only; on none" + LEFT_OUT,
-        _said(problems, [("classic", "admm"), ("corrective", "admm")]),
+        _said(problems, [(ours, "admm") for ours in ("paper", *OURS)]),
         verdict,
     )
 

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
+from itertools import product
+from typing import TYPE_CHECKING, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -20,7 +21,16 @@ from atomcast.experiments.page.pictures import draw, finish, legend_above
 from atomcast.experiments.page.verdicts import MUCH, Verdict, by_count
 from atomcast.experiments.runs import admm_runs, curves, dfw, real_data
 from atomcast.experiments.runs.cost_ranges import LEFT_OUT, Range, cost_range, known
-from atomcast.experiments.runs.curves import CLASSIC, CORRECTIVE, ONCE, Lines, Point
+from atomcast.experiments.runs.curves import (
+    BETTER,
+    CLASSIC,
+    CORRECTIVE,
+    LINE_SEARCH,
+    ONCE,
+    PAPER,
+    Lines,
+    Point,
+)
 from atomcast.experiments.runs.jobs import Done, checksum
 from atomcast.experiments.runs.kernel_runs import one_thread
 from atomcast.loop.solver import Solver
@@ -33,6 +43,9 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 AXES = ("values", "round", "seconds")
+#: What is drawn beside the best ADMM.
+OURS = (CLASSIC, LINE_SEARCH, ONCE, CORRECTIVE)
+DRAWN = (*OURS, "ADMM, coordinate descent", admm_runs.PROXIMAL)
 
 
 class Cost(NamedTuple):
@@ -76,7 +89,7 @@ class Fig4(Experiment):
     def prepare(self, options: Options) -> tuple[DataSet, str]:
         """Dorothea."""
         note = f"{options.named('Dorothea')}, N = {self.nodes}, {options.times}, up to "
-        note += f"{self.rounds:,} rounds of the classic step and {self.admm_rounds} of ADMM"
+        note += f"{self.rounds:,} rounds of dFW and {self.admm_rounds} of ADMM"
         return real_data.dorothea(**options.source), note
 
     def cases(self) -> dict[str, float]:
@@ -99,13 +112,14 @@ class Fig4(Experiment):
             # The penalty whose solution has this l1 norm: the largest correlation at the optimum.
             lam = float(np.abs(data.X.T @ (data.y - exact.image)).max())
             shards = Shards.split(data.X, self.nodes, random_state=run)
-            classic, corrective = (
-                dfw.run(problem, shards, step, self.tol, self.rounds)
-                for step in ("classic", "corrective")
-            )
-            rows = dfw.points(label, run, classic, corrective, len(data.y))
+            done = {
+                step: dfw.run(problem, shards, step, self.tol, self.rounds) for step in dfw.METHODS
+            }
+            rows = dfw.points(label, run, done, len(data.y))
             features, rounds = Features.of(shards), self.admm_rounds
-            rows += admm_runs.run_all(label, run, data.y, features, lam, case, rounds)
+            rows += admm_runs.run_all(
+                label, run, data.y, features, lam, case, rounds, proximal=True
+            )
         return Done(rows, (exact.objective,))
 
     def judge(self, rows: Sequence[Point], facts: Facts) -> list[Cost]:
@@ -113,7 +127,7 @@ class Fig4(Experiment):
         costs = []
         for label, ((optimum,), *_) in facts.items():  # the same for all runs of a beta
             for above in (0.5, 0.1, 0.02):
-                for method in shown_methods(rows, label):
+                for method in (PAPER, *shown_methods(rows, label)):
                     runs = curves.runs_of(rows, label, method)
                     targets = [(1 + above) * optimum] * len(runs)
                     least, most = zip(*(cost_range(runs, x, targets) for x in AXES), strict=True)
@@ -130,39 +144,43 @@ class Fig4(Experiment):
         }
 
     def plot(self, found: Found, note: str) -> Figure:
-        """Three panels; a colour for each beta, a dash for each method."""
-        figure, betas = new_figure(13.0, 5.0), list(self.cases())
-        panels: dict[str, Any] = dict(zip(AXES, figure.subplots(1, 3, sharey=True), strict=True))
+        """A row of panels for each beta, one for each axis."""
+        betas = list(self.cases())
+        figure = new_figure(12.0, 3.2 * len(betas) + 0.8)
+        axes = figure.subplots(len(betas), len(AXES), squeeze=False, sharex="col", sharey="row")
+        panels = dict(zip(product(betas, AXES), axes.ravel(), strict=True))
         for (label, method, x), line in found.lines.items():
-            style = {CLASSIC: "-", ONCE: "-.", CORRECTIVE: "--"}.get(method, ":")
-            text = f"{label.replace('=', ' = ')}: {method}"
-            draw(panels[x], line, text, betas.index(label), style)
-        for x, ax in panels.items():
-            finish(ax, x, "mse")
-        legend_above(figure, panels["values"], note, len(betas), fontsize=8)
+            text = "ADMM, coordinate descent" if method in admm_runs.NAMES else method
+            draw(panels[label, x], line, text, DRAWN.index(text))
+        for (label, x), ax in panels.items():
+            finish(ax, x, "mse", label)
+        legend_above(figure, axes[0, 0], note, 3)
         return figure
 
     def findings(self, found: Found) -> list[Finding]:
         """Who needs less communication, fewer iterations and less time on real data."""
         costs: Sequence[Cost] = found.judged
-        admm = {(c.beta, c.above): c for c in costs if c.method in admm_runs.NAMES}
-        cases, densest = _cases(costs, CLASSIC, admm), max(cost.beta for cost in costs)
+        admm, proximal = (
+            {(c.beta, c.above): c for c in costs if c.method in names}
+            for names in (admm_runs.NAMES, [admm_runs.PROXIMAL])
+        )
+        cases, densest = _cases(costs, PAPER, admm), max(cost.beta for cost in costs)
         fewer = _above([Case(case.admm, case.ours) for case in cases], "round", 1)
         # Of all beta but the largest, unless there is only one.
         rest = [c for c in costs if c.beta < densest] or costs
-        sparse = _cases(rest, CLASSIC, admm)
+        sparse = _cases(rest, PAPER, admm)
         less = _above(sparse, "values", 1)
         texts = [_sentence("fewer", less, sparse, "values")]
         texts += [
             f"{method}: in {sum(its)} of {len(its)}"
-            for method in (ONCE, CORRECTIVE)
+            for method in OURS
             if (its := _above(_cases(rest, method, admm), "values", 1))
         ]
         return [
             finding(
                 "dFW is better at finding sparse solutions with very little communication",
                 f"{WHERE} (left)",
-                "for every beta but the largest, the classic step sends fewer values than the best "
+                f"for every beta but the largest, dFW, {BETTER}, sends fewer values than the best "
                 "ADMM: at all listed accuracies, at some, at none" + LEFT_OUT,
                 "; ".join(texts),
                 less,
@@ -171,19 +189,19 @@ class Fig4(Experiment):
             finding(
                 "ADMM generally converges in fewer iterations than dFW",
                 f"{WHERE} (middle)",
-                "the best ADMM needs fewer rounds than the classic step: for all beta and listed "
+                f"the best ADMM needs fewer rounds than dFW, {BETTER}: for all beta and listed "
                 "accuracies, for some, for none" + LEFT_OUT,
                 _sentence("fewer", fewer, cases, "round"),
                 fewer,
             ),
-            _each(cases),
-            _time(cases),
+            *_local(_cases(costs, PAPER, proximal), "by proximal gradient, as in the paper"),
+            *_local(cases, "by compiled coordinate descent"),
         ]
 
 
 def shown_methods(rows: Sequence[Point], label: str) -> tuple[str, ...]:
-    """What is shown of a problem: of ADMM, the best parameters."""
-    return CLASSIC, ONCE, CORRECTIVE, admm_runs.best(rows, label)
+    """What is shown of a problem: of ADMM, the best parameters, in both ways."""
+    return *OURS, admm_runs.best(rows, label), admm_runs.PROXIMAL
 
 
 #: "1 to 2 orders of magnitude".
@@ -208,7 +226,11 @@ class Case(NamedTuple):
 
 
 def _cases(costs: Sequence[Cost], method: str, admm: dict[tuple[float, float], Cost]) -> list[Case]:
-    return [Case(c, admm[c.beta, c.above]) for c in costs if c.method == method]
+    return [
+        Case(cost, admm[where])
+        for cost in costs
+        if cost.method == method and (where := (cost.beta, cost.above)) in admm
+    ]
 
 
 def _catching_up(cases: Sequence[Case]) -> Finding:
@@ -227,7 +249,7 @@ def _catching_up(cases: Sequence[Case]) -> Finding:
     return finding(
         "as the target model becomes more dense (the largest beta), ADMM catches up with dFW",
         f"{WHERE} (left)",
-        "the ratio of ADMM's values to those of the classic step is smaller at the largest beta "
+        f"the ratio of ADMM's values to those of dFW, {BETTER}, is smaller at the largest beta "
         "than at the smallest: at all listed accuracies, at some, at none" + LEFT_OUT,
         f"ratio at the smallest and the largest beta: {', '.join(texts)}" if texts else "",
         falls,
@@ -241,6 +263,12 @@ def _shown(times: Range) -> str:
     return f"at most {number(high)}" if high < np.inf else f"at least {number(low)}"
 
 
+def _local(cases: Sequence[Case], how: str) -> list[Finding]:
+    """Local computation, with the local problems of ADMM solved in some way."""
+    both = _each(cases), _time(cases)
+    return [one._replace(claim=f"{one.claim} (ADMM's local problems {how})") for one in both]
+
+
 def _each(cases: Sequence[Case]) -> Finding:
     factors = [
         (case.admm.seconds / case.admm.round) / (case.ours.seconds / case.ours.round)
@@ -250,7 +278,7 @@ def _each(cases: Sequence[Case]) -> Finding:
     return finding(
         "an iteration of ADMM is computationally more expensive; one of dFW is much faster",
         f"{WHERE} (right)",
-        "local computation of a round takes ADMM at least twice as long as the classic step: "
+        "local computation of a round takes ADMM at least twice as long as dFW: "
         "wherever both arrive, in some cases, in none",
         f"{spread(factors)} times as long" if factors else "",
         [factor >= MUCH for factor in factors],
@@ -266,8 +294,8 @@ def _time(cases: Sequence[Case]) -> Finding:
         "dFW decreases the objective faster than ADMM by 1 to 2 orders of magnitude, in time of "
         "local computation",
         f"{WHERE} (right)",
-        "ADMM needs more than 10 times the seconds of the classic step: for all beta and listed "
-        "accuracies; for some, or the classic step is the faster one for some; for none" + LEFT_OUT,
+        f"ADMM needs more than 10 times the seconds of dFW, {BETTER}: for all beta and listed "
+        "accuracies; for some, or dFW is the faster one for some; for none" + LEFT_OUT,
         _sentence(f"faster in {sum(faster)} of {len(faster)}, 10 times", much, cases, "seconds"),
         verdict,
     )

@@ -35,6 +35,7 @@ BALANCED, EXACTLY = "exact, balanced data", "exact"
 CENTERS, FREE = "m-centers", "m-centers, clustering not counted"
 RANDOM = "random subset"
 CORRECTIVE, CORRECTIVE_RANDOM = "exact, corrective step", "random subset, corrective step"
+LINE_SEARCH = "exact, line search"
 #: A colour by number, one for each selection, and a dash.
 STYLES = {
     BALANCED: (4, "-"),
@@ -44,6 +45,7 @@ STYLES = {
     RANDOM: (2, "-"),
     CORRECTIVE: (0, "--"),
     CORRECTIVE_RANDOM: (2, "--"),
+    LINE_SEARCH: (0, ":"),
 }
 METHODS = tuple(STYLES)
 
@@ -126,8 +128,12 @@ class Fig5b(Experiment):
         unbalanced = Shards.split(made.X, self.nodes, by=self.shard_sizes())
         balanced = Shards.split(made.X, self.nodes, by="contiguous")
         better = clocked_runs.corrective_problem(made), clocked_runs.CORRECTIVE
-        by_step = {"classic": (problem, clocked_runs.CLASSIC), "corrective": better}
-        limits, random = {"classic": np.inf}, RandomSubset(seed=run)
+        by_step = {
+            "classic": (problem, clocked_runs.CLASSIC),
+            "line-search": (problem, clocked_runs.LINE_SEARCH),
+            "corrective": better,
+        }
+        limits, random = {"classic": np.inf, "line-search": np.inf}, RandomSubset(seed=run)
         rows: list[Point] = []
         prepared = {FREE: 0.0}
         for method, shards, selection, step in (
@@ -137,6 +143,7 @@ class Fig5b(Experiment):
             (RANDOM, unbalanced, random, "classic"),
             (CORRECTIVE, unbalanced, EXACT, "corrective"),
             (CORRECTIVE_RANDOM, unbalanced, random, "corrective"),
+            (LINE_SEARCH, unbalanced, EXACT, "line-search"),
         ):
             cluster, (problem, solver) = self.network.cluster(self.nodes), by_step[step]
             result, seconds, preparing = clocked_run(

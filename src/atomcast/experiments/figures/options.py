@@ -23,6 +23,10 @@ class Options:
         default=Path("out"),
         metadata={"help": "Folder for the page, the CSV files and the pictures."},
     )
+    into: Path | None = field(
+        default=None,
+        metadata={"help": "A Markdown page into which the table of claims is written as well."},
+    )
     synthetic: bool = told(False, "Use a generated stand-in instead of real data.")
     download: bool = told(False, "Download real data if it is missing.")
     n: int | None = told(None, "Examples of the stand-in for speech data.", 1000)
@@ -52,4 +56,4 @@ class Options:
 
     def usual_note(self, about: str, nodes: int, rounds: int) -> str:
         """What a figure says of its runs, after what it says about the data."""
-        return f"{about}, N = {nodes}, {self.times}, {rounds:,} rounds of the classic step"
+        return f"{about}, N = {nodes}, {self.times}, {rounds:,} rounds of dFW"

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from atomcast.data.shards import Shards
 from atomcast.domains.base import L1Ball
@@ -23,7 +24,9 @@ from atomcast.experiments.page.output import TableForm, plain
 from atomcast.experiments.page.pictures import finish
 from atomcast.experiments.page.reports import PrintedTable
 from atomcast.experiments.runs.jobs import Counter, Plan
+from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver
+from atomcast.network.picture import plot_network
 from atomcast.objectives import SquaredError
 from atomcast.plots.curves import COLORS, new_figure
 from atomcast.problems.features import explicit_problem
@@ -34,6 +37,8 @@ if TYPE_CHECKING:
 
 NETWORKS = ("star", "star, plain", "tree", "graph, spanning tree", "graph, flooding")
 STEPS = ("classic", "corrective")
+DRAWN = ("star", "tree", "graph, spanning tree")
+Floats = NDArray[np.float64]
 
 
 class NetworkRun(NamedTuple):
@@ -62,6 +67,23 @@ def make_cluster(network: str, nodes: int, graph: Any, resend: bool) -> LocalClu
         return LocalCluster(topology=graph, broadcast=broadcast, resend=resend)
     topology, _, broadcast = network.partition(", ")
     return LocalCluster(nodes, topology, broadcast=broadcast or None, resend=resend)
+
+
+def small_run(network: str, d: int, nodes: int = 13) -> Result:
+    """A run on a network that is small enough for its nodes to be seen."""
+    import networkx
+
+    graph = networkx.connected_watts_strogatz_graph(nodes, 4, 0.3, seed=0)
+    X, y = make_problem(d, 8 * nodes, np.random.default_rng(0))
+    problem = explicit_problem(SquaredError(y), L1Ball(3.0))
+    cluster = make_cluster(network, nodes, graph, resend=True)
+    return Solver("classic", tol=0.05).solve(problem, Shards.split(X, nodes), cluster)
+
+
+def make_problem(d: int, n: int, rng: np.random.Generator) -> tuple[Floats, Floats]:
+    """Dense atoms and a target that ten of them explain."""
+    X = rng.standard_normal((d, n))
+    return X, X[:, :10] @ rng.standard_normal(10) + rng.standard_normal(d)
 
 
 def formula(network: str, nodes: int, edges: int, d: int, rounds: int) -> int:
@@ -126,8 +148,7 @@ class Topologies(Experiment):
         rows = []
         for run in range(runs):
             rng = np.random.default_rng(run)
-            X = rng.standard_normal((self.d, self.n))
-            y = X[:, :10] @ rng.standard_normal(10) + rng.standard_normal(self.d)
+            X, y = make_problem(self.d, self.n, rng)
             problem = explicit_problem(SquaredError(y), L1Ball(3.0))
             for nodes in self.nodes:
                 graph = networkx.connected_watts_strogatz_graph(nodes, 4, 0.3, seed=run)
@@ -148,9 +169,17 @@ class Topologies(Experiment):
         return rows, atom_counts.atom_counts(self.atoms, self.d, runs, self.eps)
 
     def plot(self, found: Found, note: str) -> Figure:
-        """Values sent against N: measured as marks, formulas as lines, one panel a step."""
-        figure, rows = new_figure(11.0, 4.6), found.rows
-        for ax, step in zip(figure.subplots(1, 2, sharey=True), STEPS, strict=True):
+        """Figure 1 of the paper with the traffic on its edges; then values sent against N.
+
+        Measured as marks, formulas as lines, one panel a step.
+        """
+        figure, rows = new_figure(11.0, 9.2), found.rows
+        halves: Any = figure.subfigures(2, 1, height_ratios=(4, 5))
+        above, below = halves
+        for ax, network in zip(above.subplots(1, 3), DRAWN, strict=True):
+            plot_network(small_run(network, self.d).ledger, ax=ax)
+            ax.set_title(f"{network}\n{ax.get_title()}", fontsize=9)
+        for ax, step in zip(below.subplots(1, 2, sharey=True), STEPS, strict=True):
             for color, network in zip(COLORS, NETWORKS, strict=False):
                 chosen = [row for row in rows if (row.network, row.step) == (network, step)]
                 sizes = sorted({row.nodes for row in chosen})
@@ -166,7 +195,10 @@ class Topologies(Experiment):
             title = f"{step} step (marks: measured, spread of runs; lines: {lines})"
             finish(ax, "nodes", "values", title, legend=True)
         runs = len({row.run for row in rows})
-        figure.suptitle(f"dense atoms of d = {self.d} values, {runs} runs", fontsize=10)
+        said = (
+            f"dense atoms of d = {self.d} values, {runs} runs; star, tree and spanning tree nearly"
+        )
+        below.suptitle(f"{said} coincide", fontsize=9)
         return figure
 
     def tables(self, found: Found, note: str) -> list[PrintedTable]:

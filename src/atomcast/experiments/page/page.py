@@ -11,7 +11,7 @@ from html import escape
 from pathlib import Path
 from urllib.parse import quote
 
-from atomcast.experiments.page import reports
+from atomcast.experiments.page import claims, reports
 from atomcast.experiments.page.findings import Finding
 from atomcast.experiments.page.reports import Kept, PrintedTable
 from atomcast.experiments.page.verdicts import CLEARLY, MUCH, Verdict
@@ -21,6 +21,11 @@ TITLE = "Distributed Frank-Wolfe: the paper and what was measured"
 PAPER = (
     "Bellet, Liang, Bagheri Garakani, Balcan, Sha: A Distributed Frank-Wolfe Algorithm for "
     "Communication-Efficient Sparse Learning"
+)
+#: What every picture shows, if it has curves.
+CURVES = (
+    "Curves are means over the runs of what was reached just then, with bands from the smallest to "
+    "the largest run; costs and verdicts go by the best so far, round by round"
 )
 STYLE = Path(__file__).with_name("style.css")
 #: How a verdict looks; its words say the same.
@@ -39,7 +44,7 @@ def write(out: Path, names: Iterable[str], failures: Mapping[str, str] | None = 
     and why.
     """
     names = list(names)
-    kept = sorted(reports.find(out, names), key=lambda one: one.report.title)
+    kept = claims.in_order(out, names)
     missing = [name for name in names if name not in {one.name for one in kept}]
     parts = [
         _head(),
@@ -88,7 +93,7 @@ def _claims(kept: Sequence[Kept]) -> str:
         rows = "\n".join(_claim(finding) for finding in report.findings)
         groups.append(
             f'<tbody><tr><th colspan="4" scope="rowgroup"><a href="#{quote(one.name)}">'
-            f"{escape(report.title)}</a> <small>{escape(_note(one))}</small></th></tr>\n"
+            f"{escape(report.title)}</a> <small>{escape(one.about)}</small></th></tr>\n"
             f"{rows}</tbody>"
         )
     body = "".join(groups)
@@ -103,12 +108,6 @@ def _claims(kept: Sequence[Kept]) -> str:
         f"&ldquo;much&rdquo; and &ldquo;dramatically&rdquo; {MUCH:g} times.</p>\n"
         + _scrolling("Claims and verdicts", f"<table><thead>{head}</thead>{body}</table>")
     )
-
-
-def _note(one: Kept) -> str:
-    """What was run, and whether that is less than it could be."""
-    smaller = "; made smaller or shorter by --quick" if "--quick" in one.command.split() else ""
-    return one.report.note + smaller
 
 
 def _claim(finding: Finding) -> str:
@@ -130,7 +129,7 @@ def _section(one: Kept, out: Path) -> str:
     report = one.report
     parts = [
         f'<section id="{escape(one.name)}"><h2>{escape(report.title)}</h2>',
-        f"<p>{escape(_note(one))}.</p>",
+        f"<p>{escape(one.about)}.</p>",
         _picture(one, out),
         *(_table(table) for table in report.tables),
         "<h3>Findings</h3>",
@@ -147,8 +146,9 @@ def _picture(one: Kept, out: Path) -> str:
         name = f"{one.name}{suffix}"
         if (out / name).is_file():
             text = f"{one.report.title}; {one.report.note}. The numbers are in the tables and files"
-            source = quote(name)
-            return f'<p><a href="{source}"><img src="{source}" alt="{escape(text)}"></a></p>'
+            source, caption = quote(name), f"{one.report.title}; {one.report.note}. {CURVES}"
+            image = f'<a href="{source}"><img src="{source}" alt="{escape(text)}"></a>'
+            return f"<figure>{image}<figcaption>{escape(caption)}</figcaption></figure>"
     return ""
 
 

@@ -35,12 +35,21 @@ def draw(ax: Axes, lines: Sequence[Average], label: str, color: int, style: str 
 
 
 def finish(ax: Axes, x: str, y: str, title: str = "", *, legend: bool = False) -> None:
-    """Logarithmic axes with their names, and a grid."""
+    """Logarithmic axes with their names, and a grid; the legend of a single panel is below it."""
     ax.set(xscale="log", yscale="log", xlabel=LABELS.get(x, x), ylabel=LABELS.get(y, y))
-    ax.set_title(title, fontsize=9)
+    ax.set_title(in_symbols(title), fontsize=9)
     ax.grid(True, which="major", alpha=0.3)
     if legend:
-        ax.legend(frameon=False, fontsize=8)
+        ax.legend(
+            frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2
+        )
+
+
+def in_symbols(text: str) -> str:
+    """Parameters as the paper writes them."""
+    for name, symbol in (("s_alpha", r"$s_\alpha$"), ("s_A", "$s_A$"), ("beta", r"$\beta$")):
+        text = text.replace(f"{name}=", f"{symbol} = ").replace(f"{name} ", f"{symbol} ")
+    return text
 
 
 def panels_in_a_row(
@@ -54,8 +63,8 @@ def panels_in_a_row(
     for (panel, method), line in lines.items():
         draw(axes[panel], line, method, *styles[method])
     for panel, ax in axes.items():
-        finish(ax, x, "objective", panel, legend=panel == panels[0])
-    figure.suptitle(note, fontsize=9)
+        finish(ax, x, "objective", panel)
+    legend_above(figure, axes[panels[0]], note, 3)
     return figure
 
 

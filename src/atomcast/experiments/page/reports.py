@@ -63,6 +63,12 @@ class Kept:
     made: dict[str, str]  # when, with which versions, on how many cores
     report: Report
 
+    @property
+    def about(self) -> str:
+        """What was run, and whether that is less than it could be."""
+        quick = "--quick" in self.command.split()
+        return self.report.note + ("; made smaller or shorter by --quick" if quick else "")
+
 
 def circumstances(seconds: float | None = None) -> dict[str, str]:
     """Date, versions and cores, and how long it took."""
@@ -73,6 +79,7 @@ def circumstances(seconds: float | None = None) -> dict[str, str]:
         "atomcast": __version__,
         "NumPy": np.__version__,
         "Python": platform.python_version(),
+        "machine": f"{platform.system()} {platform.machine()}",
         "cores": str(len(os.sched_getaffinity(0))),
     }
     return facts if seconds is None else {**facts, "took": f"{seconds:,.0f} s"}

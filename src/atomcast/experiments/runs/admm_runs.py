@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,7 +20,10 @@ def name(rho: float, alpha: float) -> str:
     return f"ADMM (rho={rho:g}, alpha={alpha:g})"
 
 
-NAMES = tuple(name(rho, alpha) for rho in RHOS for alpha in ALPHAS)
+PARAMETERS = {name(rho, alpha): (rho, alpha) for rho in RHOS for alpha in ALPHAS}
+NAMES = tuple(PARAMETERS)
+#: The paper's own way, with the parameters that are the best here.
+PROXIMAL = "ADMM, proximal gradient (the paper)"
 
 
 def run_all(
@@ -30,14 +34,21 @@ def run_all(
     lam: float,
     beta: float,
     rounds: int,
+    *,
+    proximal: bool = False,
 ) -> list[Point]:
-    """ADMM with every choice of parameters, measured on the l1 ball of radius beta."""
+    """ADMM with every choice of parameters, measured on the l1 ball of radius beta.
+
+    With the best of them also as the paper solved the local problems, if wanted.
+    """
     rows = []
-    for rho in RHOS:
-        for alpha in ALPHAS:
-            how = Admm(lam, rho, alpha, beta, max_rounds=rounds, tol=1e-5, local_tol=1e-4)
-            trace = how.solve(y, features).trace
-            rows += curves.points(panel, name(rho, alpha), run, trace, len(y))
+    for method, parameters in PARAMETERS.items():
+        how = Admm(lam, *parameters, beta, max_rounds=rounds, tol=1e-5, local_tol=1e-4)
+        rows += curves.points(panel, method, run, how.solve(y, features).trace, len(y))
+    if proximal:
+        rho, alpha = PARAMETERS[best(rows, panel)]
+        how = replace(how, rho=rho, alpha=alpha, local="proximal")
+        rows += curves.points(panel, PROXIMAL, run, how.solve(y, features).trace, len(y))
     return rows
 
 

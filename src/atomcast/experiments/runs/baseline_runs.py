@@ -11,7 +11,7 @@ import numpy as np
 from atomcast.baselines import subsets
 from atomcast.data.shards import Shards
 from atomcast.experiments.runs import curves, dfw
-from atomcast.experiments.runs.curves import CLASSIC, CORRECTIVE, ONCE, Point
+from atomcast.experiments.runs.curves import CLASSIC, CORRECTIVE, LINE_SEARCH, ONCE, Point
 from atomcast.loop.trace import Row, Trace
 from atomcast.network.ledger import Disclosure
 from atomcast.problems.problem import Problem
@@ -20,7 +20,7 @@ from atomcast.simulation.local import LocalCluster
 BATCH = "dFW, classic step, then batch solve"
 LOCAL, RANDOM = "local FW", "random subset"
 LOCAL_STAR, RANDOM_STAR = "local FW, to the coordinator only", "random, to the coordinator only"
-METHODS = (CLASSIC, ONCE, BATCH, CORRECTIVE, LOCAL, RANDOM, LOCAL_STAR, RANDOM_STAR)
+METHODS = (CLASSIC, LINE_SEARCH, ONCE, CORRECTIVE, BATCH, LOCAL, RANDOM, LOCAL_STAR, RANDOM_STAR)
 
 #: A problem for a run with this step; where nodes start may depend on it.
 MakeProblem = Callable[[str], Problem]
@@ -31,7 +31,7 @@ class Sizes:
     """How far the methods go."""
 
     nodes: int = 100
-    rounds: int = 3000  # of the classic step
+    rounds: int = 3000  # of the steps of the paper
     per_node: Sequence[int] = (1, 2, 3, 5, 7, 10, 15, 20, 30)  # atoms a node chooses by itself
     tol: float = 1e-4  # relative gap at which runs and batch solvers stop
     local_step: str = "line-search"
@@ -47,8 +47,8 @@ def run_all(
     cluster, most = LocalCluster(sizes.nodes), max(sizes.per_node)
     rows: list[Point] = []
 
-    def keep(method: str, trace: Trace, spent: Sequence[float] | None = None) -> None:
-        rows.extend(curves.points(panel, method, run, trace, d, spent))
+    def keep(method: str, trace: Trace) -> None:
+        rows.extend(curves.points(panel, method, run, trace, d))
 
     local, per_node = make(sizes.local_step), sizes.per_node
     choices = {
@@ -64,19 +64,17 @@ def run_all(
         keep(method, trace)
         keep(star, _to_coordinator(trace, sizes.nodes))
         places += trace["values"].tolist()
-    classic = dfw.run(make("classic"), shards, "classic", sizes.tol, sizes.rounds)
-    once = classic.once
-    keep(CLASSIC, classic.trace, classic.spent)
-    keep(ONCE, once, classic.spent)
-    sent = classic.result.ledger.disclosures
+    done = {
+        step: dfw.run(make(step), shards, step, sizes.tol, sizes.rounds)
+        for step in ("classic", "line-search")
+    }
+    once, sent = done["classic"].once, done["classic"].result.ledger.disclosures
     keep(BATCH, batch_solved(make("corrective"), shards, once, sent, sizes.tol, places))
-    budget = dfw.sent_as_much(once["values"][-1])
-    corrective = dfw.run(
+    done["corrective"] = dfw.run(
         make("corrective"), shards, "corrective", sizes.tol, sizes.rounds, batch=sizes.batch,
-        enough=budget,
+        enough=dfw.sent_as_much(once["values"][-1]),
     )  # fmt: skip
-    keep(CORRECTIVE, corrective.trace, corrective.spent)
-    return rows
+    return rows + dfw.points(panel, run, done, d)
 
 
 def _to_coordinator(trace: Trace, nodes: int) -> Trace:

@@ -19,7 +19,7 @@ from atomcast.simulation.clocked import ClockedCluster
 
 #: Gaps are of no interest here: runs end after their rounds.
 TOL = 1e-6
-CLASSIC = Solver("classic", tol=TOL)
+CLASSIC, LINE_SEARCH = Solver("classic", tol=TOL), Solver("line-search", tol=TOL)
 #: Batches that are small, as the objectives are that a hundred classic steps reach: those that suit
 #: a solution, of two thousand examples, would take longer for a single round. With this tolerance,
 #: kernel values are kept in single precision.

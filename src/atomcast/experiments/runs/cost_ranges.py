@@ -49,7 +49,7 @@ def cost_range(runs: Sequence[Sequence[Point]], axis: str, targets: Sequence[flo
     Known where all arrived; else at least the mean of what they needed, or spent in vain.
     """
     needed = [
-        curves.needed(run, run[0].panel, run[0].method, axis, "objective", target)
+        curves.first_at(run, axis, "objective", target)
         for run, target in zip(runs, targets, strict=True)
     ]
     least = np.minimum(needed, spent(runs, axis))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import dataclasses
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from atomcast.atoms.base import Atoms
 from atomcast.data.shards import Shard, Shards
 from atomcast.experiments.runs import curves
-from atomcast.experiments.runs.curves import CLASSIC, CORRECTIVE, ONCE, Point
+from atomcast.experiments.runs.curves import CLASSIC, CORRECTIVE, LINE_SEARCH, ONCE, Point
 from atomcast.loop.callbacks import State
 from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver
@@ -24,6 +24,10 @@ from atomcast.simulation.local import LocalCluster
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
+
+
+#: How the figures call a run with this step; first the steps of the paper.
+METHODS = {"classic": CLASSIC, "line-search": LINE_SEARCH, "corrective": CORRECTIVE}
 
 
 class TimedAtoms:
@@ -98,8 +102,8 @@ def run(
 ) -> TracedRun:
     """A run of dFW on a star, which ends after so many rounds, or once there is `enough`.
 
-    The classic step sends an atom each time it wins, as in Algorithm 3. Up to `batch` atoms join
-    in a round of the corrective step.
+    The steps of the paper send an atom each time it wins, as in Algorithm 3. Up to `batch` atoms
+    join in a round of the corrective step.
     """
     made: list[TimedAtoms] = []
 
@@ -114,7 +118,7 @@ def run(
         spent.append(state.seconds if step == "corrective" else local)
         return enough is None or not enough(state)
 
-    cluster = LocalCluster(shards.nodes, resend=step == "classic")
+    cluster = LocalCluster(shards.nodes, resend=step != "corrective")
     solver = Solver(step=step, tol=tol, max_rounds=rounds, atoms_per_round=batch, callbacks=[watch])
     timed = dataclasses.replace(problem, make_atoms=make_atoms)
     return TracedRun(solver.solve(timed, shards, cluster), spent)
@@ -125,14 +129,12 @@ def sent_as_much(values: float) -> Callable[[State], bool]:
     return lambda state: state.ledger.values >= values
 
 
-def points(panel: str, run: int, classic: TracedRun, corrective: TracedRun, d: int) -> list[Point]:
-    """The rows of a run of both steps; those of the classic one also with atoms sent once."""
+def points(panel: str, run: int, by_step: Mapping[str, TracedRun], d: int | None) -> list[Point]:
+    """The rows of a run of every step; those of the classic one also with atoms sent once."""
+    classic = by_step["classic"]
+    shown = [(METHODS[step], done, done.trace) for step, done in by_step.items()]
     return [
         row
-        for method, done, trace in (
-            (CLASSIC, classic, classic.trace),
-            (ONCE, classic, classic.once),
-            (CORRECTIVE, corrective, corrective.trace),
-        )
+        for method, done, trace in (*shown, (ONCE, classic, classic.once))
         for row in curves.points(panel, method, run, trace, d, done.spent)
     ]

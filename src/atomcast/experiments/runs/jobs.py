@@ -24,7 +24,7 @@ from atomcast._replacing import replacing
 from atomcast.experiments.runs.curves import Point
 from atomcast.loop.interrupting import all_or_nothing
 
-SCHEMA = 1
+SCHEMA = 2
 
 
 @dataclass(frozen=True)

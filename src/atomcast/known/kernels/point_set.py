@@ -18,8 +18,7 @@ from atomcast.known.kernels.kernel_matrix import AugmentedKernel, not_positive
 from atomcast.known.kernels.labels import Codes, LabelCode
 from atomcast.known.kernels.points import PointLog, Points
 from atomcast.known.kernels.storage import Storage
-from atomcast.messages.atom import Atom
-from atomcast.messages.receiving import Misfit, misfit_of
+from atomcast.messages.atom import Atom, Misfit, misfit_of
 
 #: By this share of what they could be at most, scores of a point may differ between two nodes: one
 #: of them sums kernel values that may be in single precision, from round to round.

@@ -1,4 +1,4 @@
-"""Bytes below the wire format: a bounds-checked reader, varints, bit packing; and indices.
+"""Bytes below the wire format: a bounds-checked reader, bit packing; and indices.
 
 Everything here is vectorised: no Python loop runs over the numbers of an atom.
 """
@@ -23,7 +23,7 @@ __all__ = [
     "pack",
     "plan_indices",
 ]
-__all__ += ["read_indices", "to_bits", "unpack", "varint"]
+__all__ += ["read_indices", "to_bits", "unpack"]
 
 Buffer = bytes | memoryview
 Integers = NDArray[np.integer[Any]]
@@ -82,13 +82,6 @@ class Reader:
             if byte < 0x80:
                 return number
         raise WireError(f"Damaged message: {what} is longer than 63 bits.")
-
-
-def varint(number: int) -> bytes:
-    """Write one number from 0 to 2**63 - 1 as LEB128: 7 bits a byte, low bits first."""
-    if number < 0x80:
-        return bytes((number,))
-    return bytes((number & 0x7F | 0x80,)) + varint(number >> 7)
 
 
 def to_bits(numbers: Integers, width: int) -> NDArray[np.uint8]:

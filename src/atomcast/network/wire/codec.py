@@ -22,11 +22,10 @@ from atomcast.network.wire.bits import (
     WireError,
     plan_indices,
     read_indices,
-    varint,
 )
 from atomcast.network.wire.values import bit_patterns, plan_values, read_values, repeats
 
-__all__ = ["Cast", "WireError", "as_sent", "decode", "encode", "encoded_size"]
+__all__ = ["Cast", "WireError", "as_sent", "decode", "encode", "encoded_size", "varint"]
 
 Cast = Literal["float16", "bfloat16"]
 
@@ -197,6 +196,13 @@ def _plan(atom: Atom) -> tuple[bytes, Field, bytes, Field]:
         tail += varint(len(name)) + name
     codes = bytes((MAGIC | VERSION, flags, form.values.code))
     return codes + varint(atom.id) + varint(atom.d) + form.n, form.values, tail, form.indices
+
+
+def varint(number: int) -> bytes:
+    """Write one number from 0 to 2**63 - 1 as LEB128: 7 bits a byte, low bits first."""
+    if number < 0x80:
+        return bytes((number,))
+    return bytes((number & 0x7F | 0x80,)) + varint(number >> 7)
 
 
 def _smallest_form(atom: Atom) -> _Form:

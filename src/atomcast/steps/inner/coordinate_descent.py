@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.domains.base import Domain
-from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.steps.inner.column_model import ColumnModel
 
 Floats = NDArray[np.float64]
@@ -30,28 +29,6 @@ SWEEPS, FACE_STEPS, ALTERNATIONS = 10, 300, 100
 SWEPT, SOLVED, TIGHTER = 0.05, 0.1, 0.8
 #: So many penalties in a row are kept within bounds before the bounds are given up.
 PATIENCE = 4
-#: Up to so many known weights, compiled sweeps are not worth the import of a compiler; the second
-#: number is for a curvature that changes.
-FEW, FEW_CHANGING = 150, 25
-#: Beyond, they are if this many times the stored values is less than the cube of the weights.
-WORTH = 300
-
-
-def many(active: ActiveSet) -> bool:
-    """Whether so many atoms are known that sweeps over their columns cost less than an inverse.
-
-    That is a matter of operations. In a round whose batch is a tenth of the known atoms, keeping an
-    inverse up to date takes about k^3 / 5, and sweeps and steps on a face some hundred products
-    with the columns. Where the curvature changes, the inverse would begin anew in each round.
-    """
-    if not isinstance(active, ExplicitActiveSet) or active.columns is None:
-        return False
-    k = len(active)
-    if k != active.columns.count:  # a feature with a weight for each class
-        return False
-    if not active.quadratic:
-        return k > FEW_CHANGING
-    return k > FEW and k**3 > WORTH * active.columns.stored
 
 
 class CoordinateDescent:

@@ -18,7 +18,7 @@ from atomcast.domains.base import Domain
 from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.steps.inner.column_model import ColumnModel, ProductModel, Products
-from atomcast.steps.inner.coordinate_descent import CoordinateDescent, many
+from atomcast.steps.inner.coordinate_descent import CoordinateDescent
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -170,7 +170,7 @@ class Newton:
 
     def _by_columns(self, active: ActiveSet, gap: float) -> tuple[Floats, float] | None:
         """The minimiser of the model and what it promises, where sweeps are the fastest way."""
-        if not self.domain.polytope or not many(active):
+        if not self.domain.polytope or not active.sweepable:
             return None
         assert isinstance(active, ExplicitActiveSet)
         model = ColumnModel.of(active)

@@ -1,0 +1,30 @@
+"""The public names: one line each, for type checkers and for `__init__.py`, which reads it."""
+
+from atomcast.cluster.mpi.cluster import MPICluster as MPICluster
+from atomcast.cluster.ray.ray_cluster import RayCluster as RayCluster
+from atomcast.data.shards import Shards as Shards
+from atomcast.errors import StallError as StallError
+from atomcast.estimators.boosting import L1AdaBoost as L1AdaBoost
+from atomcast.estimators.group_lasso import GroupLasso as GroupLasso
+from atomcast.estimators.group_lasso import GroupLogisticRegression as GroupLogisticRegression
+from atomcast.estimators.kernel_svc import KernelSVC as KernelSVC
+from atomcast.estimators.lasso import Lasso as Lasso
+from atomcast.estimators.lasso_cv import LassoCV as LassoCV
+from atomcast.estimators.lasso_path import lasso_path as lasso_path
+from atomcast.estimators.logistic import SparseLogisticRegression as SparseLogisticRegression
+from atomcast.estimators.logistic_cv import SparseLogisticRegressionCV as SparseLogisticRegressionCV
+from atomcast.estimators.sparse_model import SparseModel as SparseModel
+from atomcast.loop.callbacks import TimeLimit as TimeLimit
+from atomcast.loop.solver import Solver as Solver
+from atomcast.network.faults import Faults as Faults
+from atomcast.network.faults import Outage as Outage
+from atomcast.network.faults import Partition as Partition
+from atomcast.saving.model_file import load_model as load_model
+from atomcast.saving.model_file import save_model as save_model
+from atomcast.selection.rules import Balanced as Balanced
+from atomcast.selection.rules import MCenters as MCenters
+from atomcast.selection.rules import RandomSubset as RandomSubset
+from atomcast.simulation.local import LocalCluster as LocalCluster
+from atomcast.storage.checkpoint import Checkpoint as Checkpoint
+
+__version__: str

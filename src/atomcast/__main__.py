@@ -1,0 +1,5 @@
+"""`python -m atomcast`: the command line."""
+
+from atomcast.cli import main
+
+main()

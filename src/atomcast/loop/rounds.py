@@ -1,0 +1,249 @@
+"""The rounds of a run: distributed Frank-Wolfe (Algorithm 3 of the paper), whatever the step.
+
+Every process runs these rounds on its own copy of the shared state. A round is: score and propose,
+agree, check the gap, broadcast what is new, step.
+"""
+
+from __future__ import annotations
+
+import math
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol, runtime_checkable
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast.loop.interrupting import Interrupts
+from atomcast.loop.replica import Replica
+from atomcast.loop.result import Result
+from atomcast.loop.session import Session
+from atomcast.loop.trace import Row, Trace
+from atomcast.messages.atom import Atom
+from atomcast.messages.proposals import Agreement, Request
+from atomcast.messages.status import Status
+
+if TYPE_CHECKING:
+    from atomcast.network.ledger import Ledger
+    from atomcast.storage.checkpoint import Snapshot
+
+
+def _no_run() -> Snapshot:
+    raise RuntimeError("this state belongs to no run: there is nothing to take a snapshot of")
+
+
+@dataclass(frozen=True)
+class State:
+    """What a callback sees: the iterate of this round, certified, before the next step.
+
+    Calling `snapshot` gives what another process needs to go on from here. Where several processes
+    run the loop, `speaks` is true on the one that should print and write files.
+    """
+
+    round: int
+    seconds: float
+    objective: float
+    gap: float
+    relative_gap: float
+    tol: float
+    replica: Replica
+    ledger: Ledger
+    snapshot: Callable[[], Snapshot] = _no_run
+    speaks: bool = True
+
+    @property
+    def row(self) -> Row:
+        """The round as a row of the trace."""
+        ledger = self.ledger
+        return Row(
+            self.round,
+            self.seconds,
+            self.objective,
+            self.gap,
+            self.replica.active.atoms,
+            ledger.values,
+            ledger.bytes,
+            ledger.seconds,
+        )
+
+
+#: Called once a round. None or True: go on. False: stop. A status: stop for that reason.
+Callback = Callable[[State], "Status | bool | None"]
+
+
+@runtime_checkable
+class Finishing(Protocol):
+    """What a callback may have beside: it hears of the end, too."""
+
+    def finish(self, state: State) -> None:
+        """Called with the last state when the run ends without an error."""
+        ...
+
+
+class Watchers:
+    """Who watches a run and may end it, as one: its callbacks, and the user with Ctrl-C."""
+
+    def __init__(self, callbacks: Sequence[Callback], interrupts: Interrupts) -> None:
+        self._callbacks, self._interrupts = callbacks, interrupts
+
+    def wish(self, state: State, feasible: bool) -> Status | None:
+        """Why one of them wants the run to end, if one does."""
+        verdicts = [watch(state) for watch in self._callbacks]
+        if self._interrupts.heard and feasible:  # before, there is no model yet
+            return "interrupted"
+        for verdict in verdicts:
+            if isinstance(verdict, str):
+                return verdict
+            if verdict is not None and not verdict:  # also NumPy's False
+                return "stopped"
+        return None
+
+    def finish(self, state: State) -> None:
+        """Show them the last state."""
+        for watch in self._callbacks:
+            if isinstance(watch, Finishing):
+                watch.finish(state)
+
+
+class Best:
+    """The weights with the smallest gap so far: the ones that are certified best.
+
+    Weights whose relative gap is within the tolerance end the run, and are the ones to return:
+    others with a smaller gap may have so small an objective that theirs is not.
+    """
+
+    def __init__(self, tol: float) -> None:
+        self.tol = tol
+        self.gap = self.lowest = math.inf
+        self.objective = self.relative_gap = math.nan
+        self.certified = False
+        self.ids: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
+        self.weights: NDArray[np.float64] = np.zeros(0)
+        self.all_weights: NDArray[np.float64] = np.zeros(0)
+        self.image: NDArray[np.float64] | None = None
+        self.idle = 0
+        self.round = -1
+
+    def consider(
+        self, replica: Replica, gap: float, certified: bool = True, grew: bool = False
+    ) -> None:
+        """Keep the current weights if no earlier ones have as small a gap.
+
+        A gap that is certified, for it counts all atoms, beats any that is not. Also count the
+        rounds without progress: no atom was new, the gap did not shrink and the objective did not
+        fall; for with most steps the gap may rise for a long time while the objective falls.
+        """
+        value, relative_gap = replica.objective, gap / replica.unit
+        first, resumed = self.round < 0, self.round == replica.round
+        progress = first or grew or gap < self.gap or value < self.lowest
+        if not resumed:  # else this round was counted before the interruption
+            self.idle = 0 if progress else self.idle + 1
+        self.round = replica.round
+        self.lowest = min(self.lowest, value)
+        smaller = gap <= self.gap or relative_gap <= self.tol
+        if first or certified > self.certified or (certified == self.certified and smaller):
+            self.gap, self.relative_gap, self.certified = gap, relative_gap, certified
+            self.objective = value if replica.feasible else math.nan
+            self.keep(replica)
+
+    def keep(self, replica: Replica) -> None:
+        """Keep the current weights."""
+        self.image = replica.active.image
+        self.ids, self.weights = replica.active.support()
+        self.all_weights = replica.active.weights.copy()
+
+    def result(
+        self, status: Status, rounds: int, replica: Replica, session: Session, trace: Trace
+    ) -> Result:
+        """The result of a run that ended with `status`."""
+        return Result(
+            objective=self.objective,
+            gap=self.gap,
+            relative_gap=self.relative_gap,
+            rounds=rounds,
+            status=status,
+            atom_ids=self.ids,
+            atom_weights=self.weights,
+            n=replica.active.total(session.n),
+            atom_extras=replica.active.extras_of(self.ids),
+            image=self.image,
+            trace=trace,
+            ledger=session.ledger,
+            content=replica.active.content(self.ids),
+            radius=dict(replica.radius),
+            family=replica.problem.family,
+        )
+
+
+def run(
+    replica: Replica,
+    best: Best,
+    session: Session,
+    watchers: Watchers,
+    snapshot: Callable[[], Snapshot],
+    max_rounds: int,
+) -> Result:
+    """Rounds until the gap is small enough, or something else ends the run."""
+    start, rows = time.perf_counter(), list[Row]()
+    atoms: Sequence[Atom] = ()
+    while True:
+        agreement = session.propose(replica, replica.request())
+        gap = gap_of(replica, agreement)
+        certified = replica.certifies(agreement)
+        best.consider(replica, gap, certified, grew=bool(atoms))
+        state = State(
+            round=replica.round,
+            seconds=time.perf_counter() - start,
+            objective=replica.objective if replica.feasible else math.nan,
+            gap=gap,
+            relative_gap=gap / replica.unit,
+            tol=best.tol,
+            replica=replica,
+            ledger=session.ledger,
+            snapshot=snapshot,
+            speaks=session.speaks,
+        )
+        rows.append(state.row)
+        status = seen_by_all(state, best, max_rounds)
+        if status is not None:
+            session.leave()
+        wish = watchers.wish(state, replica.feasible)
+        status = session.vote(wish if status is None else status)
+        if status is not None:
+            break
+        wanted = replica.wanted(agreement)
+        atoms = session.cast(replica, wanted)
+        replica.advance(wanted, atoms)
+    watchers.finish(state)
+    if not certified:
+        status = certify(replica, best, session, status)
+    return best.result(status, replica.round, replica, session, Trace(rows))
+
+
+def gap_of(replica: Replica, agreement: Agreement) -> float:
+    """The duality gap; infinite where a node was not heard, whose atoms may be any good."""
+    if not agreement.complete:
+        return replica.certified(math.inf)
+    # The sums S_i of Algorithm 3 add up to the same, but nobody need be believed.
+    return replica.certified(replica.domain.gap(replica.active.inner(), agreement.best))
+
+
+def seen_by_all(state: State, best: Best, max_rounds: int) -> Status | None:
+    """Why the run ends now, as far as every process finds out by itself."""
+    if state.relative_gap <= state.tol:
+        return "optimal"
+    if state.round >= max_rounds:
+        return "max_rounds"
+    # Nothing left to gain but rounding?
+    return "stopped" if best.idle >= state.replica.patience else None
+
+
+def certify(replica: Replica, best: Best, session: Session, status: Status) -> Status:
+    """Find the true gap of the last weights, from one round in which all atoms count."""
+    gap = gap_of(replica, session.propose(replica, Request(count=1, complete=True)))
+    best.consider(replica, gap)
+    if best.relative_gap <= best.tol:
+        return "optimal"
+    # Maybe good enough for the atoms that the selection left in, but not for all.
+    return "stopped" if status == "optimal" else status

@@ -1,0 +1,230 @@
+"""The inner solver for many atoms reaches what the exact one does, and certifies it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from scipy import sparse
+
+from atomcast import Lasso, Solver, SparseLogisticRegression
+from atomcast.domains.base import L1Ball, Simplex
+from atomcast.known import active_set
+from atomcast.known.active_set import ExplicitActiveSet
+from atomcast.known.gram import Gram
+from atomcast.messages.atom import Atom
+from atomcast.objectives import Logistic, SquaredError
+from atomcast.steps import corrective as inner
+from atomcast.steps.inner.column_model import ColumnModel
+from atomcast.steps.inner.coordinate_descent import CoordinateDescent
+from atomcast.steps.inner.corral import Corral
+
+
+def known_atoms(X, y, fit_intercept=False, objective=SquaredError):
+    """An active set that knows every column, stored sparsely if X is sparse."""
+    active = ExplicitActiveSet(objective(y, fit_intercept))
+    if sparse.issparse(X):
+        columns = [X[:, [j]].tocoo() for j in range(X.shape[1])]
+        active.append([Atom(j, len(y), c.data, c.row) for j, c in enumerate(columns)])
+    else:
+        active.append([Atom(j, len(X), X[:, j].copy()) for j in range(X.shape[1])])
+    return active
+
+
+def gap_of(active, domain, weights):
+    """The duality gap of weights, by hand, and the check that they are feasible."""
+    total = np.abs(weights).sum()
+    assert total <= domain.scale * (1 + 1e-12)
+    if not domain.has_origin:
+        assert weights.min() >= 0.0
+        assert total == pytest.approx(domain.scale, rel=1e-12)
+    active.set_weights(weights)
+    scores = active.columns.scores(active.objective.gradient(active.image))
+    merit = domain.merit(scores).max()
+    return weights @ scores + domain.scale * (max(merit, 0.0) if domain.has_origin else merit)
+
+
+KINDS = {
+    "plain": lambda X, rng: X,
+    "twice": lambda X, rng: np.hstack([X, X]),
+    "and negated": lambda X, rng: np.hstack([X, -X]),
+    "other units": lambda X, rng: X * 10.0 ** rng.uniform(-1, 1, X.shape[1]),
+    "small integers": lambda X, rng: rng.integers(-1, 2, X.shape).astype(float),
+    "some zero": lambda X, rng: np.where(np.arange(X.shape[1]) % 3, X, 0.0),
+    "some constant": lambda X, rng: np.where(np.arange(X.shape[1]) % 3, X, 1.0),
+}
+
+
+@settings(max_examples=80, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    kind=st.sampled_from(sorted(KINDS)),
+    stored=st.sampled_from(["dense", "sparse"]),
+    radius=st.sampled_from([0.01, 0.1, 1.0, 10.0, 1e3]),
+    intercept=st.booleans(),
+)
+def test_it_reaches_the_optimum_of_the_ball(seed, kind, stored, radius, intercept):
+    rng = np.random.default_rng(seed)
+    d, n = int(rng.integers(2, 40)), int(rng.integers(2, 50))
+    X, y = KINDS[kind](rng.standard_normal((d, n)), rng), 3 * rng.standard_normal(d) + 5 * intercept
+    active = known_atoms(sparse.csc_array(X) if stored == "sparse" else X, y, intercept)
+    domain, tolerance = L1Ball(radius), 1e-6 * max(active.value(), 1e-12)
+    weights, found = CoordinateDescent(domain).minimise(ColumnModel.of(active), tolerance)
+    gap = gap_of(active, domain, weights)
+    assert gap <= 1.001 * tolerance or not found  # whatever it says is true
+    exact = known_atoms(X, y, intercept)
+    inner.Quadratic(domain).corral.minimise(exact, 1e-3 * tolerance)
+    if found:
+        assert active.value() <= exact.value() + 1.01 * tolerance
+
+
+@pytest.mark.parametrize("seed", range(10))
+@pytest.mark.parametrize("kind", sorted(KINDS))
+def test_ordinary_data_needs_no_other_solver(kind, seed):
+    rng = np.random.default_rng(seed)
+    X = KINDS[kind](rng.standard_normal((int(rng.integers(2, 40)), int(rng.integers(2, 50)))), rng)
+    active = known_atoms(X, 3 * rng.standard_normal(len(X)), bool(seed % 2))
+    domain = L1Ball([0.01, 0.1, 1.0, 10.0, 1e3][seed % 5])
+    assert CoordinateDescent(domain).minimise(ColumnModel.of(active), 1e-6 * active.value())[1]
+
+
+@pytest.mark.parametrize("seed", range(6))
+@pytest.mark.parametrize("kind", ["plain", "twice", "and negated", "other units"])
+def test_it_reaches_the_optimum_of_the_simplex(kind, seed):
+    rng = np.random.default_rng(seed)
+    X = KINDS[kind](rng.standard_normal((20, 30)), rng)
+    y, domain = rng.standard_normal(20), Simplex()
+    exact, active = known_atoms(X, y), known_atoms(X, y)
+    Corral(domain, Gram()).minimise(exact, 1e-12)
+    for start in (np.zeros(X.shape[1]), np.full(X.shape[1], 1.0 / X.shape[1])):
+        active.set_weights(start)
+        tolerance = 1e-7 * exact.value()
+        weights, found = CoordinateDescent(domain).minimise(ColumnModel.of(active), tolerance)
+        assert found
+        assert gap_of(active, domain, weights) <= 1.001 * tolerance
+        assert active.value() == pytest.approx(exact.value(), rel=1e-6)
+
+
+def test_a_flat_direction_of_the_simplex_is_left_to_the_exact_solver():
+    rng = np.random.default_rng(0)
+    X, y = np.column_stack([rng.standard_normal((12, 5)), np.ones(12)]), rng.standard_normal(12)
+    active = known_atoms(X, y, True)
+    active.set_weights(np.full(6, 1 / 6))
+    assert not CoordinateDescent(Simplex()).minimise(ColumnModel.of(active), 1e-6)[1]
+
+
+@dataclass(frozen=True)
+class NonnegativeBall(L1Ball):
+    """Nonnegative weights with a sum of at most beta."""
+
+    def merit(self, scores):
+        return -scores
+
+    def signs(self, scores):
+        return np.ones_like(scores)
+
+
+@pytest.mark.parametrize("radius", [0.3, 100.0])
+def test_nonnegative_weights(radius):
+    scipy_optimize = pytest.importorskip("scipy.optimize")
+    rng = np.random.default_rng(3)
+    X, y = rng.standard_normal((30, 12)), rng.standard_normal(30)
+    active = known_atoms(X, y)
+    weights, found = CoordinateDescent(NonnegativeBall(radius)).minimise(
+        ColumnModel.of(active), 1e-9
+    )
+    assert found
+    assert weights.min() >= 0.0
+    assert gap_of(active, NonnegativeBall(radius), weights) <= 1.1e-9
+    if radius > 1.0:  # inside: what the sum is bounded by does not matter
+        np.testing.assert_allclose(weights, scipy_optimize.nnls(X, y)[0], atol=1e-4)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_sparse_text_as_celer_solves_it(intercept, monkeypatch):
+    """Columns of very different length: what unpreconditioned methods are slow on."""
+    celer = pytest.importorskip("celer")
+    rng = np.random.default_rng(1)
+    words = rng.choice(600, 3_000, p=1 / np.arange(1, 601) / np.sum(1 / np.arange(1, 601)))
+    counts = sparse.coo_array((np.ones(3_000), (rng.integers(0, 300, 3_000), words)), (300, 600))
+    X = sparse.csc_matrix(counts)
+    X.indices, X.indptr = X.indices.astype(np.int32), X.indptr.astype(np.int32)
+    y = X @ np.where(rng.random(600) < 0.1, rng.standard_normal(600), 0) + rng.standard_normal(300)
+    theirs = celer.Lasso(alpha=0.02, tol=1e-12, fit_intercept=intercept).fit(X, y)
+    monkeypatch.setattr(active_set, "FEW", 20)
+    beta = float(np.abs(theirs.coef_).sum())
+    ours = Lasso(beta, fit_intercept=intercept, solver=Solver(tol=1e-7)).fit(X, y)
+    assert ours.result_.status == "optimal"
+    assert ours.result_.objective == pytest.approx(np.sum((y - theirs.predict(X)) ** 2), rel=1e-6)
+
+
+def test_a_run_goes_on_to_the_same_answer_when_it_takes_over(monkeypatch):
+    rng = np.random.default_rng(5)
+    X = rng.normal(size=(80, 200))
+    y = X[:, :20] @ rng.normal(size=20) + 0.1 * rng.normal(size=80)
+    exact = Lasso(5.0, solver=Solver(tol=1e-8)).fit(X, y)
+    monkeypatch.setattr(active_set, "FEW", 7)
+    monkeypatch.setattr(active_set, "WORTH", 0)
+    other = Lasso(5.0, solver=Solver(tol=1e-8)).fit(X, y)
+    assert other.result_.status == "optimal"
+    assert other.result_.objective == pytest.approx(exact.result_.objective, rel=1e-8)
+    np.testing.assert_allclose(other.coef_, exact.coef_, atol=1e-4)
+
+
+def test_where_it_gives_up_the_exact_solver_takes_over(monkeypatch):
+    rng = np.random.default_rng(8)
+    X = rng.normal(size=(40, 60)) * 10.0 ** rng.uniform(-6, 6, size=60)
+    y = rng.normal(size=40)
+    exact, active = known_atoms(X, y), known_atoms(X, y)
+    domain = L1Ball(1e3)
+    Corral(domain, Gram()).minimise(exact, 1e-10)
+    monkeypatch.setattr(active_set, "FEW", 10)
+    monkeypatch.setattr(active_set, "WORTH", 0)
+    monkeypatch.setattr(CoordinateDescent, "alternations", 2)
+    assert active.sweepable
+    assert not CoordinateDescent(domain).minimise(ColumnModel.of(active), 1e-9 * exact.value())[1]
+    inner.Quadratic(domain).minimise(active, 1e-9 * exact.value())
+    assert active.value() == pytest.approx(exact.value(), rel=1e-7)
+
+
+def test_operations_decide_not_the_number_of_atoms():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((2_000, 200))
+    assert not known_atoms(X, X[:, 0]).sweepable
+    thin = sparse.random_array((2_000, 200), density=2e-3, format="csc", rng=rng)
+    assert known_atoms(thin, X[:, 0]).sweepable
+    labels = np.where(X[:, 0] > 0, 1.0, -1.0)
+    assert known_atoms(X, labels, True, Logistic).sweepable
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("stored", ["dense", "sparse"])
+@pytest.mark.parametrize("beta", [3.0, 30.0])
+def test_logistic_models_by_columns_and_by_products_agree(beta, stored, intercept, monkeypatch):
+    rng = np.random.default_rng(2)
+    X = rng.standard_normal((120, 80)) * (rng.random((120, 80)) < 0.4)
+    y = X[:, :10] @ rng.standard_normal(10) + rng.standard_normal(120) > 0
+    data = sparse.csc_array(X) if stored == "sparse" else X
+    results = []
+    for few in (5, 1_000):
+        monkeypatch.setattr(active_set, "FEW_CHANGING", few)
+        model = SparseLogisticRegression(beta, fit_intercept=intercept, solver=Solver(tol=1e-8))
+        results.append(model.fit(data, y).result_)
+    assert [result.status for result in results] == ["optimal", "optimal"]
+    assert results[0].objective == pytest.approx(results[1].objective, rel=1e-7)
+
+
+def test_the_model_is_the_objective_where_that_is_quadratic():
+    rng = np.random.default_rng(4)
+    X, y = rng.standard_normal((15, 6)), rng.standard_normal(15)
+    active = known_atoms(X, y, True)
+    active.set_weights(rng.standard_normal(6))
+    model, before = ColumnModel.of(active), active.value()
+    elsewhere = rng.standard_normal(6)
+    active.set_weights(elsewhere)
+    value, gradient = model.at(elsewhere)
+    assert value == pytest.approx(active.value() - before, rel=1e-9)
+    np.testing.assert_allclose(gradient, active.gradient, atol=1e-9)
