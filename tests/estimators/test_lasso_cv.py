@@ -234,3 +234,31 @@ def test_radii_are_found_also_where_nodes_work_at_their_own_pace(diabetes):
     scale = np.max(np.abs(X.T @ (y - y.mean())) / np.sum(X**2, axis=0))  # one feature, closed form
     assert path.betas[0] <= scale <= path.betas[-1]
     assert LassoCV(n_betas=4, cv=3, cluster=free).fit(X, y).result_.status == "optimal"
+
+
+# -- folds side by side -------------------------------------------------------------------------
+
+
+def test_folds_side_by_side_give_the_same_model_and_account(diabetes):
+    X, y = diabetes
+    alone, together = (
+        LassoCV([10.0, 300.0, 900.0], cv=2, cluster=3, n_jobs=jobs).fit(X, y) for jobs in (None, 2)
+    )
+    np.testing.assert_allclose(together.mse_path_, alone.mse_path_, rtol=1e-9)
+    np.testing.assert_allclose(together.coef_, alone.coef_, rtol=1e-9)
+    assert [led.values for led in together.ledgers_] == [led.values for led in alone.ledgers_]
+    assert together.result_.ledger.values == alone.result_.ledger.values
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ({"n_jobs": 0}, "n_jobs=0"),
+        ({"n_jobs": "all"}, "n_jobs='all'"),
+        ({"n_jobs": 2, "solver": Solver(callbacks=[print])}, "callbacks"),
+        ({"n_jobs": 2, "solver": Solver(resume="nowhere")}, "checkpoints"),
+    ],
+)
+def test_what_folds_side_by_side_cannot_do_is_refused(diabetes, how, told):
+    with pytest.raises(ValueError, match=told):
+        LassoCV([1.0], **how).fit(*diabetes)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, Protocol
@@ -17,6 +17,7 @@ from atomcast.data._split import SplitShards
 from atomcast.data.shards import Shard, Shards
 from atomcast.estimators.linear import LinearModel
 from atomcast.estimators.radii import SHARE, Walk, checked_betas, radius_names
+from atomcast.estimators.side_by_side import checked_jobs, side_by_side
 from atomcast.estimators.solving import warn_unless_converged
 from atomcast.loop.interrupting import all_or_nothing
 from atomcast.loop.journal import Journal
@@ -29,7 +30,6 @@ from atomcast.problems.problem import Problem
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 Fold = tuple[Rows, Rows]
-
 
 #: Where the last radius is the best, the path goes on, in so many parts, to SHARE^2.
 EXTENSIONS = 2
@@ -71,6 +71,7 @@ class PathCV(LinearModel):
     n_betas: int = 30
     cv: Any = 5
     fit_intercept: bool = True
+    n_jobs: int | None = None
 
     def _choose(
         self, task: Task, folds: Sequence[Fold], shards: Shards, cluster: Any, solver: Solver
@@ -81,8 +82,9 @@ class PathCV(LinearModel):
         """
         objective = task.objective(slice(None))
         plan = [objective, self.betas, self.n_betas, [list(fold) for fold in folds]]
+        jobs = checked_jobs(self.n_jobs, solver, cluster)
         journal = Journal(solver, plan, cluster)
-        trial, searches = Trial(task, folds, shards, cluster, journal), list[Ledger]()
+        trial, searches = Trial(task, folds, shards, cluster, journal, jobs), list[Ledger]()
         make = partial(task.problem, objective)
         with all_or_nothing():  # until a radius is chosen, there is no model
             if self.betas is None:
@@ -152,7 +154,7 @@ def warn_at_the_end(mean: Floats, betas: Floats, given: bool) -> None:
 
 
 class Trial:
-    """All folds of a cross-validation."""
+    """All folds of a cross-validation, `jobs` of them at a time."""
 
     def __init__(
         self,
@@ -161,8 +163,9 @@ class Trial:
         shards: Shards,
         cluster: Any,
         journal: Journal,
+        jobs: int,
     ) -> None:
-        self.task, self.folds, self.journal = task, folds, journal
+        self.task, self.folds, self.journal, self.jobs = task, folds, journal, jobs
         self._shards, self._cluster = shards, cluster
         #: What was sent, by the fold that it was sent for.
         self.ledgers: list[tuple[str, Ledger]] = []
@@ -170,30 +173,43 @@ class Trial:
     def losses(self, betas: Floats, known: int = 0) -> Floats:
         """The mean losses on the held-out rows, shape (radii that are not known yet, folds)."""
         radii = [*leading_to(betas[:known]), *betas[known:].tolist()]
+        where = self._shards, self._cluster, radii, self.journal.results
+        works = [partial(walked, self.task, fold, *where) for fold in self.folds]
         columns = [
             self.journal.kept(
-                f"losses of {len(betas)} radii, fold {k}", partial(self._fold, k, radii)
+                f"losses of {len(betas)} radii, fold {k}", partial(self._entered, k, work)
             )
-            for k in range(len(self.folds))
+            for k, work in enumerate(side_by_side(works, self.jobs))
         ]
         return np.column_stack(columns)[len(radii) - (len(betas) - known) :]
 
-    def _fold(self, k: int, radii: list[float]) -> Floats:
-        """The mean loss on the test rows of a fold for each radius."""
-        train, test = self.folds[k]
-        task, objective = self.task, self.task.objective(train)
-        held_out = HeldOut(self._shards, test, self._cluster)
-        problems = map(partial(task.problem, objective), radii)
-        losses = []
-        rows = rows_of(self._shards, train)
-        for result in self.journal.results(problems, rows, self._cluster, radius_names(radii)):
+    def _entered(self, k: int, work: Callable[[], tuple[Floats, Ledger]]) -> Floats:
+        """The losses of a fold, whose ledger is kept."""
+        losses, ledger = work()
+        self.ledgers.append((f"fold {k + 1}", ledger))
+        return losses
+
+
+def walked(
+    task: Task,
+    fold: Fold,
+    shards: Shards,
+    cluster: Any,
+    radii: list[float],
+    solve: Callable[..., Iterable[Result]],
+) -> tuple[Floats, Ledger]:
+    """The mean loss on the test rows of a fold for each radius, and what was sent for that."""
+    train, test = fold
+    objective, held_out = task.objective(train), HeldOut(shards, test, cluster)
+    problems = map(partial(task.problem, objective), radii)
+    losses = []
+    with all_or_nothing():
+        for result in solve(problems, rows_of(shards, train), cluster, radius_names(radii)):
             predicted = held_out.predicted(task.coefficients(result, objective))
             predicted += objective.intercept(np.asarray(result.image))
             losses.append(task.loss(predicted, test))
-        self.ledgers.append(
-            (f"fold {k + 1}", joined([("", result.ledger), ("held-out rows", held_out.ledger())]))
-        )
-        return np.array(losses)
+    ledger = joined([("", result.ledger), ("held-out rows", held_out.ledger())])
+    return np.array(losses), ledger
 
 
 class HeldOut:
