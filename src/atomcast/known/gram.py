@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv, dpotrf
 
-from atomcast.known.active_set import ActiveSet
+if TYPE_CHECKING:
+    from atomcast.known.active_set import ActiveSet
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]

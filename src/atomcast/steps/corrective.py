@@ -15,7 +15,6 @@ from numpy.typing import NDArray
 
 from atomcast.domains.base import Domain
 from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
-from atomcast.known.gram import Gram
 from atomcast.messages.proposals import Agreement, Request
 from atomcast.steps.base import Step
 from atomcast.steps.inner.column_model import ColumnModel
@@ -156,7 +155,7 @@ class Corrective(Step):
         """How exact the weights must be: far from the optimum, no better than is of use."""
         active, kernel = replica.active, isinstance(self.inner, KernelQuadratic)
         few = len(active) <= MANY_WEIGHTS if kernel else not active.sweepable
-        if active.quadratic and few:
+        if active.quadratic and few and active.inner_kind != "groups":  # exact, at no extra cost
             return 1e-3 * replica.target
         gap = replica.domain.gap(active.inner(), agreement.best)
         if kernel:
@@ -186,7 +185,7 @@ class Quadratic:
     """Minimises a quadratic over the hull of the known vertices, by the method for their number."""
 
     def __init__(self, domain: Domain) -> None:
-        self.corral = Corral(domain, Gram())
+        self.corral = Corral(domain)
         self.descent = CoordinateDescent(domain)
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
@@ -213,7 +212,7 @@ class KernelQuadratic:
     """The same for points in a kernel space, where many of them carry weight."""
 
     def __init__(self, domain: Domain, memory: Memory) -> None:
-        self.corral = Corral(domain, Gram())
+        self.corral = Corral(domain)
         self.newton = ProjectedNewton(memory)
         if "corral.inverse" in memory:
             self.corral.remember(memory)

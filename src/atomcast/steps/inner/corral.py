@@ -36,10 +36,10 @@ ROUNDED = 1e-3
 class Corral:
     """Affinely independent vertices, their weights, and the inverse of their Gram matrix."""
 
-    def __init__(self, domain: Domain, gram: Gram) -> None:
+    def __init__(self, domain: Domain) -> None:
         self.domain = domain
         self.scale = domain.scale
-        self.gram = gram
+        self.gram = Gram()
         # A multiple of the all-ones matrix changes nothing where the weights sum to one, and
         # makes the Gram matrix regular exactly when the vertices are affinely independent.
         self.shift = 1.0
@@ -58,6 +58,7 @@ class Corral:
         On return no known vertex promises a decrease (a duality gap within the known atoms) of
         more than `tolerance`, unless rounding forbids.
         """
+        self.gram = active.kept_products
         self.gram.extend(active)
         self.restart(active)
         stalled, promise = 0, np.inf
