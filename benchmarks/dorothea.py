@@ -70,7 +70,7 @@ def compare_steps(console: Console, X, y, rounds: int, picture: str | None) -> N
     console.print(f"Dorothea, beta = {BETA:g}, star of {NODES} nodes, at most {rounds:,} rounds")
     console.print(table)
     if picture:
-        from atomcast.plots.curves import plot_convergence
+        from atomcast.plots.drawing import plot_convergence
 
         plot_convergence(
             traces, picture, tol=1e-4, title="Dorothea, 1,150 x 100,000, beta = 16, 100 nodes"

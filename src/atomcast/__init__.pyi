@@ -11,8 +11,10 @@ from atomcast.estimators.kernel_svc import KernelSVC as KernelSVC
 from atomcast.estimators.lasso import Lasso as Lasso
 from atomcast.estimators.lasso_cv import LassoCV as LassoCV
 from atomcast.estimators.lasso_path import lasso_path as lasso_path
-from atomcast.estimators.logistic import SparseLogisticRegression as SparseLogisticRegression
 from atomcast.estimators.logistic_cv import SparseLogisticRegressionCV as SparseLogisticRegressionCV
+from atomcast.estimators.logistic_regression import (
+    SparseLogisticRegression as SparseLogisticRegression,
+)
 from atomcast.estimators.sparse_model import SparseModel as SparseModel
 from atomcast.loop.callbacks import TimeLimit as TimeLimit
 from atomcast.loop.solver import Solver as Solver

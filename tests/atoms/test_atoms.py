@@ -9,7 +9,7 @@ from atomcast.data.shards import Shards
 from atomcast.domains.base import L1Ball
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.known.columns import DenseColumns, SparseColumns, with_appended
-from atomcast.loop.replica import Replica
+from atomcast.loop.replica import Replica, Tolerance
 from atomcast.messages.atom import Atom, same
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem
@@ -52,7 +52,7 @@ def data():
 
 
 def replica_of(y):
-    return Replica(explicit_problem(SquaredError(y), L1Ball(1.0)), Classic(), 1e-4)
+    return Replica(explicit_problem(SquaredError(y), L1Ball(1.0)), Classic(), Tolerance(1e-4))
 
 
 @pytest.mark.parametrize("layout", LAYOUTS)

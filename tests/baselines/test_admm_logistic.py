@@ -11,7 +11,7 @@ from scipy.special import expit
 from sklearn.linear_model import LogisticRegression
 
 from atomcast.baselines.admm import Admm
-from atomcast.baselines.admm_losses import LogisticLoss, logistic_prox
+from atomcast.baselines.admm_losses import SharingLogistic, logistic_prox
 from atomcast.data.shards import Shards
 from problems import sparse_regression
 
@@ -54,7 +54,7 @@ def test_the_coordinators_step_is_that_of_the_sharing_problem():
     loss = cp.sum(cp.logistic(-cp.multiply(y, cp.sum(z, axis=0))))
     task = cp.Problem(cp.Minimize(loss + rho / 2 * cp.sum_squares(z - a)))
     task.solve(solver="CLARABEL", tol_gap_abs=1e-11, tol_gap_rel=1e-11, tol_feas=1e-11)
-    found = LogisticLoss(y).mean_update(a.mean(axis=0), N, rho)
+    found = SharingLogistic(y).mean_update(a.mean(axis=0), N, rho)
     np.testing.assert_allclose(found, z.value.mean(axis=0), atol=1e-6)
 
 

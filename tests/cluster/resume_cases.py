@@ -24,7 +24,7 @@ from atomcast import (
 from atomcast.domains.base import L1Ball
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem
-from atomcast.storage.checkpoint import read_checkpoint, write_checkpoint
+from atomcast.storage.snapshot import read_checkpoint, write_checkpoint
 from cluster.contract import assert_same_result, simulated
 from problems import regression, sparse_regression
 

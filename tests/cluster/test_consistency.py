@@ -19,7 +19,7 @@ from atomcast.cluster.mpi.stored_shards import StoredShards, store
 from atomcast.cluster.validation import check_owners, check_reports
 from atomcast.cluster.validation import inspect as inspect_shard
 from atomcast.domains.base import L1Ball, Simplex
-from atomcast.loop.replica import Replica
+from atomcast.loop.replica import Replica, Tolerance
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem
 from atomcast.steps import STEPS as MAKERS
@@ -166,7 +166,7 @@ def test_a_digest_sees_the_last_bit():
 
     y = regression(seed=4)[1]
     problem = explicit_problem(SquaredError(y), L1Ball(1.0))
-    one, two = (Replica(problem, MAKERS["classic"]("auto"), 1e-4) for _ in range(2))
+    one, two = (Replica(problem, MAKERS["classic"]("auto"), Tolerance(1e-4)) for _ in range(2))
     assert state_digest(one) == state_digest(two)
     two.active.image = two.active.image + np.eye(len(y))[3] * 5e-324
     assert state_digest(one) != state_digest(two)

@@ -7,7 +7,7 @@ import pytest
 
 from atomcast.cluster.coordinator import Answer, Coordinator
 from atomcast.domains.base import L1Ball
-from atomcast.loop.replica import Replica
+from atomcast.loop.replica import Replica, Tolerance
 from atomcast.messages.proposals import Proposals, Request
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem
@@ -20,7 +20,9 @@ REQUEST = Request(count=8, threshold=1.0, known_too=False)
 @pytest.fixture
 def replica():
     _, y = regression(0)
-    return Replica(explicit_problem(SquaredError(y), L1Ball(1.0)), STEPS["corrective"]("auto"), 0.1)
+    return Replica(
+        explicit_problem(SquaredError(y), L1Ball(1.0)), STEPS["corrective"]("auto"), Tolerance(0.1)
+    )
 
 
 def answer(node, version, merits=(), task="scan", best=5.0, nodes=4, checkable=True):

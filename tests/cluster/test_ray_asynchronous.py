@@ -21,6 +21,7 @@ from atomcast import (
     SparseLogisticRegression,
     lasso_path,
 )
+from atomcast.cluster.ray.actor import Start
 from atomcast.cluster.ray.asynchronous_actor import AsynchronousRayNode
 from atomcast.cluster.slowdown import Slowdown, slowdown_of
 from atomcast.domains.base import L1Ball, Simplex
@@ -191,8 +192,8 @@ def test_a_node_that_has_lost_its_shortlist_says_so_instead_of_failing():
     """As it happens to an owner that is lost, and restored, while it hands out its atoms."""
     X, y, beta, _ = lasso_problem(0)
     problem = explicit_problem(SquaredError(y), L1Ball(beta))
-    start = {"problem": problem, "step": STEPS["corrective"](), "tol": 1e-6, "selection": EXACT}
-    start |= {"weights": np.zeros(0), "sizes": None, "staleness": 4, "resumed": None}
+    sizes = np.array([X.shape[1]])
+    start = Start(problem, STEPS["corrective"](), 1e-6, EXACT, 4, np.zeros(0), sizes)
     node = AsynchronousRayNode(0, 1, 1)
     node.load(problem, Shards.split(X, 1).shard(0, 1), X.shape[1])
     assert node.work((0, 0), start, "check", False, []) is None

@@ -14,8 +14,9 @@ from typer.testing import CliRunner
 from atomcast import Lasso, Shards, load_model
 from atomcast.commands.engines import ENGINES
 from atomcast.commands.estimators import ESTIMATORS, Recipe
-from atomcast.commands.fit import STEP_NAMES, _command
-from atomcast.commands.inputs import check_rows
+from atomcast.commands.fit import _command
+from atomcast.commands.fit_options import STEP_NAMES
+from atomcast.commands.named_files import check_rows
 from atomcast.steps import STEPS
 
 FIT = ("fit", "lasso")
@@ -137,7 +138,7 @@ def test_the_time_limit_ends_the_run(run, files):
 
 
 def test_a_gap_that_is_not_finite_is_null(capsys):
-    from atomcast.report.tables import print_json
+    from atomcast.report.printing import print_json
 
     print_json({"gap": float("inf"), "rows": [float("nan"), 1.5]})
     assert json.loads(capsys.readouterr().out) == {"gap": None, "rows": [None, 1.5]}

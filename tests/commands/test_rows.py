@@ -214,7 +214,7 @@ def test_no_option_ends_in_the_number_of_an_error(run, parts):
 
 
 def test_other_errors_of_the_system_have_no_numbers():
-    from atomcast.commands.errors import one_line
+    from atomcast.commands.mistakes import one_line
 
     assert one_line(PermissionError(13, "Permission denied", "x.csv")) == "x.csv: Permission denied"
     assert one_line(OSError(28, "No space left on device")) == "No space left on device"

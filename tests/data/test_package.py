@@ -1,12 +1,13 @@
 """The package as a whole: cheap to import, complete in what it exports."""
 
+import ast
 import doctest
 import subprocess
 import sys
 from pathlib import Path
 
 import atomcast.data
-from atomcast.data import shards
+from atomcast.data import _split
 from patience import PATIENCE
 
 HEAVY = ["pandas", "pyarrow", "pooch", "numba", "sklearn"]
@@ -40,7 +41,17 @@ def test_everything_exported_exists():
         assert getattr(atomcast.data, name).__doc__
 
 
+def test_modules_need_each_other_one_way():
+    for path in Path(atomcast.data.__file__).parent.glob("*.py"):
+        for function in ast.walk(ast.parse(path.read_text())):
+            if isinstance(function, ast.FunctionDef):
+                late = [
+                    node.module for node in ast.walk(function) if isinstance(node, ast.ImportFrom)
+                ]
+                assert not [name for name in late if name and name.startswith("atomcast")], path
+
+
 def test_docstring_examples():
-    result = doctest.testmod(shards)
+    result = doctest.testmod(_split)
     assert result.attempted > 0
     assert result.failed == 0

@@ -171,3 +171,18 @@ def test_a_perfect_fit_is_certified_where_atoms_were_left_out(selection):
     assert result.objective <= 1e-16 * float(y @ y)
     assert result.status == "optimal"
     assert result.gap <= result.objective * (1 + 1e-12)
+
+
+@pytest.mark.parametrize("scale", [1e-3, 1.0, 1e3])
+def test_an_absolute_tolerance_is_that_of_the_gap_itself(scale):
+    X, y = regression(seed=3)
+    y, ball = scale * y, L1Ball(2.0 * scale)
+    best, _ = optimum(X, y, ball)
+    for step, tol in (("corrective", 1e-4 * best), ("line-search", 1e-2 * best)):
+        result = solve(X, y, ball, step=step, tol=tol, tol_kind="absolute")
+        assert result.status == "optimal"
+        assert result.gap <= tol
+        assert result.objective - best <= tol * (1 + 1e-6)
+        assert result.relative_gap == pytest.approx(result.gap / result.objective)
+    with pytest.raises(ValueError, match="tol_kind"):
+        solve(X, y, ball, tol_kind="exact")

@@ -69,7 +69,7 @@ def test_parties_are_called_by_their_names():
 
 
 def test_many_nodes_are_not_named_and_an_axis_can_be_given():
-    from atomcast.plots.curves import new_figure
+    from atomcast.plots.drawing import new_figure
 
     given = new_figure().subplots()
     ax = ledger_of(LocalCluster(450, "tree")).plot_network(ax=given)

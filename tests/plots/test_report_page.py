@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from atomcast import Lasso, LassoCV, LocalCluster, save_model
 from atomcast.cli import app
-from atomcast.plots.page.tables import HtmlTable, whole_page
+from atomcast.plots.page.html_tables import HtmlTable, whole_page
 
 EVIL = "</script><script>alert('\"&amp;')</script>"
 

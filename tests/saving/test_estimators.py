@@ -25,11 +25,14 @@ from atomcast import (
     Solver,
     SparseLogisticRegression,
     SparseLogisticRegressionCV,
+    SparseModel,
     load_model,
     save_model,
 )
+from atomcast.domains import L1Ball, Simplex
+from atomcast.objectives import LogisticLoss, SquaredError, SquaredLoss
 from atomcast.saving.classes import class_arrays, classes_in
-from atomcast.saving.model_file import ENTRIES
+from atomcast.saving.model_file import LAYOUTS
 from atomcast.storage.container import read_model_file, write_model_file
 from patience import PATIENCE
 
@@ -105,6 +108,13 @@ CASES = {
     "poly": (KernelSVC(kernel="poly", degree=2, coef0=1.0), classes(3), sparse.csr_array),
     "probability": (KernelSVC(probability=True), classes(), np.asarray),
     "probabilities": (KernelSVC(probability=True), classes(3), np.asarray),
+    "loss and domain": (SparseModel(SquaredLoss(), L1Ball(30.0), 3), numbers(), np.asarray),
+    "class of objectives": (SparseModel(SquaredError, Simplex()), numbers(), pd.DataFrame),
+    "loss of classes": (
+        SparseModel(LogisticLoss(fit_intercept=False), L1Ball(3.0)),
+        classes(2, ["no", "yes"]),
+        sparse.csc_array,
+    ),
     "classic": (
         KernelSVC(solver=Solver("classic", max_rounds=30, tol=0.9), gamma=0.1),
         classes(),
@@ -160,9 +170,53 @@ def test_round_trip(tmp_path, case):
 def test_every_estimator_of_the_package_can_be_saved():
     public = [getattr(atomcast, name) for name in atomcast.__all__]
     estimators = {thing.__name__ for thing in public if hasattr(thing, "fit")}
-    estimators -= {"SparseModel"}  # its objective and its domain are code
-    assert estimators == set(ENTRIES)
+    assert estimators == set(LAYOUTS)
     assert {type(estimator).__name__ for estimator, _, _ in CASES.values()} == estimators
+
+
+class Doubled(SquaredLoss):
+    """A loss of a user's own, which must not come back as ours."""
+
+
+Doubled.__name__ = "SquaredLoss"
+
+
+@pytest.mark.parametrize(
+    ("objective", "domain", "message"),
+    [
+        (Doubled(), Simplex(), "objective="),
+        (lambda y: SquaredError(y), Simplex(), "objective="),
+        (SquaredLoss(), type("Own", (Simplex,), {})(), "domain="),
+    ],
+)
+def test_parts_of_your_own_are_refused(tmp_path, objective, domain, message):
+    model = SparseModel(objective, domain).fit(*numbers())
+    with pytest.raises(ValueError, match=f"{message}.*SquaredLoss, LogisticLoss, L1Ball, Simplex"):
+        save_model(model, tmp_path / "m")
+    assert not (tmp_path / "m").exists()
+
+
+@pytest.mark.parametrize(
+    ("parameter", "value"),
+    [
+        ("domain", {"part": "L1Ball", "with": {"beta": -1.0}}),
+        ("domain", {"part": "GroupBall", "with": {}}),
+        ("domain", {"part": "SquaredLoss", "with": {}}),
+        ("objective", {"part": "L1Ball", "with": {"beta": 1.0}}),
+        ("objective", {"class": "os.system"}),
+        ("objective", {"class": ["SquaredError"]}),
+        ("objective", {"not saved": "code"}),
+        ("objective", "SquaredLoss"),
+    ],
+)
+def test_a_file_names_parts_of_ours_that_fit(tmp_path, parameter, value):
+    path = tmp_path / "m"
+    save_model(SparseModel(SquaredLoss(), L1Ball(30.0)).fit(*numbers()), path)
+    file = read_model_file(path)
+    file.header["parameters"][parameter] = value
+    write_model_file(path, file.header, file.arrays)
+    with pytest.raises(ValueError, match="does not describe a usable model"):
+        load_model(path)
 
 
 def test_shards_and_groups_come_back(tmp_path):

@@ -28,8 +28,8 @@ from atomcast import (
 from atomcast.cli import app
 from atomcast.saving import layouts
 from atomcast.saving.model_file import atoms_in
-from atomcast.storage.checkpoint import read_checkpoint
 from atomcast.storage.container import KEY, read_model_file, write_model_file
+from atomcast.storage.snapshot import read_checkpoint
 from damage import damaged, outcome, rewritten
 
 rng = np.random.default_rng(0)

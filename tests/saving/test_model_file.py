@@ -26,7 +26,7 @@ from atomcast import (
     load_model,
     save_model,
 )
-from atomcast.saving.model_file import ENTRIES, certificate_of, register
+from atomcast.saving.model_file import ELSEWHERE, LAYOUTS, certificate_of, register
 from atomcast.storage.container import SCHEMA, read_model_file, text_array
 from damage import rewritten
 
@@ -209,7 +209,8 @@ def test_another_estimator_can_be_registered(tmp_path, data, monkeypatch):
     import sys
 
     monkeypatch.setitem(sys.modules, "elsewhere", sys.modules[__name__])
-    monkeypatch.setattr("atomcast.saving.model_file.ENTRIES", dict(ENTRIES))
+    monkeypatch.setattr("atomcast.saving.model_file.LAYOUTS", dict(LAYOUTS))
+    monkeypatch.setattr("atomcast.saving.model_file.ELSEWHERE", dict(ELSEWHERE))
     register("Registered", "elsewhere:Registered", "elsewhere:LAYOUT")
     model = Registered(5.0).fit(*data)
     save_model(model, tmp_path / "m")

@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from atomcast import Balanced, Checkpoint, Faults, LocalCluster, MCenters, Shards
 from atomcast.cluster.validation import refuse_balanced
 from atomcast.domains.base import L1Ball
-from atomcast.loop.replica import Replica
+from atomcast.loop.replica import Replica, Tolerance
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem
 from atomcast.steps import STEPS as RULES
@@ -127,8 +127,8 @@ def test_other_clusters_refuse():
     problem = explicit_problem(SquaredError(np.ones(3)), L1Ball(1.0))
     step = RULES["corrective"]("auto")
     with pytest.raises(ValueError, match="which only LocalCluster does"):
-        refuse_balanced(Replica(problem, step, 1e-4, Balanced()))
-    refuse_balanced(Replica(problem, step, 1e-4, MCenters(m=3)))
+        refuse_balanced(Replica(problem, step, Tolerance(1e-4), Balanced()))
+    refuse_balanced(Replica(problem, step, Tolerance(1e-4), MCenters(m=3)))
 
 
 @pytest.mark.parametrize("recovery", ["log", "none"])

@@ -108,6 +108,10 @@ def test_amounts():
     np.testing.assert_array_equal(amounts(0.5, None, sizes, 0), [5, 20, 0, 13])
     np.testing.assert_array_equal(amounts([1, 2, 3, 4], None, sizes, 0), [1, 2, 0, 4])
     np.testing.assert_array_equal(amounts(lambda k: 3 + k, None, sizes, 7), [10, 10, 0, 10])
+    by_node = amounts(lambda node, k: 1 + node + k, None, sizes, 2)
+    np.testing.assert_array_equal(by_node, [3, 4, 0, 6])
+    with pytest.raises(ValueError, match="m must be"):
+        amounts(lambda node, k: -1, None, sizes, 2)
     np.testing.assert_array_equal(amounts("equal-work", None, sizes, 0), [10, 10, 0, 10])
     speeds = [1.0, 8.0, 1.0, 2.0]
     np.testing.assert_array_equal(amounts("equal-work", speeds, sizes, 0), [5, 40, 0, 10])

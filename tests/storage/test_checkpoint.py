@@ -25,8 +25,8 @@ from atomcast.domains.base import L1Ball, Simplex
 from atomcast.known.kernels.storage import Storage
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem
-from atomcast.storage.checkpoint import read_checkpoint, write_checkpoint
 from atomcast.storage.fingerprint import object_fingerprint, shard_fingerprint
+from atomcast.storage.snapshot import read_checkpoint, write_checkpoint
 from problems import regression, solve
 
 

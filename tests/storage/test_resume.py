@@ -26,7 +26,7 @@ from atomcast import (
     save_model,
 )
 from atomcast.domains.base import L1Ball
-from atomcast.storage.checkpoint import read_checkpoint, write_checkpoint
+from atomcast.storage.snapshot import read_checkpoint, write_checkpoint
 from problems import (
     DOMAINS,
     STEPS,

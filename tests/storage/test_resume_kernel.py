@@ -11,7 +11,7 @@ from sklearn.datasets import make_classification
 from sklearn.exceptions import ConvergenceWarning
 
 from atomcast import Checkpoint, KernelSVC, LocalCluster, MCenters, RandomSubset, Solver
-from atomcast.storage.checkpoint import read_checkpoint, write_checkpoint
+from atomcast.storage.snapshot import read_checkpoint, write_checkpoint
 from problems import STEPS
 
 

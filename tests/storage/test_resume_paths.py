@@ -16,7 +16,7 @@ from atomcast import (
     SparseLogisticRegressionCV,
     lasso_path,
 )
-from atomcast.storage.checkpoint import read_checkpoint
+from atomcast.storage.snapshot import read_checkpoint
 from problems import regression
 
 

@@ -18,7 +18,7 @@ from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
 
 from atomcast._checks import check_choice, check_count, check_positive
-from atomcast.baselines.admm_losses import LogisticLoss, Loss, SquaredLoss
+from atomcast.baselines.admm_losses import SharingLogistic, SharingLoss, SharingSquares
 from atomcast.baselines.proximal import ProximalGradient
 from atomcast.data.shards import Shards
 from atomcast.domains.base import L1Ball
@@ -34,7 +34,10 @@ from atomcast.simulation.local import LocalCluster
 
 Floats = NDArray[np.float64]
 
-LOSSES: dict[str, Callable[[Floats], Loss]] = {"squared": SquaredLoss, "logistic": LogisticLoss}
+LOSSES: dict[str, Callable[[Floats], SharingLoss]] = {
+    "squared": SharingSquares,
+    "logistic": SharingLogistic,
+}
 
 
 @dataclass(frozen=True, eq=False)

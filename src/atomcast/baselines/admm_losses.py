@@ -13,7 +13,7 @@ from atomcast.objectives import Logistic, SquaredError
 Floats = NDArray[np.float64]
 
 
-class Loss(Protocol):
+class SharingLoss(Protocol):
     """A loss l of the whole prediction, a sum over examples."""
 
     def value(self, image: Floats) -> float:
@@ -29,7 +29,7 @@ class Loss(Protocol):
         ...
 
 
-class SquaredLoss(SquaredError):  # noqa: N818 (a squared error is no exception)
+class SharingSquares(SquaredError):  # noqa: N818 (a squared error is no exception)
     """l(z) = 1/2 ||y - z||^2, of which ||y - z||^2 is measured, as everywhere in atomcast."""
 
     def mean_update(self, target: Floats, nodes: int, rho: float) -> Floats:
@@ -37,7 +37,7 @@ class SquaredLoss(SquaredError):  # noqa: N818 (a squared error is no exception)
         return (self.y + rho * target) / (nodes + rho)
 
 
-class LogisticLoss(Logistic):
+class SharingLogistic(Logistic):
     """l(z) = sum_i log(1 + exp(-y_i z_i)) for labels -1 and 1."""
 
     def mean_update(self, target: Floats, nodes: int, rho: float) -> Floats:

@@ -143,21 +143,20 @@ def check_owners(owners: NDArray[np.integer]) -> None:
         )
 
 
-def refuse_balanced(replica: Replica) -> None:
-    """Raise ValueError where nodes are not told how fast the others are."""
+def refuse_balanced(
+    replica: Replica, why: str = "which only LocalCluster does: use it, or"
+) -> None:
+    """Raise ValueError where nodes are not told how fast the others are, and say what to do."""
     if isinstance(replica.selection, Balanced):
         raise ValueError(
-            f"selection={replica.selection!r} needs nodes whose speeds are compared, which only "
-            'LocalCluster does: use it, or selection="exact"'
+            f"selection={replica.selection!r} needs nodes whose speeds are compared, {why} "
+            'selection="exact"'
         )
 
 
-def refuse_balanced_with_faults(replica: Replica) -> None:
-    """Raise ValueError where a network with faults says nothing of how fast nodes compute."""
-    if isinstance(replica.selection, Balanced):
-        raise ValueError(
-            f"selection={replica.selection!r} needs nodes whose speeds are compared, which a "
-            "simulated network with faults does not do: say how long nodes take with "
-            "LocalCluster(..., compute=1e-3, faults=Faults(slow=...)), and leave the other faults "
-            'out, or use selection="exact"'
-        )
+#: Why there are no speeds on a network with faults.
+WITH_FAULTS = (
+    "which a simulated network with faults does not do: say how long nodes take with "
+    "LocalCluster(..., compute=1e-3, faults=Faults(slow=...)), and leave the other faults out, "
+    "or use"
+)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Annotated, Any, NamedTuple
 
 import typer
 
-from atomcast.commands.errors import Debug, clear_errors
 from atomcast.commands.logs import Verbosity, log_on_stderr
+from atomcast.commands.mistakes import Debug, clear_errors
 
 if TYPE_CHECKING:
     import numpy as np
@@ -109,7 +109,7 @@ def _write_files(
 ) -> dict[str, str]:
     """Save the model, its trace, and a picture of both runs if matplotlib is installed."""
     from atomcast import save_model
-    from atomcast.plots.curves import plot_convergence
+    from atomcast.plots.drawing import plot_convergence
 
     model = runs[CORRECTIVE][0]
     files = {"model": out / "model.safetensors", "trace": out / "trace.csv"}
@@ -135,7 +135,7 @@ def _summary(model: Lasso, seconds: float) -> dict[str, Any]:
 
 
 def _print_json(data: Data, summaries: dict[str, dict[str, Any]], files: dict[str, str]) -> None:
-    from atomcast.report.tables import print_json
+    from atomcast.report.printing import print_json
 
     rows, features = data.X.shape
     runs = dict(zip(("corrective", "classic"), summaries.values(), strict=True))
@@ -148,8 +148,8 @@ def _print_tables(
     summaries: dict[str, dict[str, Any]],
     files: dict[str, str],
 ) -> None:
+    from atomcast.report.printing import print_table
     from atomcast.report.summary import outcome_rows
-    from atomcast.report.tables import print_table
 
     rows, features = data.X.shape
     nodes = summaries[CORRECTIVE]["nodes"]
@@ -164,7 +164,7 @@ def _print_tables(
 
 def _comparison(trace: Trace, classic: Trace) -> str:
     """What the corrective step spent to be as good as the classic one became."""
-    from atomcast.plots.curves import column
+    from atomcast.plots.drawing import column
 
     gap = float(column(classic, "relative_gap").min())
     there = int((column(trace, "relative_gap") <= gap).argmax())

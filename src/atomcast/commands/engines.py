@@ -106,7 +106,8 @@ def together() -> Iterator[None]:
     if ranks() is None:
         yield
         return
-    from atomcast.cluster.mpi.failures import by_all, import_mpi
+    from atomcast.cluster.mpi.failures import import_mpi
+    from atomcast.cluster.mpi.watch import Pulse, by_all
 
-    with by_all(import_mpi().COMM_WORLD):
+    with by_all(import_mpi().COMM_WORLD, Pulse()):
         yield

@@ -1,14 +1,15 @@
 """The estimators of `atomcast fit`.
 
-An estimator is a function whose parameters are its options on the command line, and which
-returns it unfitted. To add one, write such a function and a line in `ESTIMATORS`; parts, target,
-network, solver and output are the same for all.
+An estimator is a function without a body: its parameters are those of the estimator that users
+may set on the command line, and its docstring is the help. Parts, target, network, solver and
+output are the same for all.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import wraps
 from typing import Annotated, Any
 
 import typer
@@ -21,7 +22,7 @@ class Recipe:
     Parameters
     ----------
     make : callable
-        Returns the estimator; its docstring is the help of the command.
+        Returns the estimator; its parameters are options, its docstring is the help.
     axis : {0, 1}
         Whether a node holds rows (examples, 0) or columns (features, 1).
     numeric_target : bool
@@ -33,6 +34,28 @@ class Recipe:
     numeric_target: bool = True
 
 
+#: Commands by name.
+ESTIMATORS: dict[str, Recipe] = {}
+
+
+def fits(estimator: str, **more: Any) -> Callable[[Callable[..., None]], Callable[..., Any]]:
+    """Make a command of the public estimator with this name; `more` goes to its `Recipe`."""
+
+    def enter(options: Callable[..., None]) -> Callable[..., Any]:
+        @wraps(options)
+        def make(**given: Any) -> Any:
+            import atomcast
+
+            for name in _READ.keys() & given.keys():
+                given[name] = _READ[name](given[name])
+            return getattr(atomcast, estimator)(**given)
+
+        ESTIMATORS[options.__name__.replace("_", "-")] = Recipe(make, **more)
+        return make
+
+    return enter
+
+
 Beta = Annotated[
     float,
     typer.Option(help="Bound on the sum of absolute weights: the larger, the more features."),
@@ -41,8 +64,8 @@ Intercept = Annotated[bool, typer.Option("--intercept/--no-intercept", help="Fit
 Balanced = Annotated[
     bool, typer.Option("--balanced", help="Let all classes count alike, however many rows each.")
 ]
-BetaCount = Annotated[int, typer.Option("--n-betas", help="How many radii to try.")]
-Folds = Annotated[int, typer.Option(help="Folds of the cross-validation.")]
+BetaCount = Annotated[int, typer.Option(help="How many radii to try.")]
+Folds = Annotated[int, typer.Option("--folds", help="Folds of the cross-validation.")]
 GroupsFile = Annotated[
     str,
     typer.Option(
@@ -53,67 +76,49 @@ GroupsFile = Annotated[
 ]
 
 
-def lasso(beta: Beta, intercept: Intercept = True) -> Any:
+@fits("Lasso")
+def lasso(beta: Beta, fit_intercept: Intercept = True) -> None:
     """Least squares with few features: ||y - X w - b||^2 subject to ||w||_1 <= beta."""
-    from atomcast import Lasso
-
-    return Lasso(beta, fit_intercept=intercept)
 
 
-def lasso_cv(n_betas: BetaCount = 30, folds: Folds = 5, intercept: Intercept = True) -> Any:
+@fits("LassoCV")
+def lasso_cv(n_betas: BetaCount = 30, cv: Folds = 5, fit_intercept: Intercept = True) -> None:
     """Least squares with few features, as many as cross-validation likes best."""
-    from atomcast import LassoCV
-
-    return LassoCV(n_betas=n_betas, cv=folds, fit_intercept=intercept)
 
 
-def logistic(beta: Beta, intercept: Intercept = True, balanced: Balanced = False) -> Any:
+@fits("SparseLogisticRegression", numeric_target=False)
+def logistic(beta: Beta, fit_intercept: Intercept = True, class_weight: Balanced = False) -> None:
     """Logistic regression with few features, for two or more classes: ||w||_1 <= beta."""
-    from atomcast import SparseLogisticRegression
-
-    return SparseLogisticRegression(
-        beta, fit_intercept=intercept, class_weight=_class_weight(balanced)
-    )
 
 
+@fits("SparseLogisticRegressionCV", numeric_target=False)
 def logistic_cv(
     n_betas: BetaCount = 20,
-    folds: Folds = 5,
-    intercept: Intercept = True,
-    balanced: Balanced = False,
-) -> Any:
+    cv: Folds = 5,
+    fit_intercept: Intercept = True,
+    class_weight: Balanced = False,
+) -> None:
     """Logistic regression with few features, as many as cross-validation likes best."""
-    from atomcast import SparseLogisticRegressionCV
-
-    return SparseLogisticRegressionCV(
-        n_betas=n_betas, cv=folds, fit_intercept=intercept, class_weight=_class_weight(balanced)
-    )
 
 
-def group_lasso(beta: Beta, groups: GroupsFile = "sources", intercept: Intercept = True) -> Any:
+@fits("GroupLasso")
+def group_lasso(
+    beta: Beta, groups: GroupsFile = "sources", fit_intercept: Intercept = True
+) -> None:
     """Least squares with few groups of features, by default the columns of few files."""
-    from atomcast import GroupLasso
-
-    return GroupLasso(beta, groups=_groups(groups), fit_intercept=intercept)
 
 
+@fits("GroupLogisticRegression", numeric_target=False)
 def group_logistic(
     beta: Beta,
     groups: GroupsFile = "sources",
-    intercept: Intercept = True,
-    balanced: Balanced = False,
-) -> Any:
+    fit_intercept: Intercept = True,
+    class_weight: Balanced = False,
+) -> None:
     """Logistic regression for two classes with few groups of features."""
-    from atomcast import GroupLogisticRegression
-
-    return GroupLogisticRegression(
-        beta,
-        groups=_groups(groups),
-        fit_intercept=intercept,
-        class_weight=_class_weight(balanced),
-    )
 
 
+@fits("L1AdaBoost", numeric_target=False)
 def boosting(
     temperature: Annotated[
         float, typer.Option(help="The smaller, the closer the fit, and the more stumps.")
@@ -121,13 +126,11 @@ def boosting(
     base: Annotated[
         str, typer.Option(help="stumps over the features, or matrix: the columns themselves.")
     ] = "stumps",
-) -> Any:
+) -> None:
     """Boosting: the best convex combination of decision stumps, for two classes."""
-    from atomcast import L1AdaBoost
-
-    return L1AdaBoost(temperature, base=base)
 
 
+@fits("KernelSVC", axis=0, numeric_target=False)
 def kernel_svm(
     C: Annotated[float, typer.Option("--C", help="What margin errors cost.")] = 1.0,
     kernel: Annotated[str, typer.Option(help="rbf, linear, poly or laplacian.")] = "rbf",
@@ -139,20 +142,9 @@ def kernel_svm(
     multi_class: Annotated[
         str, typer.Option(help="direct: one machine; or one-vs-rest: one a class.")
     ] = "direct",
-    balanced: Balanced = False,
-) -> Any:
+    class_weight: Balanced = False,
+) -> None:
     """A kernel support vector machine; here a file holds the rows of a node, with all columns."""
-    from atomcast import KernelSVC
-
-    return KernelSVC(
-        C,
-        kernel=kernel,
-        gamma=_number_or_name(gamma),
-        degree=degree,
-        coef0=coef0,
-        multi_class=multi_class,
-        class_weight=_class_weight(balanced),
-    )
 
 
 def _class_weight(balanced: bool) -> str | None:
@@ -184,14 +176,9 @@ def _groups(groups: str) -> Any:
     return listed
 
 
-#: Commands by name.
-ESTIMATORS: dict[str, Recipe] = {
-    "lasso": Recipe(lasso),
-    "lasso-cv": Recipe(lasso_cv),
-    "logistic": Recipe(logistic, numeric_target=False),
-    "logistic-cv": Recipe(logistic_cv, numeric_target=False),
-    "group-lasso": Recipe(group_lasso),
-    "group-logistic": Recipe(group_logistic, numeric_target=False),
-    "boosting": Recipe(boosting, numeric_target=False),
-    "kernel-svm": Recipe(kernel_svm, axis=0, numeric_target=False),
+#: What parameters are made of where the command line has other words for them.
+_READ: dict[str, Callable[[Any], Any]] = {
+    "class_weight": _class_weight,
+    "gamma": _number_or_name,
+    "groups": _groups,
 }

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from atomcast.commands.errors import Debug, clear_errors
+from atomcast.commands.mistakes import Debug, clear_errors
 
 if TYPE_CHECKING:
     from atomcast.network.disclosure import Disclosure
@@ -30,7 +30,7 @@ def inspect(
 ) -> None:
     """Show a saved model: its fit, its atoms, and who disclosed what."""
     with clear_errors(debug):
-        from atomcast.report.tables import print_json
+        from atomcast.report.printing import print_json
         from atomcast.saving.model_file import making_sense
         from atomcast.storage.container import read_model_file
 
@@ -92,8 +92,8 @@ def _plain(one: Disclosure) -> dict[str, Any]:
 
 
 def _print(content: dict[str, Any], limit: int | None) -> None:
+    from atomcast.report.printing import print_table
     from atomcast.report.summary import outcome_rows
-    from atomcast.report.tables import print_table
 
     title = f"{content['estimator']} ({content['written_by']})"
     print_table(title, None, _parameter_rows(content["parameters"]), text_columns=(0, 1))
@@ -176,7 +176,7 @@ def _print_some(
     title: str, header: tuple[str, ...], rows: list[tuple[str, ...]], limit: int | None
 ) -> None:
     """A table of numbers and names, cut at `limit`; a column of names that are all empty goes."""
-    from atomcast.report.tables import print_table
+    from atomcast.report.printing import print_table
 
     if limit is not None and len(rows) > limit:
         title += f" (the first {limit} of {len(rows):,}; --all shows all)"

@@ -9,7 +9,7 @@ from typing import Annotated
 
 import typer
 
-from atomcast.commands.errors import one_line
+from atomcast.commands.mistakes import one_line
 
 #: The option of commands that fit.
 Verbosity = Annotated[

@@ -7,8 +7,8 @@ from typing import Annotated, Any
 
 import typer
 
-from atomcast.commands.errors import Debug, clear_errors
-from atomcast.commands.fit import Align
+from atomcast.commands.fit_options import Align, RowIds
+from atomcast.commands.mistakes import Debug, clear_errors
 
 
 def predict(
@@ -27,15 +27,9 @@ def predict(
             "-o",
             metavar="FILE",
             help="Write the predictions to a .npy or .csv file instead of printing them.",
-            show_default=False,
         ),
     ] = None,
-    row_ids: Annotated[
-        str | None,
-        typer.Option(
-            metavar="COLUMN", help="The column of row ids; default: row_id.", show_default=False
-        ),
-    ] = None,
+    row_ids: RowIds = None,
     align: Align = None,
     debug: Debug = False,
 ) -> None:
@@ -44,7 +38,7 @@ def predict(
         import warnings
 
         from atomcast import load_model
-        from atomcast.commands.inputs import Reading, check_output, features_for
+        from atomcast.commands.named_files import Reading, check_output, features_for
 
         check_output("--out", out, (".npy", ".csv"))
         estimator = load_model(model)

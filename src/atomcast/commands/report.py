@@ -7,7 +7,7 @@ from typing import Annotated
 
 import typer
 
-from atomcast.commands.errors import Debug, clear_errors
+from atomcast.commands.mistakes import Debug, clear_errors
 
 
 def report(
@@ -20,7 +20,7 @@ def report(
     """Write a page that shows a saved model: its fit, its atoms, and who disclosed what."""
     with clear_errors(debug):
         from atomcast.commands.inspect import described
-        from atomcast.plots.page.report import Story
+        from atomcast.plots.page.story import Story
         from atomcast.report.summary import outcome_rows
         from atomcast.saving.certificate import certificate_in
         from atomcast.saving.model_file import making_sense

@@ -11,7 +11,7 @@ from typing import Annotated, Any, get_type_hints
 
 import typer
 
-from atomcast.commands.errors import MISTAKES, Debug, clear_errors, one_line, say
+from atomcast.commands.mistakes import MISTAKES, Debug, clear_errors, one_line, say
 from atomcast.experiments.figures import EXPERIMENTS
 from atomcast.experiments.figures.options import Options
 

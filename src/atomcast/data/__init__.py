@@ -4,6 +4,9 @@ Importing this package is cheap: pandas, pyarrow, pooch and scikit-learn are imp
 functions that need them.
 """
 
+from atomcast.data._files import FileShards
+from atomcast.data._mine import LocalShards
+from atomcast.data._split import SplitShards
 from atomcast.data.alignment import check_same_length, check_same_rows, row_digest
 from atomcast.data.datasets import (
     DataSet,
@@ -30,13 +33,16 @@ from atomcast.data.vectors import read_vector
 
 __all__ = [
     "DataSet",
+    "FileShards",
     "GroupedShards",
     "LabelledExamples",
+    "LocalShards",
     "LowerBoundInstance",
     "Part",
     "Shard",
     "Shards",
     "SparseRegression",
+    "SplitShards",
     "check_finite",
     "check_same_length",
     "check_same_rows",

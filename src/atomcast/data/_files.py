@@ -12,18 +12,44 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from atomcast.data._blocks import BlockShards, contiguous_bounds, joined_names
 from atomcast.data.alignment import check_same_length, check_unique, row_digest
 from atomcast.data.file_rows import FileRows
 from atomcast.data.joining import Alignment
 from atomcast.data.matrices import IntArray, check_axis, oriented, ready
 from atomcast.data.parts import PartInfo
-from atomcast.data.party_names import checked_party_names, names_of_files
+from atomcast.data.party_names import checked_party_names, checked_prefixes, names_of_files
 from atomcast.data.readers import describe, read_part
-from atomcast.data.shards import Shard, Shards, contiguous_bounds
+from atomcast.data.shards import Shard, Shards
 
 
-class FileShards(Shards):
-    """Shards that are files; made by `Shards.files`."""
+class FileShards(BlockShards):
+    """Let every node read a file of its own; ids count through the files in their order.
+
+    Parameters
+    ----------
+    paths : iterable of path, one per node, or dict of name to path
+        The nodes have these names in accounts and pictures; default: what the files are
+        called, without suffix.
+        .npy (memory-mapped), .npz (dense or scipy sparse), .parquet, .csv, .csv.gz, or
+        svmlight (.svm, .svmlight, .libsvm, .txt, also .gz).
+    row_ids : str, optional
+        Column that holds row ids; default: "row_id" where it exists. It is no feature; it
+        serves to check that all parts describe the same rows in the same order.
+    n_features : int, optional
+        Number of columns of svmlight files, which do not say it themselves.
+    align : {"inner"}, optional
+        Put all parts, and the target, into one order by their row ids, that of the first
+        part. Rows that are not in all of them are dropped, with a warning;
+        `alignment.dropped` has their ids. By default other rows are an error.
+    target : path, "file.csv:column" or pandas Series, optional
+        The target, checked or aligned by its row ids (the index of a Series). It is then
+        there as the attribute `target`: `Lasso(1.0).fit(shards, shards.target)`.
+    prefix : bool or sequence of str, default=False
+        Put the party's name (the file's without its suffix, or those given, one for each
+        file) and a dot before the names of its columns, which may then be the same in
+        several files.
+    """
 
     kind = "files"
 
@@ -54,7 +80,7 @@ class FileShards(Shards):
         )
         self._row_ids = row_ids
         self._n_features = n_features
-        self._prefixes = _prefixes(prefix, self._party_names)
+        self._prefixes = checked_prefixes(prefix, self._party_names)
         sources = [self.source(i) for i in range(self.nodes)]
         self._rows = FileRows(self._paths, sources, row_ids, align, target)
 
@@ -113,23 +139,11 @@ class FileShards(Shards):
 
     def column_names(self, axis: int = 1) -> tuple[str, ...] | None:
         self._check_axis(axis)
-        names = [info.names for info in self.infos]
-        if axis == 0:
-            return names[0]
-        known = [part for part in names if part is not None]
-        if len(known) < len(names):
-            return None
-        return tuple(name for part in known for name in part)
-
-    def count(self, axis: int = 1) -> int:
-        return int(self._bounds(axis)[-1])
+        return joined_names([info.names for info in self.infos], axis)
 
     def rows(self, axis: int = 1) -> int:
         self._check_axis(axis)
         return _shape(self.infos[0])[1 - axis]
-
-    def assignment(self, axis: int = 1) -> IntArray:
-        return np.repeat(np.arange(self.nodes), np.diff(self._bounds(axis)))
 
     def shard(self, i: int, axis: int = 1) -> Shard:
         self._check_node(i)
@@ -250,29 +264,8 @@ def _check_unique_across(known: list[tuple[tuple[str, ...], str]]) -> None:
             holder[name] = source
 
 
-def _prefixes(prefix: bool | Sequence[str], parties: Sequence[str]) -> list[str] | None:
-    """What to put before the names of each file's columns, or None."""
-    if isinstance(prefix, bool):
-        prefixes = list(parties) if prefix else None
-    elif isinstance(prefix, str):
-        raise TypeError(
-            f"prefix={prefix!r} is one text: use True, or a list with one for each file"
-        )
-    else:
-        prefixes = [str(name) for name in prefix]
-    if prefixes is None:
-        return None
-    if len(prefixes) != len(parties):
-        raise ValueError(
-            f"prefix has {len(prefixes)} entries, but there are {len(parties)} files: give one each"
-        )
-    if len(set(prefixes)) < len(prefixes):
-        raise ValueError(
-            f"prefix={prefixes} would give columns of several files the same name: give each "
-            "file its own"
-        )
-    return prefixes
-
-
 def _shape(info: PartInfo) -> tuple[int, int]:
     return info.rows, info.columns
+
+
+Shards.files = FileShards

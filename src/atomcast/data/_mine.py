@@ -7,15 +7,27 @@ from typing import Any
 
 import numpy as np
 
+from atomcast.data._blocks import MatrixShards, contiguous_bounds
 from atomcast.data.alignment import checked_ids, row_digest
-from atomcast.data.matrices import IntArray, Matrix, as_matrix, check_axis, oriented, ready
+from atomcast.data.matrices import IntArray, oriented, ready
 from atomcast.data.party_names import checked_party_names
-from atomcast.data.shards import Shard, Shards, checked_names
-from atomcast.data.tables import is_table, table_names, table_to_matrix
+from atomcast.data.shards import Shard, Shards
 
 
-class LocalShards(Shards):
-    """The one shard of this process; made by `Shards.mine`."""
+class LocalShards(MatrixShards):
+    """Say that this matrix is the share of this process in an MPI job.
+
+    Parameters
+    ----------
+    X_local : array-like, scipy sparse or DataFrame of shape (rows, columns)
+        This process's own atoms. The cluster numbers them after those of the lower ranks.
+    names : iterable of str, optional
+        Names of the columns; default: the columns of a DataFrame, else none.
+    row_ids : iterable of int or str, optional
+        Ids of the rows, of which a hash is compared between the processes.
+    party_name : str, optional
+        What accounts call this process, if all processes have a name; default: its rank.
+    """
 
     kind = "mine"
 
@@ -27,16 +39,12 @@ class LocalShards(Shards):
         row_ids: Iterable[Any] | None = None,
         party_name: str | None = None,
     ) -> None:
-        if is_table(X_local):
-            names = table_names(X_local) if names is None else names
-            X_local = table_to_matrix(X_local, source="X_local")
-        self._local: Matrix = as_matrix(X_local, parameter="X_local")
-        self._names = None if names is None else checked_names(names, self._local.shape[1])
+        super().__init__(X_local, names, "X_local")
         self._party = None if party_name is None else checked_party_names([party_name], 1)
         self._digest = None if row_ids is None else self._checked_digest(row_ids)
 
     def __repr__(self) -> str:
-        rows, columns = self._local.shape
+        rows, columns = self._matrix.shape
         return f"Shards.mine(X_local of {rows} x {columns})"
 
     @property
@@ -47,26 +55,14 @@ class LocalShards(Shards):
     def party_names(self) -> tuple[str, ...] | None:
         return self._party
 
-    def column_names(self, axis: int = 1) -> tuple[str, ...] | None:
-        check_axis(axis)
-        return self._names
-
-    def count(self, axis: int = 1) -> int:
-        check_axis(axis)
-        return int(self._local.shape[axis])
-
-    def rows(self, axis: int = 1) -> int:
-        check_axis(axis)
-        return int(self._local.shape[1 - axis])
-
-    def assignment(self, axis: int = 1) -> IntArray:
-        return np.zeros(self.count(axis), dtype=np.int64)
+    def _bounds(self, axis: int) -> IntArray:
+        return contiguous_bounds([self.count(axis)])
 
     def shard(self, i: int = 0, axis: int = 1) -> Shard:
         self._check_node(i)
         ids = np.arange(self.count(axis), dtype=np.int64)
         names = self._names if axis == 1 else None
-        matrix = ready(oriented(self._local, axis))
+        matrix = ready(oriented(self._matrix, axis))
         return Shard(matrix, ids, names, "the shard of this process", self._digest)
 
     def _checked_digest(self, row_ids: Iterable[Any]) -> str:
@@ -76,9 +72,12 @@ class LocalShards(Shards):
                 "give the ids themselves, e.g. row_ids=frame.pop('row_id')"
             )
         ids = np.asarray(list(row_ids))
-        if len(ids) != self._local.shape[0]:
+        if len(ids) != self._matrix.shape[0]:
             raise ValueError(
-                f"row_ids has {len(ids)} entries, but X_local has {self._local.shape[0]} rows: "
+                f"row_ids has {len(ids)} entries, but X_local has {self._matrix.shape[0]} rows: "
                 "give one id per row"
             )
         return row_digest(checked_ids(ids, "row_ids"))
+
+
+Shards.mine = LocalShards

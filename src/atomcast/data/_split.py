@@ -4,22 +4,51 @@ from __future__ import annotations
 
 import copy
 import mmap
-import numbers
 import operator
 from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
 
-from atomcast.data.matrices import IntArray, Matrix, as_matrix, check_axis, cut, oriented, ready
+from atomcast._checks import check_count
+from atomcast.data._blocks import MatrixShards, contiguous_bounds
+from atomcast.data.matrices import IntArray, Matrix, as_matrix, cut, oriented, ready
 from atomcast.data.matrices import take as take_atoms
 from atomcast.data.party_names import checked_party_names
-from atomcast.data.shards import Shard, Shards, checked_names, contiguous_bounds
-from atomcast.data.tables import is_table, table_names, table_to_matrix
+from atomcast.data.shards import Shard, Shards
+from atomcast.data.tables import is_table
 
 
-class SplitShards(Shards):
-    """Shards cut from one matrix; made by `Shards.split`."""
+class SplitShards(MatrixShards):
+    """Cut a matrix that is all here into one shard per node.
+
+    Parameters
+    ----------
+    X : array-like, scipy sparse or DataFrame of shape (rows, columns)
+        Kept, not copied. Sparse data is cut from CSC if the atoms are columns and from CSR
+        if they are rows; if `X` is in another layout, one converted copy is made (once per
+        Shards object). float32 and float64 are kept; booleans and integers become float64
+        shard by shard.
+    nodes : int
+        Number of nodes; more nodes than atoms leaves some shards empty.
+    by : {"random", "contiguous"} or sequence of int
+        "random": every atom goes to a node uniformly at random. "contiguous": blocks of
+        nearly equal size, which are views of `X`. Sizes, one per node: blocks of these sizes.
+    random_state : int, None, numpy Generator, SeedSequence or RandomState
+        Seed of by="random"; the assignment stays the same in copies of this object.
+    names : iterable of str, optional
+        Names of the columns; default: the columns of a DataFrame, else none.
+    party_names : iterable of str, optional
+        Names of the nodes, for accounts and pictures; default: 0, 1, 2, ...
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> from atomcast.data import Shards
+    >>> shards = Shards.split(np.eye(5), nodes=2, by="contiguous")
+    >>> shards.shard(1).ids
+    array([3, 4])
+    """
 
     kind = "split"
 
@@ -34,12 +63,8 @@ class SplitShards(Shards):
         party_names: Iterable[str] | None = None,
     ) -> None:
         self._index = getattr(X, "index", None) if is_table(X) else None
-        if is_table(X):
-            names = table_names(X) if names is None else names
-            X = table_to_matrix(X)
-        self._matrix: Matrix = as_matrix(X)
-        self._nodes = _checked_nodes(nodes)
-        self._names = None if names is None else checked_names(names, self._matrix.shape[1])
+        super().__init__(X, names, "X")
+        self._nodes = check_count("nodes", nodes, "that hold the atoms")
         self._party_names = (
             None if party_names is None else checked_party_names(party_names, self._nodes)
         )
@@ -69,25 +94,13 @@ class SplitShards(Shards):
     def matrix(self) -> Matrix:
         return self._matrix
 
-    def column_names(self, axis: int = 1) -> tuple[str, ...] | None:
-        check_axis(axis)
-        return self._names
-
-    def count(self, axis: int = 1) -> int:
-        check_axis(axis)
-        return int(self._matrix.shape[axis])
-
-    def rows(self, axis: int = 1) -> int:
-        check_axis(axis)
-        return int(self._matrix.shape[1 - axis])
-
     def assignment(self, axis: int = 1) -> IntArray:
         n = self.count(axis)
         if axis not in self._assignments:
             if self._by == "random":
                 owners = np.random.default_rng(self._seed).integers(self._nodes, size=n)
             else:
-                owners = np.repeat(np.arange(self._nodes), np.diff(self._bounds(axis)))
+                owners = super().assignment(axis)
             owners.flags.writeable = False  # it is handed out, and every shard depends on it
             self._assignments[axis] = owners
         return self._assignments[axis]
@@ -153,14 +166,6 @@ class SplitShards(Shards):
         self.__dict__.update(state)
 
 
-def _checked_nodes(nodes: int) -> int:
-    if isinstance(nodes, bool) or not isinstance(nodes, numbers.Integral):
-        raise TypeError(f"nodes={nodes!r} is not accepted: give a whole number of nodes, e.g. 10")
-    if nodes < 1:
-        raise ValueError(f"nodes={nodes} is not accepted: at least 1 node must hold the atoms")
-    return int(nodes)
-
-
 def _checked_sizes(sizes: Sequence[int], nodes: int, X: Matrix) -> tuple[int, ...]:
     try:
         result = tuple(operator.index(size) for size in sizes)
@@ -221,3 +226,6 @@ def _map_reference(X: Matrix) -> dict[str, Any] | None:
         "shape": X.shape,
         "order": order,
     }
+
+
+Shards.split = SplitShards

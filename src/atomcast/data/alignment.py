@@ -115,9 +115,9 @@ def is_missing(value: Any) -> bool:
     return value is None or type(value).__name__ == "NAType" or bool(value != value)
 
 
-def shown(ids: NDArray[Any]) -> str:
-    """Return the first few of some ids as a text."""
-    first = ", ".join(repr(value) for value in ids[:5].tolist())
+def shown(ids: NDArray[Any] | list[str]) -> str:
+    """Return the first few of some ids or names as a text."""
+    first = ", ".join(map(repr, np.asarray(ids[:5], dtype=object)))
     return first + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
 
 
@@ -126,10 +126,8 @@ def check_unique(names: Sequence[str], *, what: str) -> None:
     if len(set(names)) == len(names):
         return
     repeated = [name for name, count in Counter(names).items() if count > 1]
-    shown = ", ".join(repr(name) for name in repeated[:5])
-    more = f" and {len(repeated) - 5} more" if len(repeated) > 5 else ""
     raise ValueError(
-        f"{what} {shown}{more} occurs more than once: names must be unique, "
+        f"{what} {shown(repeated)} occurs more than once: names must be unique, "
         "so that a weight can be told by its name; rename or drop the repeated columns"
     )
 

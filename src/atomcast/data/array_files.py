@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from atomcast.data.matrices import as_matrix
-from atomcast.data.parts import Format, Part, PartInfo, ReadOptions, refuse_row_ids
+from atomcast.data.parts import Format, Part, PartInfo, ReadOptions
 from atomcast.data.promises import check_promise, check_shape
 from atomcast.data.sparse_format import check_sparse
 
@@ -46,21 +46,9 @@ def npz_row_ids(path: Path, row_ids: str | None = None) -> NDArray[Any] | None:
 
 
 def _read_npy(path: Path, options: ReadOptions) -> Part:
-    refuse_row_ids(options, ".npy")
     matrix = as_matrix(load_npy(path), parameter="the array")
     check_shape(matrix.shape, path)
     return Part(matrix)
-
-
-def _describe_npy(path: Path, options: ReadOptions) -> PartInfo:
-    refuse_row_ids(options, ".npy")
-    with path.open("rb") as file:
-        rows, columns = _two(_checked_header(file, path.stat().st_size), path)
-    return PartInfo(rows, columns)
-
-
-def _no_row_ids(path: Path, options: ReadOptions) -> None:
-    refuse_row_ids(options, ".npy")
 
 
 def _read_npz(path: Path, options: ReadOptions) -> Part:
@@ -175,5 +163,5 @@ def _two(shape: tuple[int, ...], path: Path) -> tuple[int, int]:
     return int(shape[0]), int(shape[1])
 
 
-NPY = Format(".npy", _read_npy, _describe_npy, _no_row_ids)
-NPZ = Format(".npz", _read_npz, _describe_npz, _row_ids_npz)
+NPY = Format(".npy", _read_npy)
+NPZ = Format(".npz", _read_npz, _row_ids_npz, _describe_npz)

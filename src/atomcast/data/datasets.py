@@ -103,10 +103,7 @@ def load_dorothea(
 def load_usps(*, download: bool = False) -> DataSet:
     """Load USPS: handwritten zip code digits.
 
-    Parameters
-    ----------
-    download : bool
-        Whether to download what is missing from `data_home()`.
+    What is missing from `data_home()` is downloaded if `download` says so.
 
     Returns
     -------
@@ -129,10 +126,7 @@ def load_usps(*, download: bool = False) -> DataSet:
 def load_letter(*, download: bool = False) -> DataSet:
     """Load Letter Recognition: which of 26 capital letters?
 
-    Parameters
-    ----------
-    download : bool
-        Whether to download what is missing from `data_home()`.
+    What is missing from `data_home()` is downloaded if `download` says so.
 
     Returns
     -------

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from atomcast._checks import check_count
 from atomcast.data.matrices import IntArray, Matrix
 
 _CHUNK_ENTRIES = 1 << 26
@@ -70,7 +71,8 @@ def make_sparse_regression(
     SparseRegression
         `X` is CSC of shape (d, n), `y` = X alpha + noise of shape (d,), `alpha` of shape (n,).
     """
-    d, n = _positive("d", d), _positive("n", n)
+    check_count("d", d, "examples")
+    check_count("n", n, "features")
     _share("atom_density", atom_density)
     _share("solution_density", solution_density)
     if not noise >= 0:
@@ -152,16 +154,17 @@ def make_speech_like(
     LabelledExamples
         `X` is float32 of shape (n, d); `y` of shape (n,) is 1 for the largest class, else -1.
     """
-    n, d = _positive("n", n), _positive("d", d)
-    if classes < 2:
-        raise ValueError(f"classes={classes!r} is not accepted: 2 or more are needed")
+    check_count("n", n, "examples")
+    check_count("d", d, "features")
+    check_count("classes", classes, "of which the largest is told from the rest", 2)
+    check_count("rank", rank, "the dimension of the spread that clouds share")
     if not (isinstance(noise, Real) and 0 <= noise < np.inf):
         raise ValueError(f"noise={noise!r} is not accepted: a number from 0 on is needed")
     if out is not None and Path(out).suffix != ".npy":
         raise ValueError(f"out={os.fspath(out)!r} is not accepted: its name must end in .npy")
     rng = np.random.default_rng(random_state)
     labels = _class_labels(n, classes, rng)
-    rank = min(_positive("rank", rank), d)
+    rank = min(rank, d)
     centres = 0.3 * rng.standard_normal((classes, d), dtype=np.float32)
     spread = rng.standard_normal((rank, d), dtype=np.float32) / np.float32(np.sqrt(rank))
 
@@ -235,12 +238,6 @@ def _class_labels(n: int, classes: int, rng: np.random.Generator) -> NDArray[np.
     labels = np.repeat(np.arange(classes, dtype=np.int32), counts)
     rng.shuffle(labels)
     return labels
-
-
-def _positive(parameter: str, value: int) -> int:
-    if value < 1:
-        raise ValueError(f"{parameter}={value!r} is not accepted: it must be 1 or more")
-    return int(value)
 
 
 def _share(parameter: str, value: float) -> None:

@@ -51,18 +51,20 @@ class ReadOptions(NamedTuple):
 
 @dataclass(frozen=True)
 class Format:
-    """How to read one kind of file: a function each for everything, the shape, the row ids."""
+    """How to read one kind of file.
+
+    Parameters
+    ----------
+    title : str
+    read : callable
+        All of a file.
+    row_ids : callable, optional
+        The row ids alone; None where a format has no place for them.
+    describe : callable, optional
+        What can be known without the values; None where it takes the whole file, or costs nothing.
+    """
 
     title: str
     read: Callable[[Path, ReadOptions], Part]
-    describe: Callable[[Path, ReadOptions], PartInfo]
-    row_ids: Callable[[Path, ReadOptions], NDArray[Any] | None]
-
-
-def refuse_row_ids(options: ReadOptions, title: str) -> None:
-    """Raise ValueError if row ids are asked of a format that has no place for them."""
-    if options.row_ids is not None:
-        raise ValueError(
-            f"row_ids={options.row_ids!r} was given, but {title} files have no named columns: "
-            "leave row_ids out, or use .parquet, .csv or .npz files"
-        )
+    row_ids: Callable[[Path, ReadOptions], NDArray[Any] | None] | None = None
+    describe: Callable[[Path, ReadOptions], PartInfo] | None = None

@@ -30,6 +30,27 @@ def checked_party_names(names: Iterable[str], nodes: int) -> tuple[str, ...]:
     return result
 
 
+def checked_prefixes(prefix: bool | Sequence[str], parties: Sequence[str]) -> list[str] | None:
+    """Return what to put before the names of each party's columns, or None."""
+    if prefix is False:
+        return None
+    if isinstance(prefix, str):
+        raise TypeError(
+            f"prefix={prefix!r} is one text: use True, or a list with one for each file"
+        )
+    prefixes = list(parties) if prefix is True else [str(name) for name in prefix]
+    if len(prefixes) != len(parties):
+        raise ValueError(
+            f"prefix has {len(prefixes)} entries, but there are {len(parties)} files: give one each"
+        )
+    if len(set(prefixes)) < len(prefixes):
+        raise ValueError(
+            f"prefix={prefixes} would give columns of several files the same name: give each "
+            "file its own"
+        )
+    return prefixes
+
+
 def names_of_files(paths: Sequence[Path]) -> tuple[str, ...]:
     """Return the stem of each file, or more of its path where stems are not enough."""
     ways: tuple[Callable[[Path], str], ...] = (

@@ -24,20 +24,15 @@ from atomcast.data.promises import check_gzip
 from atomcast.data.svmlight_files import SVMLIGHT
 from atomcast.data.table_files import CSV, PARQUET
 
+_TEXTS = dict.fromkeys((".svm", ".svmlight", ".libsvm", ".txt"), SVMLIGHT)
+_TEXTS[".csv"] = CSV
+
 FORMATS: dict[str, Format] = {
     ".npy": NPY,
     ".npz": NPZ,
     ".parquet": PARQUET,
-    ".csv": CSV,
-    ".csv.gz": CSV,
-    ".svm": SVMLIGHT,
-    ".svm.gz": SVMLIGHT,
-    ".svmlight": SVMLIGHT,
-    ".svmlight.gz": SVMLIGHT,
-    ".libsvm": SVMLIGHT,
-    ".libsvm.gz": SVMLIGHT,
-    ".txt": SVMLIGHT,
-    ".txt.gz": SVMLIGHT,
+    **_TEXTS,
+    **{f"{suffix}.gz": kind for suffix, kind in _TEXTS.items()},
 }
 
 
@@ -69,10 +64,9 @@ def read_part(
     ImportError
         If the format needs a package that is not installed.
     """
-    path = Path(path)
-    kind = _format(path)
-    with readable(path, kind.title):
-        return kind.read(path, ReadOptions(row_ids, n_features))
+    path, options = Path(path), ReadOptions(row_ids, n_features)
+    with _format(path, options) as kind:
+        return kind.read(path, options)
 
 
 def describe(
@@ -83,10 +77,13 @@ def describe(
     Cheap for .npy, .npz and .parquet, which have headers; a .csv file is read through for its
     number of rows, and a svmlight file has to be read whole. Parameters as in `read_part`.
     """
-    path = Path(path)
-    kind = _format(path)
-    with readable(path, kind.title):
-        return kind.describe(path, ReadOptions(row_ids, n_features))
+    path, options = Path(path), ReadOptions(row_ids, n_features)
+    with _format(path, options) as kind:
+        if kind.describe is not None:
+            return kind.describe(path, options)
+        part = kind.read(path, options)
+        rows, columns = part.matrix.shape
+        return PartInfo(int(rows), int(columns), part.names)
 
 
 def peek(
@@ -101,10 +98,9 @@ def read_row_ids(
     path: str | os.PathLike[str], *, row_ids: str | None = None
 ) -> NDArray[Any] | None:
     """Return only the row ids of a file, shape (rows,), or None if it has none."""
-    path = Path(path)
-    kind = _format(path)
-    with readable(path, kind.title):
-        return kind.row_ids(path, ReadOptions(row_ids))
+    path, options = Path(path), ReadOptions(row_ids)
+    with _format(path, options) as kind:
+        return None if kind.row_ids is None else kind.row_ids(path, options)
 
 
 def known_suffix(path: Path) -> str:
@@ -129,11 +125,20 @@ def readable(path: Path, title: str) -> Iterator[None]:
         raise ValueError(f"{path} cannot be read as a {title} file: {error}") from error
 
 
-def _format(path: Path) -> Format:
+@contextmanager
+def _format(path: Path, options: ReadOptions) -> Iterator[Format]:
+    """The format of a file that is read here, if it can do what the options ask for."""
     suffix = known_suffix(path)
     if suffix not in FORMATS:
         raise ValueError(
             f"{path}: the suffix {suffix!r} is not known; it tells the format and must be one of "
             f"{', '.join(FORMATS)}: rename or convert the file"
         )
-    return FORMATS[suffix]
+    kind = FORMATS[suffix]
+    with readable(path, kind.title):
+        if kind.row_ids is None and options.row_ids is not None:
+            raise ValueError(
+                f"row_ids={options.row_ids!r} was given, but {kind.title} files have no named "
+                "columns: leave row_ids out, or use .parquet, .csv or .npz files"
+            )
+        yield kind

@@ -6,20 +6,17 @@ Nothing is read or cut before a node asks for its own `Shards.shard(i)`.
 from __future__ import annotations
 
 import dataclasses
-import os
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal
-
-import numpy as np
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 from atomcast.data.alignment import check_unique
 from atomcast.data.matrices import IntArray, Matrix
-from atomcast.data.sparse_format import check_sparse
 
 if TYPE_CHECKING:
     from atomcast.data._files import FileShards
+    from atomcast.data._mine import LocalShards
+    from atomcast.data._split import SplitShards
 
 
 @dataclass(frozen=True, eq=False)
@@ -70,7 +67,7 @@ class Shard:
 
 
 class Shards(ABC):
-    """A specification of which node holds which atoms; make one with one of its class methods.
+    """A specification of which node holds which atoms, of one of three kinds.
 
     - `Shards.split(X, nodes)`: I have everything, cut it up.
     - `Shards.mine(X_local)`: this is my share, on this process of an MPI job.
@@ -82,127 +79,10 @@ class Shards(ABC):
 
     kind: Literal["split", "mine", "files"]
 
-    @classmethod
-    def split(
-        cls,
-        X: Any,
-        nodes: int,
-        *,
-        by: str | Sequence[int] = "random",
-        random_state: Any = 0,
-        names: Iterable[str] | None = None,
-        party_names: Iterable[str] | None = None,
-    ) -> Shards:
-        """Cut a matrix that is all here into one shard per node.
-
-        Parameters
-        ----------
-        X : array-like, scipy sparse or DataFrame of shape (rows, columns)
-            Kept, not copied. Sparse data is cut from CSC if the atoms are columns and from CSR
-            if they are rows; if `X` is in another layout, one converted copy is made (once per
-            Shards object). float32 and float64 are kept; booleans and integers become float64
-            shard by shard.
-        nodes : int
-            Number of nodes; more nodes than atoms leaves some shards empty.
-        by : {"random", "contiguous"} or sequence of int
-            "random": every atom goes to a node uniformly at random. "contiguous": blocks of
-            nearly equal size, which are views of `X`. Sizes, one per node: blocks of these sizes.
-        random_state : int, None, numpy Generator, SeedSequence or RandomState
-            Seed of by="random"; the assignment stays the same in copies of this object.
-        names : iterable of str, optional
-            Names of the columns; default: the columns of a DataFrame, else none.
-        party_names : iterable of str, optional
-            Names of the nodes, for accounts and pictures; default: 0, 1, 2, ...
-
-        Examples
-        --------
-        >>> import numpy as np
-        >>> from atomcast.data import Shards
-        >>> shards = Shards.split(np.eye(5), nodes=2, by="contiguous")
-        >>> shards.shard(1).ids
-        array([3, 4])
-        """
-        from atomcast.data._split import SplitShards
-
-        check_sparse(X)
-        return SplitShards(
-            X, nodes, by=by, random_state=random_state, names=names, party_names=party_names
-        )
-
-    @classmethod
-    def mine(
-        cls,
-        X_local: Any,
-        *,
-        names: Iterable[str] | None = None,
-        row_ids: Iterable[Any] | None = None,
-        party_name: str | None = None,
-    ) -> Shards:
-        """Say that this matrix is the share of this process in an MPI job.
-
-        Parameters
-        ----------
-        X_local : array-like, scipy sparse or DataFrame of shape (rows, columns)
-            This process's own atoms. The cluster numbers them after those of the lower ranks.
-        names : iterable of str, optional
-            Names of the columns; default: the columns of a DataFrame, else none.
-        row_ids : iterable of int or str, optional
-            Ids of the rows, of which a hash is compared between the processes.
-        party_name : str, optional
-            What accounts call this process, if all processes have a name; default: its rank.
-        """
-        from atomcast.data._mine import LocalShards
-
-        check_sparse(X_local, parameter="X_local")
-        return LocalShards(X_local, names=names, row_ids=row_ids, party_name=party_name)
-
-    @classmethod
-    def files(
-        cls,
-        paths: Iterable[str | os.PathLike[str]] | Mapping[str, str | os.PathLike[str]],
-        *,
-        row_ids: str | None = None,
-        n_features: int | None = None,
-        align: str | None = None,
-        target: Any = None,
-        prefix: bool | Sequence[str] = False,
-    ) -> FileShards:
-        """Let every node read a file of its own; ids count through the files in their order.
-
-        Parameters
-        ----------
-        paths : iterable of path, one per node, or dict of name to path
-            The nodes have these names in accounts and pictures; default: what the files are
-            called, without suffix.
-            .npy (memory-mapped), .npz (dense or scipy sparse), .parquet, .csv, .csv.gz, or
-            svmlight (.svm, .svmlight, .libsvm, .txt, also .gz).
-        row_ids : str, optional
-            Column that holds row ids; default: "row_id" where it exists. It is no feature; it
-            serves to check that all parts describe the same rows in the same order.
-        n_features : int, optional
-            Number of columns of svmlight files, which do not say it themselves.
-        align : {"inner"}, optional
-            Put all parts, and the target, into one order by their row ids, that of the first
-            part. Rows that are not in all of them are dropped, with a warning;
-            `alignment.dropped` has their ids. By default other rows are an error.
-        target : path, "file.csv:column" or pandas Series, optional
-            The target, checked or aligned by its row ids (the index of a Series). It is then
-            there as the attribute `target`: `Lasso(1.0).fit(shards, shards.target)`.
-        prefix : bool or sequence of str, default=False
-            Put the party's name (the file's without its suffix, or those given, one for each
-            file) and a dot before the names of its columns, which may then be the same in
-            several files.
-        """
-        from atomcast.data._files import FileShards
-
-        return FileShards(
-            paths,
-            row_ids=row_ids,
-            n_features=n_features,
-            align=align,
-            target=target,
-            prefix=prefix,
-        )
+    # The kinds, which are made of this class, enter themselves here.
+    split: ClassVar[type[SplitShards]]
+    mine: ClassVar[type[LocalShards]]
+    files: ClassVar[type[FileShards]]
 
     def only(self, i: int) -> Shards:
         """What the process of node i needs of this; by default everything."""
@@ -276,20 +156,3 @@ class Shards(ABC):
     def _check_node(self, i: int) -> None:
         if not 0 <= i < self.nodes:
             raise IndexError(f"there is no shard {i}: these Shards have {self.nodes} (from 0)")
-
-
-def checked_names(names: Iterable[str], columns: int) -> tuple[str, ...]:
-    """Return names as a tuple of str, refusing a number of names other than `columns`."""
-    if isinstance(names, str):
-        raise TypeError(f"names={names!r} is one text, but one name per column is needed: a list")
-    result = tuple(str(name) for name in names)
-    if len(result) != columns:
-        raise ValueError(
-            f"names has {len(result)} entries, but X has {columns} columns: give one name each"
-        )
-    return result
-
-
-def contiguous_bounds(sizes: Sequence[int] | IntArray) -> IntArray:
-    """Return where blocks of these sizes begin and end, shape (len(sizes) + 1,)."""
-    return np.concatenate(([0], np.cumsum(np.asarray(sizes, dtype=np.int64))))

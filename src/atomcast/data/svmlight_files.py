@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.data.matrices import Matrix
-from atomcast.data.parts import Format, Part, PartInfo, ReadOptions, refuse_row_ids
+from atomcast.data.parts import Format, Part, ReadOptions
 from atomcast.data.promises import check_shape
 
 
@@ -28,20 +27,7 @@ def load_svmlight(path: Path, n_features: int | None = None) -> tuple[Matrix, ND
 
 
 def _read(path: Path, options: ReadOptions) -> Part:
-    refuse_row_ids(options, "svmlight")
-    X, _ = load_svmlight(path, options.n_features)
-    return Part(X)
+    return Part(load_svmlight(path, options.n_features)[0])
 
 
-def _describe(path: Path, options: ReadOptions) -> PartInfo:
-    # The format says neither of the two numbers, so the whole file has to be read.
-    rows, columns = _read(path, options).matrix.shape
-    return PartInfo(int(rows), int(columns))
-
-
-def _row_ids(path: Path, options: ReadOptions) -> NDArray[Any] | None:
-    refuse_row_ids(options, "svmlight")
-    return None
-
-
-SVMLIGHT = Format("svmlight", _read, _describe, _row_ids)
+SVMLIGHT = Format("svmlight", _read)

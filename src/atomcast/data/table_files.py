@@ -205,5 +205,5 @@ def _id_names(ids: str | None) -> set[str]:
     return {DEFAULT_ROW_IDS} if ids is None else {DEFAULT_ROW_IDS, ids}
 
 
-CSV = Format("CSV", _read_csv, _describe_csv, _row_ids_csv)
-PARQUET = Format("Parquet", _read_parquet, _describe_parquet, _row_ids_parquet)
+CSV = Format("CSV", _read_csv, _row_ids_csv, _describe_csv)
+PARQUET = Format("Parquet", _read_parquet, _row_ids_parquet, _describe_parquet)

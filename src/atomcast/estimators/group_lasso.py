@@ -14,7 +14,7 @@ from atomcast.data.shards import Shards
 from atomcast.domains.group_ball import GroupBall, as_groups, check_whole_groups
 from atomcast.estimators.lasso import SparseLinearModel
 from atomcast.estimators.linear import LinearModel
-from atomcast.estimators.logistic import SparseLogisticModel
+from atomcast.estimators.logistic_regression import SparseLogisticModel
 from atomcast.estimators.score_classifier import check_two_classes
 from atomcast.estimators.solving import Posed
 from atomcast.problems.features import group_problem

@@ -134,13 +134,18 @@ def linear_prediction(estimator: Any, X: Any, coef: NDArray[np.float64]) -> NDAr
     if not isinstance(X, Shards):
         X = validated(estimator, X, reset=False, **FORMATS)
         return np.asarray(X @ coef, dtype=np.float64)
-    if X.count() != estimator.n_features_in_:
-        raise ValueError(
-            f"X has {X.count()} features, but {type(estimator).__name__} is expecting "
-            f"{estimator.n_features_in_} features as input"
-        )
+    check_features(estimator, X)
     total = np.zeros((X.rows(), *coef.shape[1:]))
     for i in range(X.nodes):
         shard = X.shard(i)
         total += shard.matrix @ coef[shard.ids]
     return total
+
+
+def check_features(estimator: Any, shards: Shards) -> None:
+    """Raise ValueError, as scikit-learn does for arrays, unless new data has the same features."""
+    if shards.count() != estimator.n_features_in_:
+        raise ValueError(
+            f"X has {shards.count()} features, but {type(estimator).__name__} is expecting "
+            f"{estimator.n_features_in_} features as input"
+        )

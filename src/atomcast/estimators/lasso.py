@@ -24,9 +24,11 @@ class SparseLinearModel(RegressorMixin, LinearModel):  # type: ignore[misc]
     intercept_: float
     fit_intercept: bool
 
-    def _objective(self, X: Any, y: Any) -> tuple[SquaredError, Shards, Any]:
-        shards, y, cluster = features_and_target(self, X, y, self.cluster)
-        return SquaredError(y, self.fit_intercept), shards, cluster
+    def _target(self, X: Any, y: Any) -> tuple[Shards, NDArray[np.float64], Any]:
+        return features_and_target(self, X, y, self.cluster)
+
+    def _loss(self, target: Any, rows: Any = slice(None)) -> SquaredError:
+        return SquaredError(target[rows], self.fit_intercept)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predict the target.

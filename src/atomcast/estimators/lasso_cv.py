@@ -2,20 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from sklearn.model_selection import check_cv
 
-from atomcast.domains.base import L1Ball
-from atomcast.estimators.inputs import features_and_target
 from atomcast.estimators.lasso import SparseLinearModel
-from atomcast.estimators.path_cv import Floats, PathCV, Rows
-from atomcast.loop.result import Result
-from atomcast.objectives import SquaredError
-from atomcast.problems.features import explicit_problem
-from atomcast.problems.problem import Problem
+from atomcast.estimators.path_cv import Floats, Fold, PathCV
 
 
 class LassoCV(PathCV, SparseLinearModel):
@@ -50,35 +43,11 @@ class LassoCV(PathCV, SparseLinearModel):
         Of the model refitted on all rows, as for `Lasso`.
     """
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Choose the radius and fit the model; parameters as for `Lasso.fit`."""
-        solver = self._solver()
-        shards, y, cluster = features_and_target(self, X, y, self.cluster)
-        folds = list(check_cv(self.cv).split(np.zeros((len(y), 1)), y))
-        task = LeastSquares(y, self.fit_intercept)
-        self.mse_path_ = self._choose(task, folds, shards, cluster, solver)
-        return self
+    _losses_are = "mse_path_"
 
+    def _folds(self, target: Any) -> list[Fold]:
+        return list(check_cv(self.cv).split(np.zeros((len(target), 1)), target))
 
-@dataclass(frozen=True)
-class LeastSquares:
-    """Least squares along a path; a `Task`."""
-
-    y: Floats
-    fit_intercept: bool
-
-    def objective(self, rows: Rows | slice) -> SquaredError:
-        """The squared error of some of the rows."""
-        return SquaredError(self.y[rows], self.fit_intercept)
-
-    def problem(self, objective: Any, beta: float) -> Problem:
-        """The l1 ball of a radius."""
-        return explicit_problem(objective, L1Ball(beta))
-
-    def coefficients(self, result: Result, objective: Any) -> Floats:
-        """The weights, shape (n_features,)."""
-        return result.weights
-
-    def loss(self, predicted: Floats, rows: Rows) -> float:
+    def _held_out_loss(self, target: Any, predicted: Floats) -> float:
         """The mean squared error."""
-        return float(np.mean((self.y[rows] - predicted) ** 2))
+        return float(np.mean((target - predicted) ** 2))

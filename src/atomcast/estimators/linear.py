@@ -36,6 +36,15 @@ class LinearModel(SolvedEstimator):
 
     def _objective(self, X: Any, y: Any) -> tuple[Objective, Shards, Any]:
         """Check the data; returns the loss for its target, the features and the cluster."""
+        shards, target, cluster = self._target(X, y)
+        return self._loss(target), shards, cluster
+
+    def _target(self, X: Any, y: Any) -> tuple[Shards, NDArray[Any], Any]:
+        """Check the data; returns the features, the target in the form of `_loss`, the cluster."""
+        raise NotImplementedError
+
+    def _loss(self, target: Any, rows: Any = slice(None)) -> Objective:
+        """The loss over some of the rows of a target."""
         raise NotImplementedError
 
     def _problem(self, objective: Any, domain: Domain) -> Problem:

@@ -3,25 +3,14 @@
 from __future__ import annotations
 
 from dataclasses import KW_ONLY, dataclass
-from typing import Any, Self
+from typing import Any
 
 import numpy as np
 from scipy.special import logsumexp
 from sklearn.model_selection import check_cv
 
-from atomcast.domains.base import L1Ball
-from atomcast.estimators.inputs import features_and_classes
-from atomcast.estimators.logistic import (
-    SparseLogisticModel,
-    coefficients,
-    example_weights,
-    logistic_objective,
-    logistic_problem,
-)
-from atomcast.estimators.path_cv import Floats, PathCV, Rows
-from atomcast.loop.result import Result
-from atomcast.objectives import Logistic, Multinomial
-from atomcast.problems.problem import Problem
+from atomcast.estimators.logistic_regression import SparseLogisticModel
+from atomcast.estimators.path_cv import Floats, Fold, PathCV
 
 
 @dataclass(eq=False, repr=False)
@@ -63,52 +52,21 @@ class SparseLogisticRegressionCV(PathCV, SparseLogisticModel):
     n_betas: int = 20
     class_weight: Any = None
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Choose the radius and fit the model; parameters as for `SparseLogisticRegression`."""
-        solver = self._solver()
-        shards, numbers, cluster = features_and_classes(self, X, y, self.cluster)
-        folds = list(check_cv(self.cv, numbers, classifier=True).split(numbers, numbers))
+    _losses_are = "loss_path_"
+
+    def _folds(self, target: Any) -> list[Fold]:
+        folds = list(check_cv(self.cv, target, classifier=True).split(target, target))
         for train, _ in folds:
-            if len(np.unique(numbers[train])) < len(self.classes_):
+            if len(np.unique(target[train])) < len(self.classes_):
                 raise ValueError(
                     f"a fold of cv={self.cv!r} leaves a class without training examples: use fewer "
                     "folds, or drop the classes with the fewest examples"
                 )
-        weights = example_weights(self.class_weight, self.classes_, numbers)
-        task = Logistics(numbers, self.fit_intercept, weights)
-        self.loss_path_ = self._choose(task, folds, shards, cluster, solver)
-        return self
+        return folds
 
-
-@dataclass(frozen=True)
-class Logistics:
-    """Logistic regression along a path; a `Task`."""
-
-    numbers: Rows
-    fit_intercept: bool
-    weights: Floats | None
-
-    def objective(self, rows: Rows | slice) -> Logistic | Multinomial:
-        """The logistic loss of some of the rows."""
-        weights = None if self.weights is None else self.weights[rows]
-        return logistic_objective(self.numbers[rows], self.fit_intercept, weights)
-
-    def problem(self, objective: Any, beta: float) -> Problem:
-        """The l1 ball of a radius."""
-        return logistic_problem(objective, L1Ball(beta))
-
-    def coefficients(self, result: Result, objective: Any) -> Floats:
-        """The coefficients, shape (n_features, 1 or n_classes)."""
-        return coefficients(result, objective).T
-
-    def loss(self, predicted: Floats, rows: Rows) -> float:
-        """The mean logistic loss."""
-        return mean_loss(predicted, self.numbers[rows])
-
-
-def mean_loss(scores: Floats, numbers: Rows) -> float:
-    """The mean logistic loss of scores of shape (n, 1) or (n, n_classes)."""
-    if scores.shape[1] == 1:
-        return float(np.mean(np.logaddexp(0.0, (1.0 - 2.0 * numbers) * scores[:, 0])))
-    chosen = scores[np.arange(len(numbers)), numbers]
-    return float(np.mean(logsumexp(scores, axis=1) - chosen))
+    def _held_out_loss(self, target: Any, predicted: Floats) -> float:
+        """The mean logistic loss of scores of shape (n, 1) or (n, n_classes)."""
+        if predicted.shape[1] == 1:
+            return float(np.mean(np.logaddexp(0.0, (1.0 - 2.0 * target) * predicted[:, 0])))
+        chosen = predicted[np.arange(len(target)), target]
+        return float(np.mean(logsumexp(predicted, axis=1) - chosen))

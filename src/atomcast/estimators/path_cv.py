@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import Any, Protocol
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -15,13 +15,13 @@ from scipy import sparse
 from atomcast.cluster.mpi.rank_shards import RankShards
 from atomcast.data._split import SplitShards
 from atomcast.data.shards import Shard, Shards
+from atomcast.domains.base import L1Ball
 from atomcast.estimators.linear import LinearModel
 from atomcast.estimators.radii import SHARE, Walk, checked_betas, radius_names
 from atomcast.estimators.side_by_side import checked_jobs, side_by_side
 from atomcast.estimators.solving import warn_unless_converged
 from atomcast.loop.interrupting import all_or_nothing
 from atomcast.loop.journal import Journal
-from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver
 from atomcast.network.joined_ledgers import joined, named
 from atomcast.network.ledger import Accountant, Ledger
@@ -39,26 +39,6 @@ MATTERS = 1e-4
 LEAD = 5
 
 
-class Task(Protocol):
-    """What is fitted along a path: a loss of linear predictions, and the target."""
-
-    def objective(self, rows: Rows | slice) -> Any:
-        """The objective over some of the rows."""
-        ...
-
-    def problem(self, objective: Any, beta: float) -> Problem:
-        """The problem of a radius."""
-        ...
-
-    def coefficients(self, result: Result, objective: Any) -> Floats:
-        """The coefficients of a result, shape (n_features,) or (n_features, n_scores)."""
-        ...
-
-    def loss(self, predicted: Floats, rows: Rows) -> float:
-        """The mean loss of predictions for some of the rows."""
-        ...
-
-
 @dataclass(eq=False, repr=False)
 class PathCV(LinearModel):
     """A model along a path of radii, of which cross-validation picks one.
@@ -73,19 +53,35 @@ class PathCV(LinearModel):
     fit_intercept: bool = True
     n_jobs: int | None = None
 
-    def _choose(
-        self, task: Task, folds: Sequence[Fold], shards: Shards, cluster: Any, solver: Solver
-    ) -> Floats:
+    #: What the losses on held-out rows are called.
+    _losses_are: ClassVar[str]
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Choose the radius and fit the model; parameters as for `Lasso.fit`."""
+        solver = self._solver()
+        shards, target, cluster = self._target(X, y)
+        setattr(self, self._losses_are, self._choose(target, shards, cluster, solver))
+        return self
+
+    def _folds(self, target: Any) -> list[Fold]:
+        """The rows to train with and those to test with, of each fold."""
+        raise NotImplementedError
+
+    def _held_out_loss(self, target: Any, predicted: Floats) -> float:
+        """The mean loss of predictions of shape (n,) or (n, n_scores)."""
+        raise NotImplementedError
+
+    def _choose(self, target: Any, shards: Shards, cluster: Any, solver: Solver) -> Floats:
         """Try all radii on all folds, and fit the best one to all rows.
 
         Returns the mean losses on the held-out rows, shape (n_betas, n_folds).
         """
-        objective = task.objective(slice(None))
+        objective, folds = self._loss(target), self._folds(target)
         plan = [objective, self.betas, self.n_betas, [list(fold) for fold in folds]]
         jobs = checked_jobs(self.n_jobs, solver, cluster)
         journal = Journal(solver, plan, cluster)
-        trial, searches = Trial(task, folds, shards, cluster, journal, jobs), list[Ledger]()
-        make = partial(task.problem, objective)
+        trial = Trial(self, target, folds, shards, cluster, journal, jobs)
+        searches, make = list[Ledger](), partial(self._ball, objective)
         with all_or_nothing():  # until a radius is chosen, there is no model
             if self.betas is None:
                 walk = Walk(
@@ -106,6 +102,10 @@ class PathCV(LinearModel):
         self._keep(replace(result, ledger=joined(parts)), objective)
         warn_unless_converged(result, solver, stacklevel=4)
         return losses
+
+    def _ball(self, objective: Any, beta: float) -> Problem:
+        """The problem of a radius."""
+        return self._problem(objective, L1Ball(beta))
 
 
 def tried(trial: Trial, walk: Walk, count: int) -> tuple[Floats, Floats]:
@@ -158,14 +158,16 @@ class Trial:
 
     def __init__(
         self,
-        task: Task,
+        model: PathCV,
+        target: Any,
         folds: Sequence[Fold],
         shards: Shards,
         cluster: Any,
         journal: Journal,
         jobs: int,
     ) -> None:
-        self.task, self.folds, self.journal, self.jobs = task, folds, journal, jobs
+        self._model, self._target, self._folds = model, target, folds
+        self.journal, self._jobs = journal, jobs
         self._shards, self._cluster = shards, cluster
         #: What was sent, by the fold that it was sent for.
         self.ledgers: list[tuple[str, Ledger]] = []
@@ -173,13 +175,12 @@ class Trial:
     def losses(self, betas: Floats, known: int = 0) -> Floats:
         """The mean losses on the held-out rows, shape (radii that are not known yet, folds)."""
         radii = [*leading_to(betas[:known]), *betas[known:].tolist()]
-        where = self._shards, self._cluster, radii, self.journal.results
-        works = [partial(walked, self.task, fold, *where) for fold in self.folds]
+        works = [partial(self._fold, k, radii) for k in range(len(self._folds))]
         columns = [
             self.journal.kept(
                 f"losses of {len(betas)} radii, fold {k}", partial(self._entered, k, work)
             )
-            for k, work in enumerate(side_by_side(works, self.jobs))
+            for k, work in enumerate(side_by_side(works, self._jobs))
         ]
         return np.column_stack(columns)[len(radii) - (len(betas) - known) :]
 
@@ -189,27 +190,21 @@ class Trial:
         self.ledgers.append((f"fold {k + 1}", ledger))
         return losses
 
-
-def walked(
-    task: Task,
-    fold: Fold,
-    shards: Shards,
-    cluster: Any,
-    radii: list[float],
-    solve: Callable[..., Iterable[Result]],
-) -> tuple[Floats, Ledger]:
-    """The mean loss on the test rows of a fold for each radius, and what was sent for that."""
-    train, test = fold
-    objective, held_out = task.objective(train), HeldOut(shards, test, cluster)
-    problems = map(partial(task.problem, objective), radii)
-    losses = []
-    with all_or_nothing():
-        for result in solve(problems, rows_of(shards, train), cluster, radius_names(radii)):
-            predicted = held_out.predicted(task.coefficients(result, objective))
-            predicted += objective.intercept(np.asarray(result.image))
-            losses.append(task.loss(predicted, test))
-    ledger = joined([("", result.ledger), ("held-out rows", held_out.ledger())])
-    return np.array(losses), ledger
+    def _fold(self, k: int, radii: list[float]) -> tuple[Floats, Ledger]:
+        """The mean loss on the test rows of a fold for each radius, and what was sent for it."""
+        model, (train, test) = self._model, self._folds[k]
+        objective = model._loss(self._target, train)
+        held_out = HeldOut(self._shards, test, self._cluster)
+        problems = map(partial(model._ball, objective), radii)
+        losses = []
+        rows = rows_of(self._shards, train)
+        with all_or_nothing():  # in other processes, too
+            for result in self.journal.results(problems, rows, self._cluster, radius_names(radii)):
+                predicted = held_out.predicted(model._coefficients(result, objective).T)
+                predicted += objective.intercept(np.asarray(result.image))
+                losses.append(model._held_out_loss(self._target[test], predicted))
+        sent = joined([("", result.ledger), ("held-out rows", held_out.ledger())])
+        return np.array(losses), sent
 
 
 class HeldOut:

@@ -85,21 +85,21 @@ class SparseModel(LinearModel):
         check_domain_of_features(self.domain)
         return self.domain
 
-    def _objective(self, X: Any, y: Any) -> tuple[Objective, Shards, Any]:
-        loss = as_loss(self.objective)
-        if loss.classifies:
-            shards, numbers, cluster = features_and_classes(self, X, y, self.cluster)
-            check_two_classes(self.classes_, y)
-            target: Floats = np.where(numbers == 1, 1.0, -1.0)
-        else:
-            shards, target, cluster = features_and_target(self, X, y, self.cluster)
-        objective = loss.bind(target)
+    def _target(self, X: Any, y: Any) -> tuple[Shards, Floats, Any]:
+        if not as_loss(self.objective).classifies:
+            return features_and_target(self, X, y, self.cluster)
+        shards, numbers, cluster = features_and_classes(self, X, y, self.cluster)
+        check_two_classes(self.classes_, y)
+        return shards, np.where(numbers == 1, 1.0, -1.0), cluster
+
+    def _loss(self, target: Any, rows: Any = slice(None)) -> Objective:
+        objective = as_loss(self.objective).bind(target[rows])
         if not isinstance(objective, Objective):
             raise ValueError(
                 f"objective={self.objective!r} makes {objective!r} of the target, which is no "
                 "atomcast.objectives.Objective"
             )
-        return objective, shards, cluster
+        return objective
 
     @available_if(_classifies)  # type: ignore[untyped-decorator]
     def decision_function(self, X: Any) -> Floats:

@@ -14,7 +14,7 @@ from atomcast.experiments.figures.options import Options
 from atomcast.experiments.page import claims, page, reports
 from atomcast.experiments.page.reports import Report
 from atomcast.loop.interrupting import all_or_nothing
-from atomcast.plots.curves import new_figure
+from atomcast.plots.drawing import new_figure
 
 
 def reproduce(name: str, options: Options, failures: Mapping[str, str]) -> Report:

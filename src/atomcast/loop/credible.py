@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.loop.replica import Replica
-from atomcast.storage.checkpoint import Snapshot
+from atomcast.storage.snapshot import Snapshot
 
 Floats = NDArray[np.float64]
 #: What an active set remembers and can work out from the weights.

@@ -20,8 +20,9 @@ from atomcast.loop.resuming import Past
 from atomcast.loop.session import Sharing
 from atomcast.loop.solver import Solver
 from atomcast.problems.problem import Problem
-from atomcast.storage.checkpoint import Checkpoint, checkpoint_content, parse_checkpoint
+from atomcast.storage.checkpoint import Checkpoint
 from atomcast.storage.fingerprint import object_fingerprint
+from atomcast.storage.snapshot import checkpoint_content, parse_checkpoint
 
 Floats = NDArray[np.float64]
 _PLAN = "plan"

@@ -9,7 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -25,6 +25,17 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 
+class Tolerance(NamedTuple):
+    """How small a gap is enough: a share of the objective, or a number."""
+
+    value: float
+    absolute: bool = False
+
+    def gap(self, unit: float) -> float:
+        """The gap that is enough where the objective is `unit`."""
+        return self.value if self.absolute else self.value * unit
+
+
 class Replica:
     """The active set, the iterate, and the rule that moves it from round to round.
 
@@ -33,14 +44,14 @@ class Replica:
     problem : Problem
     step : Step
         The rule, with a workspace of its own.
-    tol : float
-        The relative gap that is good enough; steps need not be more exact than that.
+    tol : Tolerance
+        The gap that is good enough; steps need not be more exact than that.
     selection : Selection
         Which atoms nodes may propose.
     """
 
     def __init__(
-        self, problem: Problem, step: Step, tol: float, selection: Selection = EXACT
+        self, problem: Problem, step: Step, tol: Tolerance, selection: Selection = EXACT
     ) -> None:
         if step.needs_polytope and not problem.domain.polytope:
             raise ValueError(
@@ -69,7 +80,8 @@ class Replica:
         """Refuse what scores are too small for: those that underflow would be missed in the gap."""
         numbers = np.finfo(np.float64)
         missed = self.domain.scale * (self.problem.d or 1) * float(numbers.tiny)
-        if self._smallest and missed > 1e-3 * max(self.tol, float(numbers.eps)) * self._smallest:
+        least = max(self.smallest_target, float(numbers.eps) * self._smallest)
+        if self._smallest and missed > 1e-3 * least:
             raise ValueError(
                 f"the radius {self.domain.scale:.3g} is out of scale for a target with an "
                 f"objective of {abs(self.active.value()):.3g}: rescale the target, and "
@@ -111,7 +123,7 @@ class Replica:
     @property
     def target(self) -> float:
         """The gap, in units of the objective, at which the run may stop."""
-        return self.tol * self.unit
+        return self.tol.gap(self.unit)
 
     def request(self) -> Request:
         """What the next round asks of the nodes."""
@@ -127,7 +139,7 @@ class Replica:
     @property
     def smallest_target(self) -> float:
         """What `target` never falls below."""
-        return self.tol * self._smallest
+        return self.tol.gap(self._smallest)
 
     def certified(self, duality_gap: float) -> float:
         """The best bound on the distance to the optimum that is known here.

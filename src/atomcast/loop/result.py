@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.messages.status import Status
-from atomcast.plots.page.report import Story, fold_tables
+from atomcast.plots.page.story import Story, fold_tables
 
 if TYPE_CHECKING:
     from atomcast.loop.trace import Trace

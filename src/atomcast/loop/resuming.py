@@ -18,9 +18,9 @@ from atomcast.loop.trace import Trace
 from atomcast.messages.atom import Atom, check_form
 from atomcast.messages.proposals import Agreement
 from atomcast.messages.status import Status
-from atomcast.storage.checkpoint import Outcome, Snapshot, checkpoint_content, parse_checkpoint
 from atomcast.storage.container import Arrays
 from atomcast.storage.fingerprint import object_fingerprint
+from atomcast.storage.snapshot import Outcome, Snapshot, checkpoint_content, parse_checkpoint
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
@@ -140,7 +140,7 @@ def finished_results(
     weights, memory = active.weights.copy(), active.memory()
     for outcome in [] if past is None else past.finished:
         active.set_weights(outcome.weights)
-        again = type(best)(best.tol)
+        again = type(best)()
         again.keep(replica)
         again.gap, again.relative_gap, again.objective = outcome.figures.tolist()
         results.append(again.result(outcome.status, outcome.rounds, replica, session, Trace()))

@@ -26,7 +26,7 @@ from atomcast.messages.status import Status
 
 if TYPE_CHECKING:
     from atomcast.network.ledger import Ledger
-    from atomcast.storage.checkpoint import Snapshot
+    from atomcast.storage.snapshot import Snapshot
 
 
 def _no_run() -> Snapshot:
@@ -113,11 +113,10 @@ class Best:
     others with a smaller gap may have so small an objective that theirs is not.
     """
 
-    def __init__(self, tol: float) -> None:
-        self.tol = tol
+    def __init__(self) -> None:
         self.gap = self.lowest = math.inf
         self.objective = self.relative_gap = math.nan
-        self.certified = False
+        self.certified = self.enough = False
         self.ids: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.weights: NDArray[np.float64] = np.zeros(0)
         self.all_weights: NDArray[np.float64] = np.zeros(0)
@@ -141,9 +140,11 @@ class Best:
             self.idle = 0 if progress else self.idle + 1
         self.round = replica.round
         self.lowest = min(self.lowest, value)
-        smaller = gap <= self.gap or relative_gap <= self.tol
+        enough = gap <= replica.target
+        smaller = gap <= self.gap or enough
         if first or certified > self.certified or (certified == self.certified and smaller):
             self.gap, self.relative_gap, self.certified = gap, relative_gap, certified
+            self.enough = enough
             self.objective = value if replica.feasible else math.nan
             self.keep(replica)
 
@@ -198,7 +199,7 @@ def run(
             objective=replica.objective if replica.feasible else math.nan,
             gap=gap,
             relative_gap=gap / replica.unit,
-            tol=best.tol,
+            tol=replica.target / replica.unit,
             replica=replica,
             ledger=session.ledger,
             snapshot=snapshot,
@@ -231,7 +232,7 @@ def gap_of(replica: Replica, agreement: Agreement) -> float:
 
 def seen_by_all(state: State, best: Best, max_rounds: int) -> Status | None:
     """Why the run ends now, as far as every process finds out by itself."""
-    if state.relative_gap <= state.tol:
+    if state.gap <= state.replica.target:
         return "optimal"
     if state.round >= max_rounds:
         return "max_rounds"
@@ -243,7 +244,7 @@ def certify(replica: Replica, best: Best, session: Session, status: Status) -> S
     """Find the true gap of the last weights, from one round in which all atoms count."""
     gap = gap_of(replica, session.propose(replica, Request(count=1, complete=True)))
     best.consider(replica, gap)
-    if best.relative_gap <= best.tol:
+    if best.enough:
         return "optimal"
     # Maybe good enough for the atoms that the selection left in, but not for all.
     return "stopped" if status == "optimal" else status

@@ -15,7 +15,7 @@ from atomcast._checks import check_choice, check_count, check_positive
 from atomcast.data.shards import Shards
 from atomcast.loop.callbacks import Callback, check_callbacks, watching
 from atomcast.loop.interrupting import Interrupts
-from atomcast.loop.replica import Replica
+from atomcast.loop.replica import Replica, Tolerance
 from atomcast.loop.result import Result
 from atomcast.loop.resuming import Past, finished_results, resume, snapshot_of
 from atomcast.loop.rounds import Best, run
@@ -40,7 +40,9 @@ class Solver:
         after each round, and needs the fewest rounds and the least communication. A `Step` of
         your own, which each run copies, or a class or function that makes one for each run.
     tol : float, default=1e-4
-        The relative duality gap at which the run stops: gap / objective.
+        The duality gap at which the run stops, relative to the objective.
+    tol_kind : {"relative", "absolute"}, default="relative"
+        Whether tol is a share of the objective, or the gap itself, the epsilon of the paper.
     max_rounds : int, default=10_000
         Steps after which the run stops anyway.
     atoms_per_round : int or "auto", default="auto"
@@ -64,6 +66,7 @@ class Solver:
 
     step: str | Step | Callable[[], Step] = "corrective"
     tol: float = 1e-4
+    tol_kind: Literal["relative", "absolute"] = "relative"
     max_rounds: int = 10_000
     atoms_per_round: int | Literal["auto"] = "auto"
     selection: str | Selection = "exact"
@@ -73,7 +76,8 @@ class Solver:
 
     def __post_init__(self) -> None:
         check_step(self.step)
-        check_positive("tol", self.tol, "the relative duality gap to reach")
+        check_positive("tol", self.tol, "the duality gap to reach")
+        check_choice("tol_kind", self.tol_kind, ("relative", "absolute"))
         check_count("max_rounds", self.max_rounds, "steps after which to stop", minimum=0)
         if self.atoms_per_round != "auto":
             check_count("atoms_per_round", self.atoms_per_round, 'or "auto"')
@@ -143,7 +147,7 @@ class Solver:
                 session.ledger.begin(name, replica.first_round)
                 path = self.resume if first else None
                 replica = session.begin(replica, self.spec(resume=path is not None))
-                best = Best(self.tol)
+                best = Best()
                 if path is not None:
                     resume(path, replica, best, session)
                     logger.info("resumed from %s in round %d", path, replica.round)
@@ -158,10 +162,15 @@ class Solver:
                     log_result(result)
                 yield result
 
+    @property
+    def tolerance(self) -> Tolerance:
+        """The gap at which a run may stop."""
+        return Tolerance(self.tol, self.tol_kind == "absolute")
+
     def replica(self, problem: Problem, previous: Replica | None = None) -> Replica:
         """The state to start from: nothing known, or all that the previous run knew."""
         step = make_step(self.step, self.atoms_per_round)
-        replica = Replica(problem, step, self.tol, as_selection(self.selection))
+        replica = Replica(problem, step, self.tolerance, as_selection(self.selection))
         if previous is not None:
             shrink = min(1.0, problem.domain.scale / previous.domain.scale)
             replica.continue_from(previous, shrink * previous.active.weights)

@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast._replacing import replacing
-from atomcast.plots.curves import plot_trace
-from atomcast.plots.page.tables import HtmlTable
+from atomcast.plots.drawing import plot_trace
+from atomcast.plots.page.html_tables import HtmlTable
 
 if TYPE_CHECKING:
     import pandas

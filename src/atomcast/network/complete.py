@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from atomcast.messages.proposals import Agreement, Proposals, agree
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
-from atomcast.network.topology import Topology, enter_target
+from atomcast.network.topology import Topology
 from atomcast.network.wave import Counts, Payload, numbers, proposal_parts
 
 
@@ -42,10 +42,10 @@ class Complete(Topology):
 
         self.links.carry(used, {"atom": Payload(of_sender(values), of_sender(size))}, ledger)
 
-    def tell_target(self, values: int, ledger: Ledger) -> None:
+    def from_root(self) -> list[Counts]:
         """From node 0 to all others."""
         into, _ = self.links.into(np.array([0]))
-        enter_target(self.links, 0, values, [self.links.reverse[into]], ledger)
+        return [self.links.reverse[into]]
 
     def add_up(self, values: int, ledger: Ledger) -> None:
         """Every node tells all others its own, and each adds them up."""

@@ -8,13 +8,12 @@ message.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from atomcast.messages.proposals import Agreement, Proposals, agree
 from atomcast.network.flood import flood
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
-from atomcast.network.topology import Topology, announce, enter_target, spread_atoms
+from atomcast.network.topology import Topology
 from atomcast.network.wave import Counts, Kind, Payload, numbers
 
 
@@ -41,10 +40,6 @@ class Flooding(Topology):
         self.signed = signed
         self.labels = labels
 
-    def prepare(self, ledger: Ledger) -> None:
-        """Nothing to do: a node needs to know its neighbours only."""
-        announce(self.links, ledger, self.labels)
-
     def agree(self, proposals: Proposals, count: int, ledger: Ledger) -> Agreement:
         """Every node tells all others what it proposes; each then finds the winners by itself."""
         if self.nodes > 1:
@@ -61,18 +56,6 @@ class Flooding(Topology):
                 parts = {kind: numbers(n) for kind, n in zip(carried, sums, strict=True)}
                 self.links.carry(used, parts, ledger)
         return agree(proposals, count)
-
-    def broadcast(
-        self, source: ArrayLike, values: ArrayLike, size: ArrayLike, ledger: Ledger
-    ) -> None:
-        """From each owner to its neighbours, and from everybody who is told to its own."""
-        spread_atoms(self.links, source, values, size, ledger)
-
-    def tell_target(self, values: int, ledger: Ledger) -> None:
-        """From a coordinator, if there is one, or else from node 0, by flooding."""
-        root = self.nodes if self.links.vertices > self.nodes else 0
-        waves = (used for used, _ in flood(self.links, np.array([root]), np.ones((1, 1), int)))
-        enter_target(self.links, root, values, waves, ledger)
 
     def add_up(self, values: int, ledger: Ledger) -> None:
         """Every node tells all others its own, and each adds them up."""

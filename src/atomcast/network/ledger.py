@@ -19,7 +19,7 @@ from atomcast.network.picture import plot_network
 from atomcast.network.views import Views
 from atomcast.network.wave import KINDS, Count, Counts, Kind, Payload, Wave
 from atomcast.network.wire import codec as wire
-from atomcast.plots.page.tables import HtmlTable
+from atomcast.plots.page.html_tables import HtmlTable
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

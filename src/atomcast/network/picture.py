@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from atomcast._checks import check_choice
 from atomcast.network import breakdown
 from atomcast.network.disclosure import COORDINATOR
-from atomcast.plots.curves import current_axes
+from atomcast.plots.drawing import current_axes
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

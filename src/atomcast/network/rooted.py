@@ -9,12 +9,11 @@ vectorised: a Python loop runs over the depth of the tree, never over messages.
 from __future__ import annotations
 
 import numpy as np
-from numpy.typing import ArrayLike
 
 from atomcast.messages.proposals import Agreement, Proposals, agree
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
-from atomcast.network.topology import Topology, announce, enter_target, spread_atoms
+from atomcast.network.topology import Topology
 from atomcast.network.wave import Counts, numbers, proposal_parts
 
 
@@ -55,10 +54,6 @@ class RootedTree(Topology):
         """The edges of the network, also those that the tree does not use."""
         return self.links
 
-    def prepare(self, ledger: Ledger) -> None:
-        """Nothing to do: everybody knows its parent and its children."""
-        announce(self.links, ledger, self.labels)
-
     def agree(self, proposals: Proposals, count: int, ledger: Ledger) -> Agreement:
         """Proposals go up and are thinned out on the way, the agreement comes down."""
         agreement, partial = agree(proposals, count), proposals.partial is not None
@@ -73,15 +68,14 @@ class RootedTree(Topology):
             self.links.carry(down, parts, ledger)
         return agreement
 
-    def broadcast(
-        self, source: ArrayLike, values: ArrayLike, size: ArrayLike, ledger: Ledger
-    ) -> None:
-        """From each owner over every edge of the tree, away from the owner."""
-        spread_atoms(self.links, source, values, size, ledger)
+    @property
+    def root(self) -> int:
+        """The vertex without a parent."""
+        return int(self._levels[0][0])
 
-    def tell_target(self, values: int, ledger: Ledger) -> None:
-        """From the root down, level by level."""
-        enter_target(self.links, int(self._levels[0][0]), values, self._down, ledger)
+    def from_root(self) -> list[Counts]:
+        """Level by level."""
+        return self._down
 
     def add_up(self, values: int, ledger: Ledger) -> None:
         """Sums go up to the root, and the total comes down."""

@@ -15,7 +15,6 @@ from atomcast.messages.proposals import rank_in_group
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
 from atomcast.network.rooted import RootedTree
-from atomcast.network.topology import announce
 from atomcast.network.wave import Counts, numbers
 
 
@@ -58,4 +57,4 @@ class SpanningTree(RootedTree):
         child = np.flatnonzero(parent >= 0)
         links = self.graph.part(self.graph.between(child, parent[child]))
         super().__init__(self.nodes, parent, links, self.labels)
-        announce(self.graph, ledger, self.labels)
+        ledger.edges, ledger.labels = self.graph.edges, self.labels

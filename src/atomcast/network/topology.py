@@ -24,79 +24,68 @@ from atomcast.network.wave import Counts, Payload, numbers
 class Topology(ABC):
     """How N nodes are connected, and what it costs them to talk.
 
-    A topology must be able to `agree`, to `broadcast`, to `tell_target` and to `add_up`, and enters
-    every hop in the ledger; `prepare` is optional.
+    A topology must be able to `agree` and to `add_up`, and enters every hop in the ledger. All else
+    is optional: what stands here uses no more than neighbourhoods, by flooding.
+
+    Attributes
+    ----------
+    nodes : int
+        Vertices 0 to nodes - 1 hold atoms; others, such as a coordinator, only pass on.
+    links : Links
+        All edges that messages may use.
+    labels : list or None
+        What the user calls the nodes.
     """
 
     nodes: int
     links: Links
+    labels: list[object] | None = None
 
     def prepare(self, ledger: Ledger) -> None:
         """Do what the nodes must do once before they can talk, such as agree on a tree."""
-        announce(self.links, ledger)
+        ledger.edges, ledger.labels = self.links.edges, self.labels
 
     @abstractmethod
     def agree(self, proposals: Proposals, count: int, ledger: Ledger) -> Agreement:
         """Let every node learn the best `count` proposals and the sum of the partial sums."""
 
     @abstractmethod
+    def add_up(self, values: int, ledger: Ledger) -> None:
+        """Let every node learn the sums of so many predictions over all nodes."""
+
     def broadcast(
         self, source: ArrayLike, values: ArrayLike, size: ArrayLike, ledger: Ledger
     ) -> None:
         """Carry atoms from their owners to all nodes, all of them at the same time.
+
+        On a tree, flooding takes none of them over an edge twice.
 
         Parameters
         ----------
         source, values, size : int, or arrays of shape (k,)
             The owner of each atom, its real numbers, and its bytes.
         """
+        owner, amount, length = (np.atleast_1d(np.asarray(x)) for x in (source, values, size))
+        if not len(owner) or not len(self.links.source):
+            return
+        for used, (carried, bytes_carried) in flood(self.links, owner, np.stack((amount, length))):
+            self.links.carry(used, {"atom": Payload(carried, bytes_carried)}, ledger)
 
-    @abstractmethod
+    @property
+    def root(self) -> int:
+        """The vertex that holds the target: a coordinator, if there is one, or else node 0."""
+        return self.nodes if self.links.vertices > self.nodes else 0
+
+    def from_root(self) -> Iterable[Counts]:
+        """The links that something crosses from the root to all nodes, wave by wave."""
+        return (used for used, _ in flood(self.links, np.array([self.root]), np.ones((1, 1), int)))
+
     def tell_target(self, values: int, ledger: Ledger) -> None:
-        """Carry a target of so many numbers from the root, which holds it, to all nodes."""
-
-    @abstractmethod
-    def add_up(self, values: int, ledger: Ledger) -> None:
-        """Let every node learn the sums of so many predictions over all nodes."""
-
-
-def spread_atoms(
-    links: Links, source: ArrayLike, values: ArrayLike, size: ArrayLike, ledger: Ledger
-) -> None:
-    """Broadcast atoms by flooding; on a tree no atom crosses an edge twice."""
-    owner, amount, length = (np.atleast_1d(np.asarray(x)) for x in (source, values, size))
-    if not len(owner) or not len(links.source):
-        return
-    for used, (carried, bytes_carried) in flood(links, owner, np.stack((amount, length))):
-        links.carry(used, {"atom": Payload(carried, bytes_carried)}, ledger)
-
-
-def enter_target(
-    links: Links, holder: int, values: int, waves: Iterable[Counts], ledger: Ledger
-) -> None:
-    """Enter that all nodes were told the target, before the first round and its clock.
-
-    Parameters
-    ----------
-    links : Links
-    holder : int
-        The vertex that knows it to begin with.
-    values : int
-        How many numbers it has.
-    waves : iterable of arrays
-        The links that it crosses, one wave after the other.
-    ledger : Ledger
-    """
-    if not values or not len(links.source):
-        return
-    ledger.round = BEFORE
-    for used in waves:
-        ledger.deliver(links.ends, used, {"target": numbers(values)})
-    ledger.tell("target", int(links.names[holder]), "the target", values)
-    ledger.round = 0
-
-
-def announce(links: Links, ledger: Ledger, labels: list[object] | None = None) -> None:
-    """Tell the ledger what the network looks like."""
-    ledger.edges = links.edges
-    ledger.labels = labels
+        """Carry a target of so many numbers from the root, before the first round and its clock."""
+        if not values or not len(self.links.source):
+            return
+        ledger.round = BEFORE
+        for used in self.from_root():
+            ledger.deliver(self.links.ends, used, {"target": numbers(values)})
+        ledger.tell("target", int(self.links.names[self.root]), "the target", values)
+        ledger.round = 0

@@ -1,7 +1,7 @@
 """Fitted models as files: safetensors, readable anywhere, loaded without executing anything.
 
 An estimator is saved by a `Layout`, which says what its arrays are. To make another estimator
-savable, add a line to `ENTRIES` (or call `register`); nothing else here has to change.
+savable, add a line to `LAYOUTS` (or call `register`); nothing else here has to change.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ import importlib
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from typing import Any, cast
 
 import numpy as np
@@ -18,7 +17,7 @@ from numpy.typing import NDArray
 
 from atomcast import __version__
 from atomcast._checks import check_count
-from atomcast.saving.boosting import BoostingLayout
+from atomcast.saving.boosting_layout import BoostingLayout
 from atomcast.saving.certificate import (
     Certificate,
     certificate_header,
@@ -44,34 +43,21 @@ __all__ = ["Certificate", "Layout", "load_model", "register", "save_model"]
 PREFIX = "model."
 
 
-@dataclass(frozen=True)
-class Entry:
-    """Where the class and the layout of an estimator are; "module:name" is imported when used."""
-
-    estimator: str
-    layout: Layout | str
-
-
-#: Estimators by the name in the file. A file can name one of these and nothing else.
-ENTRIES: dict[str, Entry] = {
-    "Lasso": Entry("atomcast.estimators.lasso:Lasso", LinearLayout()),
-    "LassoCV": Entry(
-        "atomcast.estimators.lasso_cv:LassoCV", LinearLayout("beta_", "betas_", "mse_path_")
-    ),
-    "SparseLogisticRegression": Entry(
-        "atomcast.estimators.logistic:SparseLogisticRegression", LogisticLayout()
-    ),
-    "SparseLogisticRegressionCV": Entry(
-        "atomcast.estimators.logistic_cv:SparseLogisticRegressionCV",
-        LogisticLayout("beta_", "betas_", "loss_path_"),
-    ),
-    "GroupLasso": Entry("atomcast.estimators.group_lasso:GroupLasso", GroupLayout(LinearLayout())),
-    "GroupLogisticRegression": Entry(
-        "atomcast.estimators.group_lasso:GroupLogisticRegression", GroupLayout(LogisticLayout())
-    ),
-    "L1AdaBoost": Entry("atomcast.estimators.boosting:L1AdaBoost", BoostingLayout()),
-    "KernelSVC": Entry("atomcast.estimators.kernel_svc:KernelSVC", "atomcast.saving.kernel:LAYOUT"),
+#: How estimators are saved, by the name in the file, which can name one of these and nothing else.
+#: "module:object" is imported when it is needed.
+LAYOUTS: dict[str, Layout | str] = {
+    "Lasso": LinearLayout(),
+    "LassoCV": LinearLayout("beta_", "betas_", "mse_path_"),
+    "SparseLogisticRegression": LogisticLayout(),
+    "SparseLogisticRegressionCV": LogisticLayout("beta_", "betas_", "loss_path_"),
+    "GroupLasso": GroupLayout(LinearLayout()),
+    "GroupLogisticRegression": GroupLayout(LogisticLayout()),
+    "L1AdaBoost": BoostingLayout(),
+    "KernelSVC": "atomcast.saving.kernel_layout:LAYOUT",
+    "SparseModel": "atomcast.saving.composed_layout:LAYOUT",
 }
+#: Where the classes are of estimators that are not public names of this package.
+ELSEWHERE: dict[str, str] = {}
 
 
 def register(name: str, estimator: str, layout: Layout | str) -> None:
@@ -86,7 +72,7 @@ def register(name: str, estimator: str, layout: Layout | str) -> None:
     layout : Layout or str
         How its fitted state becomes arrays; "module:object" is imported when it is needed.
     """
-    ENTRIES[name] = Entry(estimator, layout)
+    LAYOUTS[name], ELSEWHERE[name] = layout, estimator
 
 
 def _named(reference: str) -> Any:
@@ -94,18 +80,24 @@ def _named(reference: str) -> Any:
     return getattr(importlib.import_module(module), name)
 
 
-def _entry(name: Any) -> Entry:
-    if not isinstance(name, str) or name not in ENTRIES:
+def _check_known(name: Any) -> None:
+    if not isinstance(name, str) or name not in LAYOUTS:
         raise ValueError(
             f"there is no way to save or load a model of {name!r}; known are "
-            f"{', '.join(sorted(ENTRIES))} (others: atomcast.saving.model_file.register)"
+            f"{', '.join(sorted(LAYOUTS))} (others: atomcast.saving.model_file.register)"
         )
-    return ENTRIES[name]
+
+
+def _class_of(name: Any) -> Any:
+    """The class of the estimator with this name."""
+    _check_known(name)
+    return _named(ELSEWHERE.get(name, f"atomcast:{name}"))
 
 
 def layout_of(name: Any) -> Layout:
     """The layout of the estimator with this name."""
-    layout = _entry(name).layout
+    _check_known(name)
+    layout = LAYOUTS[name]
     return cast(Layout, _named(layout)) if isinstance(layout, str) else layout
 
 
@@ -119,8 +111,9 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     estimator : fitted estimator
-        Any of this package, but for `KernelSVC` with a kernel function of yours and `L1AdaBoost`
-        over a list of fitted classifiers, which cannot be saved without code.
+        Any of this package, but for `KernelSVC` with a kernel function of yours, `L1AdaBoost` over
+        a list of fitted classifiers, and `SparseModel` with a loss or a domain of yours, which
+        cannot be saved without code.
     path : path
         Replaced if it exists; ".safetensors" is the usual suffix.
 
@@ -134,7 +127,7 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     from sklearn.utils.validation import check_is_fitted
 
     name = type(estimator).__name__
-    if type(estimator) is not _named(_entry(name).estimator):
+    if type(estimator) is not _class_of(name):
         raise ValueError(f"{type(estimator)!r} is another class than the known {name}")
     check_is_fitted(estimator)
     certificate = certificate_of(estimator)
@@ -173,7 +166,7 @@ def estimator_from(file: ModelFile, path: str) -> Any:
     """The estimator that a model file describes; `path` is for messages."""
     header = file.header
     with making_sense(path):
-        estimator_class = _named(_entry(header.get("estimator")).estimator)
+        estimator_class = _class_of(header.get("estimator"))
         parameters = json_object(header, "parameters")
         values = {k: decoded(v) for k, v in parameters.items() if is_saved(v)}
         estimator = estimator_class(**values)

@@ -6,27 +6,39 @@ from typing import Any
 
 import numpy as np
 
-from atomcast.selection.centers import GreedyCenters
-from atomcast.selection.choosers import Floats, Rows, amounts
+from atomcast.selection.choosers import (
+    CenterChooser,
+    Floats,
+    PartChooser,
+    Rows,
+    SubsetChooser,
+    amounts,
+)
 
 
-class BalancedSubset:
-    """In every round the next atoms of a random order, so that all are looked at in turn."""
+class Paced(PartChooser):
+    """As many atoms of each node as it scores while the first to be done scores all of its own.
 
-    def __init__(self, seed: int, owner: Rows, sizes: Rows) -> None:
-        self.radius: dict[int, float] = {}
+    All of them as long as nobody knows how fast nodes are.
+    """
+
+    def __init__(self, sizes: Rows, *parts: Any) -> None:
+        super().__init__(self._at_their_pace, *parts)
         self.speeds: Floats | None = None
         self._sizes = sizes
-        self._orders = {
-            int(node): np.random.default_rng((seed, int(node))).permutation(
-                np.flatnonzero(owner == node)
-            )
-            for node in np.unique(owner)
-        }
+
+    def _at_their_pace(self, round: int) -> Rows:
+        if self.speeds is None:
+            return self._sizes
+        return amounts("equal-work", self.speeds.tolist(), self._sizes, round)
+
+
+class BalancedSubset(Paced, SubsetChooser):
+    """In every round the next atoms of a random order, so that all are looked at in turn."""
 
     def rows(self, round: int) -> Rows:
         """The chosen atoms, sorted."""
-        counts = amounts_for(self.speeds, self._sizes)
+        counts = self._counts(round)
         parts = [
             np.take(order, np.arange(round * counts[node], (round + 1) * counts[node]), mode="wrap")
             for node, order in self._orders.items()
@@ -34,22 +46,10 @@ class BalancedSubset:
         return np.sort(np.concatenate(parts)) if parts else np.zeros(0, dtype=np.int64)
 
 
-class BalancedCenters:
+class BalancedCenters(Paced, CenterChooser):
     """The first greedy centers of each slow node, and all atoms of the others."""
 
-    def __init__(self, atoms: Any, owner: Rows, sizes: Rows) -> None:
-        self.radius: dict[int, float] = {}
-        self.speeds: Floats | None = None
-        self._sizes = sizes
-        space = atoms.space()
-        self._nodes = {
-            int(node): GreedyCenters(space, np.flatnonzero(owner == node))
-            for node in np.unique(owner)
-        }
-
-    def rows(self, round: int) -> Rows:
-        """The chosen atoms, sorted."""
-        counts = amounts_for(self.speeds, self._sizes)
+    def _chosen(self, counts: Rows) -> list[Rows]:
         chosen = []
         for node, centers in self._nodes.items():
             count = int(counts[node])
@@ -58,12 +58,4 @@ class BalancedCenters:
                 continue
             centers.grow(count)
             chosen.append(np.array(centers.centers[:count], dtype=np.int64))
-        return np.sort(np.concatenate(chosen)) if chosen else np.zeros(0, dtype=np.int64)
-
-
-def amounts_for(speeds: Floats | None, sizes: Rows) -> Rows:
-    """How many atoms each node scores while the first to be done scores all of its own.
-
-    All of them as long as nobody knows how fast nodes are.
-    """
-    return sizes if speeds is None else amounts("equal-work", speeds.tolist(), sizes, 0)
+        return chosen

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
+from inspect import signature
 from numbers import Integral, Real
 from typing import Any, Protocol, runtime_checkable
 
@@ -17,8 +18,8 @@ Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 
 #: How many atoms a node may propose: a number, a share of what it holds, one number per node,
-#: a function of the round, or "equal-work".
-Amount = int | float | str | Sequence[int] | Callable[[int], int]
+#: a function of the round, or of node and round, or "equal-work".
+Amount = int | float | str | Sequence[int] | Callable[[int], int] | Callable[[int, int], int]
 
 
 class Chooser(Protocol):
@@ -61,7 +62,12 @@ def amounts(m: Amount, speeds: Sequence[float] | None, sizes: Rows, round: int) 
     """How many atoms each node may propose in a round, shape (N,)."""
     nodes = len(sizes)
     if callable(m):
-        wanted: Any = np.full(nodes, check_count("m", m(round), "atoms that a node may propose"))
+        told: Callable[..., int] = m
+        both = len(signature(told).parameters) == 2
+        asked = [told(node, round) for node in range(nodes)] if both else [told(round)] * nodes
+        for one in dict.fromkeys(asked):
+            check_count("m", one, "atoms that a node may propose")
+        wanted: Any = np.array(asked)
     elif isinstance(m, str):
         speed = np.ones(nodes) if speeds is None else np.asarray(speeds, dtype=np.float64)
         if len(speed) != nodes:
@@ -80,31 +86,23 @@ def amounts(m: Amount, speeds: Sequence[float] | None, sizes: Rows, round: int) 
     return np.minimum(wanted, sizes).astype(np.int64)
 
 
-class PartialRule(Protocol):
-    """A rule that takes a number of each node's atoms."""
-
-    @property
-    def m(self) -> Amount:
-        """How many."""
-        ...
-
-    @property
-    def speeds(self) -> Sequence[float] | None:
-        """How fast each node is, where all are to have equal work."""
-        ...
-
-
 class PartChooser(ABC):
-    """What choosers have in common: the same amounts give the same choice, which is kept."""
+    """What choosers have in common: the same amounts give the same choice, which is kept.
 
-    def __init__(self, rule: PartialRule, sizes: Rows) -> None:
+    Parameters
+    ----------
+    counts : callable
+        How many atoms of each node are chosen in a round, shape (N,).
+    """
+
+    def __init__(self, counts: Callable[[int], Rows]) -> None:
         self.radius: dict[int, float] = {}
-        self._rule, self._sizes = rule, sizes
+        self._counts = counts
         self._kept: tuple[Rows, Rows] | None = None
 
     def rows(self, round: int) -> Rows:
         """The chosen atoms, sorted; the same array as long as nothing changes."""
-        counts = amounts(self._rule.m, self._rule.speeds, self._sizes, round)
+        counts = self._counts(round)
         if self._kept is None or not np.array_equal(self._kept[0], counts):
             parts = [np.zeros(0, dtype=np.int64), *self._chosen(counts)]
             self._kept = counts, np.sort(np.concatenate(parts))
@@ -118,8 +116,8 @@ class PartChooser(ABC):
 class SubsetChooser(PartChooser):
     """The first m atoms of a random order on every node."""
 
-    def __init__(self, rule: PartialRule, seed: int, owner: Rows, sizes: Rows) -> None:
-        super().__init__(rule, sizes)
+    def __init__(self, counts: Callable[[int], Rows], seed: int, owner: Rows) -> None:
+        super().__init__(counts)
         self._orders = {
             int(node): np.random.default_rng((seed, int(node))).permutation(
                 np.flatnonzero(owner == node)
@@ -134,8 +132,8 @@ class SubsetChooser(PartChooser):
 class CenterChooser(PartChooser):
     """Greedy centers of every node's atoms."""
 
-    def __init__(self, rule: PartialRule, atoms: Any, owner: Rows, sizes: Rows) -> None:
-        super().__init__(rule, sizes)
+    def __init__(self, counts: Callable[[int], Rows], atoms: Any, owner: Rows) -> None:
+        super().__init__(counts)
         space = atoms.space()
         self._nodes = {
             int(node): GreedyCenters(space, np.flatnonzero(owner == node))

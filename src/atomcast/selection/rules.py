@@ -11,6 +11,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar
 
 from atomcast._checks import check_choice, check_count
@@ -23,6 +24,7 @@ from atomcast.selection.choosers import (
     Chooser,
     Rows,
     SubsetChooser,
+    amounts,
     check_amount,
 )
 
@@ -92,7 +94,8 @@ class RandomSubset(Subset):
     ----------
     m : int, float, sequence of int, callable or "equal-work", default="equal-work"
         How many atoms of each node: a number, a share of what it holds, a number for each node, a
-        function of the round (never falling), or as many as give all nodes equal work.
+        function of the round, or of node and round (never falling), or as many as give all nodes
+        equal work.
     speeds : sequence of float, optional
         How fast each node is; m="equal-work" is then in proportion.
     seed : int, default=0
@@ -109,7 +112,7 @@ class RandomSubset(Subset):
 
     def chooser(self, atoms: Any, owner: Rows, sizes: Rows) -> Chooser:
         """A random order of each node's atoms, of which the first m are taken."""
-        return SubsetChooser(self, self.seed, owner, sizes)
+        return SubsetChooser(partial(amounts, self.m, self.speeds, sizes), self.seed, owner)
 
 
 @dataclass(frozen=True)
@@ -132,7 +135,7 @@ class MCenters(Subset):
     def chooser(self, atoms: Any, owner: Rows, sizes: Rows) -> Chooser:
         """Greedy selection on every node that this process holds."""
         check_distances(atoms)
-        return CenterChooser(self, atoms, owner, sizes)
+        return CenterChooser(partial(amounts, self.m, self.speeds, sizes), atoms, owner)
 
 
 @dataclass(frozen=True)
@@ -164,9 +167,9 @@ class Balanced(Subset):
     def chooser(self, atoms: Any, owner: Rows, sizes: Rows) -> Chooser:
         """A choice that follows the speed of the nodes."""
         if self.base == RandomSubset.name:
-            return BalancedSubset(self.seed, owner, sizes)
+            return BalancedSubset(sizes, self.seed, owner)
         check_distances(atoms)
-        return BalancedCenters(atoms, owner, sizes)
+        return BalancedCenters(sizes, atoms, owner)
 
     def certifies(self, agreement: Agreement) -> bool:
         """Where all atoms were scored, which slow nodes come back to."""

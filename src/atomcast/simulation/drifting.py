@@ -17,7 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.cluster.node import Fleet
-from atomcast.cluster.validation import refuse_balanced_with_faults
+from atomcast.cluster.validation import WITH_FAULTS, refuse_balanced
 from atomcast.data.shards import Shards
 from atomcast.loop.replica import Replica
 from atomcast.loop.session import RunSpec
@@ -188,7 +188,7 @@ def _check_run(replica: Replica, first: bool) -> None:
             f'step={replica.step.name!r} does not go with recovery="none": use one of '
             f'{", ".join(SUPPORTED)}, or recovery="log"'
         )
-    refuse_balanced_with_faults(replica)
+    refuse_balanced(replica, WITH_FAULTS)
     if isinstance(replica.selection, Subset):
         raise ValueError(
             f'selection={replica.selection!r} does not go with recovery="none": use '

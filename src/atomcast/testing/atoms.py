@@ -15,7 +15,7 @@ from atomcast.messages.atom import Atom, same
 from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
 from atomcast.simulation.local import LocalCluster
-from atomcast.testing.promises import equal, promise
+from atomcast.testing.promise import equal, promise
 
 
 def check_atoms(problem: Problem, shards: Shards, rounds: int = 8) -> None:

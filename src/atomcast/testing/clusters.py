@@ -15,7 +15,7 @@ from atomcast.loop.solver import Solver
 from atomcast.objectives import Logistic, SquaredError
 from atomcast.problems.features import explicit_problem
 from atomcast.simulation.local import LocalCluster
-from atomcast.testing.promises import equal, promise
+from atomcast.testing.promise import equal, promise
 
 
 def check_cluster(cluster: Cluster, seed: int = 0) -> None:

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from atomcast.domains.base import Domain
-from atomcast.testing.promises import equal, promise
+from atomcast.testing.promise import equal, promise
 
 
 def check_domain(

@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 
 from atomcast.objectives import Objective
-from atomcast.testing.promises import equal, promise
+from atomcast.testing.promise import equal, promise
 
 #: Half the distance over which differences stand for derivatives.
 STEP = 1e-5

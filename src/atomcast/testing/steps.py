@@ -17,7 +17,7 @@ from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem
 from atomcast.simulation.local import LocalCluster
 from atomcast.storage.checkpoint import Checkpoint
-from atomcast.testing.promises import equal, promise
+from atomcast.testing.promise import equal, promise
 
 #: So many rounds are watched, and so many of them before an interruption.
 ROUNDS, FIRST = 30, 7

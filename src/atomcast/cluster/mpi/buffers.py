@@ -25,6 +25,17 @@ def gather_bytes(comm: Any, message: bytes) -> list[bytes]:
     return [part.tobytes() for part in np.split(everything, np.cumsum(sizes)[:-1])]
 
 
+def bytes_of_rank_0(comm: Any, content: bytes | bytearray) -> bytes:
+    """The bytes that rank 0 has, on every rank."""
+    length = np.array([len(content)], dtype=np.int64)
+    comm.Bcast(length, 0)
+    received = np.empty(int(length[0]), dtype=np.uint8)
+    if comm.Get_rank() == 0:
+        received[:] = np.frombuffer(content, dtype=np.uint8)
+    comm.Bcast(received, 0)
+    return received.tobytes()
+
+
 def gather_json(comm: Any, thing: Any) -> list[Any]:
     """Let every rank have what all ranks say, in JSON."""
     return [json.loads(text) for text in gather_bytes(comm, json.dumps(thing).encode())]

@@ -3,19 +3,26 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.cluster.mpi.failures import agreed, end_all_on_error, import_mpi, told_by_all
+from atomcast.cluster.mpi.failures import end_all_on_error, import_mpi, told_by_all
+from atomcast.cluster.mpi.launch import LaunchedCluster
+from atomcast.cluster.mpi.mpi_session import MPISession
+from atomcast.cluster.mpi.rank_shards import place
+from atomcast.cluster.mpi.watch import (
+    LOADING,
+    NO_ROUND,
+    OUTSIDE,
+    STARTING,
+    read_by_rank_0,
+    watch_of,
+)
 from atomcast.data.shards import Shards
 from atomcast.loop.session import DEADLINE, Cluster, check_deadline
 from atomcast.problems.problem import Problem
-
-if TYPE_CHECKING:
-    from atomcast.cluster.mpi.launch import LaunchedCluster
-    from atomcast.cluster.mpi.mpi_session import MPISession
 
 
 class MPICluster(Cluster):
@@ -60,8 +67,6 @@ class MPICluster(Cluster):
         **options
             As for `LaunchedCluster`.
         """
-        from atomcast.cluster.mpi.launch import LaunchedCluster
-
         return LaunchedCluster(nodes, **options)
 
     @property
@@ -76,9 +81,6 @@ class MPICluster(Cluster):
 
     def place(self, shards: Shards) -> Shards:
         """Number the shards of all ranks one after the other; all ranks must call it."""
-        from atomcast.cluster.mpi.rank_shards import place
-        from atomcast.cluster.mpi.watch import LOADING, NO_ROUND, OUTSIDE, watch_of
-
         watch = watch_of(self.comm, self.deadline)
         watch.at = (NO_ROUND, LOADING)
         try:
@@ -92,8 +94,6 @@ class MPICluster(Cluster):
 
         Rank 0 adds up: the others see nothing of each other's but the sum.
         """
-        from atomcast.cluster.mpi.watch import NO_ROUND, STARTING, watch_of
-
         watch = watch_of(self.comm, self.deadline)
         before, watch.at = watch.at, (NO_ROUND, STARTING)
         everyone = np.empty((self.nodes, *part.shape)) if self.rank == 0 else None
@@ -105,23 +105,15 @@ class MPICluster(Cluster):
 
     def shared(self, read: Callable[[], bytes]) -> bytes:
         """What `read` returns on rank 0, on every rank; all must call it."""
-        from atomcast.cluster.mpi.resume import read_by_rank_0
-        from atomcast.cluster.mpi.watch import LOADING, NO_ROUND, STARTING, watch_of
-
         watch = watch_of(self.comm, self.deadline)
-        before, watch.at = watch.at, (NO_ROUND, STARTING if self.rank else LOADING)
+        before = watch.at
         try:
-            return read_by_rank_0(self.comm, read)
-        except Exception as error:
-            raise agreed(error)  # noqa: B904 (it is the same error)
+            return read_by_rank_0(self.comm, watch, read)
         finally:
             watch.at = before
 
     def open(self, problem: Problem, shards: Shards) -> MPISession:
         """Load this rank's shard, and check that those of all ranks fit together."""
-        from atomcast.cluster.mpi.mpi_session import MPISession
-        from atomcast.cluster.mpi.watch import NO_ROUND, OUTSIDE, watch_of
-
         watch = watch_of(self.comm, self.deadline)
         try:
             return MPISession(self.comm, problem, shards, watch)

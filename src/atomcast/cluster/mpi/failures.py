@@ -10,7 +10,7 @@ from types import TracebackType
 from typing import Any, NoReturn, TypeVar
 
 from atomcast.cluster.mpi.buffers import gather_json
-from atomcast.cluster.validation import described, raise_described
+from atomcast.cluster.validation import described
 from atomcast.errors import ClusterError
 
 NO_MPI4PY = (
@@ -53,23 +53,6 @@ def import_mpi() -> Any:
             "pip install 'atomcast[mpi]', or load your cluster's MPI module"
         ) from error
     return MPI
-
-
-@contextmanager
-def by_all(comm: Any) -> Iterator[None]:
-    """Raise on every rank what goes wrong on one, which the others would not hear of."""
-    error: Exception | None = None
-    try:
-        yield
-    except Exception as met:
-        error = met
-    told = gather_json(comm, None if error is None else described(error))
-    if error is not None and told.count(told[0]) == len(told):
-        raise agreed(error)
-    with told_by_all():
-        for rank, said in enumerate(told):
-            if said is not None:
-                raise_described(said, f"rank {rank}")
 
 
 def raise_failure(comm: Any, own: BaseException | None) -> None:

@@ -23,7 +23,7 @@ from atomcast.loop.trace import Row
 from atomcast.messages.status import Status
 from atomcast.network.ledger import Ledger
 from atomcast.problems.problem import Problem
-from atomcast.storage.checkpoint import Snapshot
+from atomcast.storage.snapshot import Snapshot
 
 logger = logging.getLogger("atomcast.cluster.mpi.launch")
 

@@ -15,19 +15,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast._threads import thread_count
-from atomcast.atoms.base import Atoms
 from atomcast.cluster.consistency import check_digests, check_same_facts, facts, state_digest
 from atomcast.cluster.machine import log_nodes
 from atomcast.cluster.mpi.buffers import Broadcaster, gather_bytes, gather_json
 from atomcast.cluster.mpi.failures import (
     abort,
-    by_all,
+    import_mpi,
     raise_failure,
     raise_no_atom,
     told_by_all,
 )
 from atomcast.cluster.mpi.rank_shards import place
-from atomcast.cluster.mpi.resume import fingerprint_of_all, owners_among_all, read_by_rank_0
 from atomcast.cluster.mpi.table import FAILED, Table
 from atomcast.cluster.mpi.watch import (
     ATOMS,
@@ -39,6 +37,8 @@ from atomcast.cluster.mpi.watch import (
     STARTING,
     STEPPING,
     Pulse,
+    by_all,
+    read_by_rank_0,
 )
 from atomcast.cluster.node import Fleet
 from atomcast.cluster.validation import (
@@ -58,6 +58,7 @@ from atomcast.network.ledger import Ledger
 from atomcast.network.star import star_accountant
 from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
+from atomcast.storage.fingerprint import data_fingerprint, shard_fingerprint
 
 logger = logging.getLogger(__name__)
 
@@ -81,8 +82,8 @@ class MPISession(Session):
         with told_by_all():
             shards = place(comm, shards, self._pulse)
             shard, sizes = self._loaded(problem, shards)
-            with by_all(comm):
-                atoms = self._made(problem, shard)
+            with by_all(comm, self._pulse):
+                atoms = problem.make_atoms(shard)
         self._pulse.at = (NO_ROUND, LOADING)
         self._account = star_accountant(self.nodes, shards.party_names, problem.d)
         owner = np.full(len(shard.ids), self.rank, dtype=np.int64)
@@ -127,12 +128,6 @@ class MPISession(Session):
         check_owners(everywhere)
         self._pulse.at = (NO_ROUND, LOADING)
         return shard, np.array([report.atoms for report in reports])
-
-    def _made(self, problem: Problem, shard: Shard) -> Atoms:
-        try:
-            return problem.make_atoms(shard)
-        finally:
-            self._pulse.at = (NO_ROUND, STARTING)  # the others may still be at it
 
     # -- the verbs of a session -------------------------------------------------------------
 
@@ -237,9 +232,7 @@ class MPISession(Session):
 
     def shared(self, read: Callable[[], bytes]) -> bytes:
         """What `read` returns on rank 0, on every rank."""
-        self._pulse.at = (NO_ROUND, STARTING if self.rank else LOADING)
-        with told_by_all():
-            content = read_by_rank_0(self._comm, read)
+        content = read_by_rank_0(self._comm, self._pulse, read)
         self._pulse.at = (NO_ROUND, STEPPING)
         return content
 
@@ -255,17 +248,20 @@ class MPISession(Session):
     def _common_fingerprint(self) -> str:
         if self._fingerprint is None:
             self._pulse.at = (NO_ROUND, LOADING)
-            with told_by_all():
-                self._fingerprint = fingerprint_of_all(
-                    self._comm, self._reload, self._axis, self.n, self._pulse
-                )
+            with by_all(self._comm, self._pulse, "shard"):
+                own = shard_fingerprint(self._reload(), self._axis)
+            told = gather_json(self._comm, str(own))
+            self._fingerprint = data_fingerprint(self.n, map(int, told))
+            self._pulse.at = (NO_ROUND, STEPPING)
         return self._fingerprint
 
     def owners(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         """The rank that holds each of these atoms, shape (k,); -1 where there is none."""
         own = self._fleet.owners(ids)
         self._pulse.at = (NO_ROUND, STARTING)
-        return owners_among_all(self._comm, own)
+        owners = np.empty_like(own)
+        self._comm.Allreduce(np.ascontiguousarray(own), owners, import_mpi().MAX)
+        return owners
 
     def _radii(self, replica: Replica) -> dict[int, float]:
         """How far the atoms of each rank are from those that it might propose."""

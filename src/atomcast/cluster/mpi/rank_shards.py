@@ -4,15 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
-
 from atomcast.cluster.mpi.buffers import gather_json
-from atomcast.cluster.mpi.watch import LOADING, NO_ROUND, STARTING, Pulse
-from atomcast.cluster.validation import described, raise_described
-from atomcast.data.alignment import check_unique
+from atomcast.cluster.mpi.watch import LOADING, NO_ROUND, Pulse, by_all
+from atomcast.data._blocks import BlockShards, contiguous_bounds, joined_names
 from atomcast.data.matrices import IntArray, check_axis
 from atomcast.data.party_names import checked_party_names
-from atomcast.data.shards import Shard, Shards, contiguous_bounds
+from atomcast.data.shards import Shard, Shards
 
 
 def place(comm: Any, shards: Shards, pulse: Pulse) -> Shards:
@@ -24,8 +21,7 @@ def place(comm: Any, shards: Shards, pulse: Pulse) -> Shards:
     if shards.kind == "split" or isinstance(shards, RankShards):
         return shards
     rank, size = comm.Get_rank(), comm.Get_size()
-    local: Shards | None = None
-    try:
+    with by_all(comm, pulse, "shard"):
         local = _own_part(shards, rank, size)
         told = {
             "shape": [local.rows(), local.count()],
@@ -33,15 +29,8 @@ def place(comm: Any, shards: Shards, pulse: Pulse) -> Shards:
             "party": None if local.party_names is None else local.party_names[0],
             "source": shards.source(rank),
         }
-    except Exception as error:
-        told = {"error": described(error)}
-    pulse.at = (NO_ROUND, STARTING)
     everything = gather_json(comm, told)
     pulse.at = (NO_ROUND, LOADING)
-    for i, said in enumerate(everything):
-        if "error" in said:
-            raise_described(said["error"], f"shard {i}")
-    assert local is not None
     shards = RankShards(local, rank, everything)
     if shards.party_names is not None:
         checked_party_names(shards.party_names, size)
@@ -59,7 +48,7 @@ def _own_part(shards: Shards, rank: int, size: int) -> Shards:
     return shards.only(rank)
 
 
-class RankShards(Shards):
+class RankShards(BlockShards):
     """The part of this rank, with what the other ranks said about theirs."""
 
     def __init__(self, local: Shards, rank: int, told: list[dict[str, Any]]) -> None:
@@ -93,24 +82,11 @@ class RankShards(Shards):
 
     def column_names(self, axis: int = 1) -> tuple[str, ...] | None:
         """The names that all ranks gave, in order; None if one of them gave none."""
-        names = [said["names"] for said in self._told]
-        if axis == 0:
-            return None if names[0] is None else tuple(names[0])
-        if any(part is None for part in names):
-            return None
-        return tuple(name for part in names for name in part)
-
-    def count(self, axis: int = 1) -> int:
-        """How many atoms all ranks hold together."""
-        return int(self._bounds(axis)[-1])
+        return joined_names([said["names"] for said in self._told], axis)
 
     def rows(self, axis: int = 1) -> int:
         """How long the atoms of this rank are."""
         return self.local.rows(axis)
-
-    def assignment(self, axis: int = 1) -> IntArray:
-        """The rank that holds each atom."""
-        return np.repeat(np.arange(self.nodes), np.diff(self._bounds(axis)))
 
     def shard(self, i: int, axis: int = 1) -> Shard:
         """What this rank holds, numbered after the atoms of the lower ranks."""
@@ -118,9 +94,3 @@ class RankShards(Shards):
             raise IndexError(f"shard {i} is on another rank: this is rank {self.rank}")
         own = self.local.shard(0, axis)
         return own.shifted(int(self._bounds(axis)[i]), self._told[i]["source"])
-
-    def validate(self, axis: int = 1) -> None:
-        """Raise ValueError if a column name occurs on two ranks."""
-        names = self.column_names(axis)
-        if names is not None:
-            check_unique(names, what="the column name")

@@ -10,12 +10,16 @@ from __future__ import annotations
 import atexit
 import threading
 import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.cluster.mpi.failures import abort, import_mpi
+from atomcast.cluster.mpi.buffers import bytes_of_rank_0, gather_json
+from atomcast.cluster.mpi.failures import abort, agreed, import_mpi, told_by_all
+from atomcast.cluster.validation import described, raise_described
 from atomcast.errors import StallError
 
 #: Where a rank can be.
@@ -46,6 +50,35 @@ class Pulse:
 
     def __init__(self) -> None:
         self.at: Place = (NO_ROUND, OUTSIDE)
+
+
+@contextmanager
+def by_all(comm: Any, pulse: Pulse, who: str = "rank") -> Iterator[None]:
+    """Work that takes its time: what goes wrong with it on one rank is raised on all of them.
+
+    Errors name the rank by what it is called here, such as "shard 2", unless that is nothing.
+    """
+    error: Exception | None = None
+    try:
+        yield
+    except Exception as met:
+        error = met
+    pulse.at = (NO_ROUND, STARTING)  # the others may still be at it
+    told = gather_json(comm, None if error is None else described(error))
+    if error is not None and told.count(told[0]) == len(told):
+        raise agreed(error)
+    with told_by_all():
+        for rank, said in enumerate(told):
+            if said is not None:
+                raise_described(said, f"{who} {rank}" if who else "")
+
+
+def read_by_rank_0(comm: Any, pulse: Pulse, read: Callable[[], bytes]) -> bytes:
+    """What `read` returns on rank 0; an error that it meets there is raised on every rank."""
+    pulse.at = (NO_ROUND, LOADING)
+    with by_all(comm, pulse, who=""):
+        content = read() if comm.Get_rank() == 0 else b""
+    return bytes_of_rank_0(comm, content)
 
 
 class Watch(Pulse):

@@ -16,10 +16,10 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from atomcast.cluster.mpi.buffers import bytes_of_rank_0
 from atomcast.cluster.mpi.channel import Channel, connect, dumps
 from atomcast.cluster.mpi.failures import abort, import_mpi, told_by_all
 from atomcast.cluster.mpi.mpi_session import STATUSES, MPISession
-from atomcast.cluster.mpi.resume import bytes_of_rank_0
 from atomcast.cluster.mpi.watch import ATOMS, PROGRAM, STEPPING, Pulse, watch_of
 from atomcast.cluster.validation import described
 from atomcast.data.shards import Shards

@@ -20,7 +20,7 @@ from atomcast.cluster.node import Fleet
 from atomcast.cluster.slowdown import Slowdown, as_slow
 from atomcast.cluster.validation import ShardReport, inspect
 from atomcast.data.shards import Shard, Shards
-from atomcast.loop.replica import Replica
+from atomcast.loop.replica import Replica, Tolerance
 from atomcast.loop.resuming import go_on
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request
@@ -28,8 +28,8 @@ from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
 from atomcast.selection.rules import Selection
 from atomcast.steps import Step
-from atomcast.storage.checkpoint import parse_checkpoint
 from atomcast.storage.fingerprint import shard_fingerprint
+from atomcast.storage.snapshot import parse_checkpoint
 
 #: What a turn tells: the agreement, and for each owner in turn how many atoms it has sent.
 News = tuple[Any, ...]
@@ -53,7 +53,7 @@ class Start:
 
     problem: Problem
     step: Step
-    tol: float
+    tol: Tolerance
     selection: Selection
     staleness: int | None
     weights: NDArray[np.float64]

@@ -142,33 +142,27 @@ class RaySession(Session):
         return replica
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
-        """Let every node take the last step and propose."""
+        """Let every node take the last step and propose; from all its atoms, if that closes a run.
+
+        A closing round also tells how far atoms are from those that a selection left in.
+        """
         run, round = len(self._log) - 1, replica.round
         self._round = round
-        if request.complete:
-            return self._closing(replica, run)
         start = self._log[-1][0] if round == self._first else None
 
-        def turn(actor: Any) -> Any:
+        def ask(actor: Any) -> Any:
+            if request.complete:
+                return actor.complete.remote(run, round)
             return actor.turn.remote(run, round, start, *self._news)
 
-        rows = self._answers([(i, turn) for i in range(self.nodes)])
+        rows = self._answers([(i, ask) for i in range(self.nodes)])
+        if request.complete:
+            for _, radius in rows:
+                replica.radius.update(radius)
+            rows = [row for row, _ in rows]
         proposals, digests = from_rows(rows)
         check_digests([*digests, state_digest(replica)], round)
         return self._accountant.agree(proposals, request.count, replica.ledger_round)
-
-    def _closing(self, replica: Replica, run: int) -> Agreement:
-        """Let every node propose from all its atoms, which closes a run that left some out."""
-
-        def complete(actor: Any) -> Any:
-            return actor.complete.remote(run, replica.round)
-
-        told = self._answers([(i, complete) for i in range(self.nodes)])
-        proposals, digests = from_rows([row for row, _ in told])
-        check_digests([*digests, state_digest(replica)], replica.round)
-        for _, radius in told:
-            replica.radius.update(radius)
-        return self._accountant.agree(proposals, 1, replica.ledger_round)
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Let the owners hand out the new winners; the nodes get them with the next turn."""

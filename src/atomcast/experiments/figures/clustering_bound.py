@@ -31,7 +31,7 @@ from atomcast.experiments.runs import real_data
 from atomcast.experiments.runs.jobs import Plan
 from atomcast.experiments.runs.kernel_runs import C, mean_distance_gamma
 from atomcast.known.kernels.functions import KernelSpec
-from atomcast.plots.curves import COLORS, new_figure
+from atomcast.plots.drawing import COLORS, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure

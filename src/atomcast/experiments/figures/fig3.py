@@ -33,7 +33,7 @@ from atomcast.experiments.runs.curves import (
 from atomcast.experiments.runs.jobs import Done
 from atomcast.loop.callbacks import State
 from atomcast.objectives import SquaredError
-from atomcast.plots.curves import new_figure
+from atomcast.plots.drawing import new_figure
 from atomcast.problems.features import explicit_problem
 
 if TYPE_CHECKING:

@@ -35,7 +35,7 @@ from atomcast.experiments.runs.jobs import Done, checksum
 from atomcast.experiments.runs.kernel_runs import one_thread
 from atomcast.loop.solver import Solver
 from atomcast.objectives import SquaredError
-from atomcast.plots.curves import new_figure
+from atomcast.plots.drawing import new_figure
 from atomcast.problems.features import explicit_problem
 from atomcast.simulation.local import LocalCluster
 

@@ -33,7 +33,7 @@ from atomcast.experiments.runs.curves import Point
 from atomcast.experiments.runs.jobs import Counter, Plan
 from atomcast.experiments.runs.mpi_runs import mpi_run
 from atomcast.experiments.runs.timings import Timing, means, median_round, with_speedups
-from atomcast.plots.curves import COLORS, new_figure
+from atomcast.plots.drawing import COLORS, new_figure
 from atomcast.problems.problem import Problem
 
 if TYPE_CHECKING:

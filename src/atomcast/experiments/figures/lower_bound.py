@@ -13,7 +13,7 @@ from atomcast.experiments.page.findings import Finding, count, finding, spread, 
 from atomcast.experiments.page.output import TableForm, plain
 from atomcast.experiments.runs.hard_runs import Form, HardRun, run
 from atomcast.experiments.runs.jobs import Plan
-from atomcast.plots.curves import COLORS, new_figure
+from atomcast.plots.drawing import COLORS, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

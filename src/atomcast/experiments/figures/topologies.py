@@ -28,7 +28,7 @@ from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver
 from atomcast.network.picture import plot_network
 from atomcast.objectives import SquaredError
-from atomcast.plots.curves import COLORS, new_figure
+from atomcast.plots.drawing import COLORS, new_figure
 from atomcast.problems.features import explicit_problem
 from atomcast.simulation.local import LocalCluster
 

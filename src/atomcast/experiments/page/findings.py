@@ -7,7 +7,7 @@ from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
 from atomcast.experiments.page.verdicts import Verdict, by_count, without_exception
-from atomcast.report.tables import visible
+from atomcast.report.printing import visible
 
 #: What was measured, where nothing was.
 NO_CASE = "no such case"

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 from atomcast.experiments.runs.curves import Average, Lines
-from atomcast.plots.curves import COLORS, new_figure
+from atomcast.plots.drawing import COLORS, new_figure
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes

@@ -17,7 +17,7 @@ import numpy as np
 from atomcast.experiments.page.findings import Finding, print_findings
 from atomcast.experiments.page.verdicts import Verdict
 from atomcast.experiments.runs.jobs import replace_text
-from atomcast.report.tables import print_table
+from atomcast.report.printing import print_table
 
 #: Files of another version are not read.
 SCHEMA = 1

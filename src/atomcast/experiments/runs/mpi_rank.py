@@ -13,9 +13,9 @@ from typing import Any
 import numpy as np
 
 from atomcast.atoms.kernel import KernelAtoms
+from atomcast.cluster.mpi.buffers import bytes_of_rank_0
 from atomcast.cluster.mpi.channel import connect
 from atomcast.cluster.mpi.cluster import MPICluster
-from atomcast.cluster.mpi.resume import bytes_of_rank_0
 from atomcast.cluster.mpi.stored_shards import StoredShards
 from atomcast.experiments.runs.clocked_runs import TOL
 from atomcast.experiments.runs.mpi_runs import OUTCOME

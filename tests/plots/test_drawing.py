@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from atomcast.loop.trace import Row, Trace
-from atomcast.plots.curves import column, new_figure, plot_convergence, plot_trace
+from atomcast.plots.drawing import column, new_figure, plot_convergence, plot_trace
 
 
 @pytest.fixture(autouse=True)
@@ -105,7 +105,7 @@ def test_without_matplotlib_the_error_says_what_to_install(monkeypatch):
 
 def test_figures_of_commands_touch_nothing_global():
     code = (
-        "import sys; import atomcast.plots.curves as p; assert 'matplotlib' not in sys.modules\n"
+        "import sys; import atomcast.plots.drawing as p; assert 'matplotlib' not in sys.modules\n"
         "p.new_figure(); assert 'matplotlib.pyplot' not in sys.modules"
     )
     subprocess.run([sys.executable, "-c", code], check=True)

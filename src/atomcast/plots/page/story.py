@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from atomcast._replacing import replacing
-from atomcast.plots.curves import COLORS, LABELS, column, new_figure
-from atomcast.plots.page.tables import HtmlTable, whole_page
+from atomcast.plots.drawing import column, new_figure, plot_trace
+from atomcast.plots.page.html_tables import HtmlTable, whole_page
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -150,14 +150,7 @@ def _progress(trace: Trace) -> Figure:
     grid = figure.subplots(2, len(axes), squeeze=False, sharex="col", sharey="row")
     for y, row in zip(("objective", "gap"), grid, strict=True):
         for x, ax in zip(axes, row, strict=True):
-            across, height = column(trace, x), column(trace, y)
-            drawn = np.isfinite(across) & np.isfinite(height)
-            ax.plot(across[drawn], height[drawn], "-", color=COLORS[y == "gap"], linewidth=1.5)
-            if np.all(height[drawn] > 0):
-                ax.set_yscale("log")
-            ax.grid(True, which="major", alpha=0.3)
-            ax.set_xlabel(LABELS[x] if y == "gap" else "")
-        row[0].set_ylabel(LABELS[y])
+            plot_trace(trace, x, y, ax).label_outer()
     return figure
 
 

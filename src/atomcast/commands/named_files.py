@@ -126,6 +126,7 @@ def check_output(option: str, path: Path | None, suffixes: Sequence[str] = ()) -
 def features_for(estimator: Any, paths: Sequence[Path], reading: Reading) -> tuple[Any, Any]:
     """New data for a model, its columns in the model's order; and row ids, if there are any."""
     from atomcast.data import Shards, check_finite, read_part
+    from atomcast.data.parts import DEFAULT_ROW_IDS
     from atomcast.saving.model_file import atoms_axis
 
     axis = atoms_axis(type(estimator).__name__)
@@ -148,9 +149,7 @@ def features_for(estimator: Any, paths: Sequence[Path], reading: Reading) -> tup
     if not estimator.__sklearn_tags__().input_tags.allow_nan:
         for i in range(shards.nodes):
             check_finite(shards.shard(i, axis), axis)
-    if shards.alignment is not None:
-        return shards, shards.alignment.ids
-    return shards, _row_ids(paths if axis == 0 else paths[:1], reading.row_ids)
+    return shards, shards.row_labels(reading.row_ids or DEFAULT_ROW_IDS, axis)
 
 
 def _prefixes_of(
@@ -171,15 +170,6 @@ def _prefixes_of(
         prefixes.append(prefix[:-1])
         start += len(names)
     return prefixes
-
-
-def _row_ids(paths: Sequence[Path], column: str | None) -> NDArray[Any] | None:
-    """The row ids of files that follow each other, if all of them have some."""
-    from atomcast.data.readers import read_row_ids
-
-    ids = [read_row_ids(path, row_ids=column) for path in paths]
-    known = [some for some in ids if some is not None]
-    return np.concatenate(known) if len(known) == len(ids) else None
 
 
 def _in_order(part: Part, expected: tuple[str, ...] | None, path: Path) -> Any:

@@ -16,7 +16,7 @@ from atomcast.estimators.inputs import features_and_classes
 from atomcast.estimators.linear import LinearModel
 from atomcast.estimators.score_classifier import ScoreClassifier
 from atomcast.loop.result import Result
-from atomcast.objectives import Logistic, Multinomial, Objective
+from atomcast.objectives import Logistic, Multinomial
 from atomcast.problems.features import explicit_problem, multiclass_problem
 from atomcast.problems.problem import Problem
 
@@ -61,20 +61,30 @@ class SparseLogisticModel(ScoreClassifier, LinearModel):
         result: Floats = log_softmax(scores, axis=1)
         return result
 
-    def _objective(self, X: Any, y: Any) -> tuple[Logistic | Multinomial, Shards, Any]:
-        shards, numbers, cluster = features_and_classes(self, X, y, self.cluster)
-        weights = example_weights(self.class_weight, self.classes_, numbers)
-        return logistic_objective(numbers, self.fit_intercept, weights), shards, cluster
+    def _target(self, X: Any, y: Any) -> tuple[Shards, NDArray[np.int64], Any]:
+        return features_and_classes(self, X, y, self.cluster)
+
+    def _loss(self, target: Any, rows: Any = slice(None)) -> Logistic | Multinomial:
+        """Binary for two classes, else multinomial; balanced weights are those of all rows."""
+        weights = None
+        if self.class_weight is not None:
+            weights = compute_sample_weight(self.class_weight, self.classes_[target])[rows]
+        if len(self.classes_) == 2:
+            return Logistic(2.0 * target[rows] - 1.0, self.fit_intercept, weights)
+        return Multinomial(target[rows], self.fit_intercept, weights)
 
     def _problem(self, objective: Any, domain: Domain) -> Problem:
-        return logistic_problem(objective, domain)
+        if isinstance(objective, Multinomial):
+            return multiclass_problem(objective, domain)
+        return explicit_problem(objective, domain)
 
     def _keep(self, result: Result, objective: Any) -> None:
         super()._keep(result, objective)
         self.intercept_ = np.atleast_1d(self.intercept_)  # as in scikit-learn
 
     def _coefficients(self, result: Result, objective: Any) -> Floats:
-        return coefficients(result, objective)
+        classes = objective.classes if isinstance(objective, Multinomial) else 1
+        return np.ascontiguousarray(result.weights.reshape(-1, classes).T)
 
 
 @dataclass(eq=False, repr=False)
@@ -126,32 +136,3 @@ class SparseLogisticRegression(SparseLogisticModel):
 
     def _domain(self) -> L1Ball:
         return L1Ball(self.beta)
-
-
-def example_weights(class_weight: Any, classes: NDArray[Any], numbers: NDArray[Any]) -> Any:
-    """The weight of each example that follows from the weights of the classes; None if equal."""
-    if class_weight is None:
-        return None
-    return compute_sample_weight(class_weight, classes[numbers])
-
-
-def logistic_objective(
-    numbers: NDArray[np.int64], fit_intercept: bool, sample_weight: Any
-) -> Logistic | Multinomial:
-    """The loss for class numbers 0, ..., T - 1: binary for two classes, else multinomial."""
-    if numbers.max() <= 1:
-        return Logistic(2.0 * numbers - 1.0, fit_intercept, sample_weight)
-    return Multinomial(numbers, fit_intercept, sample_weight)
-
-
-def logistic_problem(objective: Logistic | Multinomial, domain: Domain) -> Problem:
-    """The problem that goes with either loss."""
-    if isinstance(objective, Multinomial):
-        return multiclass_problem(objective, domain)
-    return explicit_problem(objective, domain)
-
-
-def coefficients(result: Result, objective: Objective) -> Floats:
-    """The coefficients of a result, shape (1 or n_classes, n_features)."""
-    classes = objective.classes if isinstance(objective, Multinomial) else 1
-    return np.ascontiguousarray(result.weights.reshape(-1, classes).T)
