@@ -62,9 +62,9 @@ class Batches(Protocol):
 class GrowingBatches:
     """Batches for sparse solutions, of which hardly an atom should be sent in vain.
 
-    The first batch is half a small one. The active set then grows by a quarter a round, by half
-    where nearly all atoms sent so far are in use, and by a small batch if that is more; batches
-    above the large size grow it by an eighth at most.
+    The active set grows by a quarter a round, by half where nearly all weights are in use, and by
+    an eighth where many are not, or where that is a large batch; by a small batch if that is more,
+    or half a small one at the start and where many weights are not in use.
     """
 
     small: int = 10
@@ -73,8 +73,9 @@ class GrowingBatches:
 
     def size(self, known: int, used: float) -> int:
         """How many atoms may join if so many are known, and this share of the weights is in use."""
-        growth = min(known // (2 if used > 0.95 else 4), max(known // 8, self.large))
-        return max(growth, self.small if known else self.small // 2)
+        part = 2 if used > 0.95 else 4 if used > 0.75 else 8
+        growth = min(known // part, max(known // 8, self.large))
+        return max(growth, self.small if used > 0.75 else self.small // 2)
 
 
 GROWING = GrowingBatches()
