@@ -115,21 +115,20 @@ class Corrective(Step):
 
     def __init__(self, atoms_per_round: int | Literal["auto"] = "auto") -> None:
         self.atoms_per_round = atoms_per_round
-        self._asked = 0  # atoms of the batch under way
         self._last_violation = 0.0
         self.inner: Inner | None = None
         self._carried: Memory = {}
 
-    def _batch(self, replica: Replica) -> int:
+    def _batch(self, replica: Replica, atoms: int, weights: int) -> int:
+        """How many atoms may join where so many atoms, with so many weights, are known."""
         if self.atoms_per_round != "auto":
             return int(self.atoms_per_round)
-        active = replica.active
-        used = np.count_nonzero(active.weights) / max(len(active), 1)
-        return replica.problem.batches.size(active.atoms, used)
+        used = np.count_nonzero(replica.active.weights) / max(weights, 1)
+        return replica.problem.batches.size(atoms, used)
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
-        self._asked = count = self._batch(replica)
+        count = self._batch(replica, replica.active.atoms, len(replica.active))
         if not replica.feasible:
             return Request(count=count, known_too=False)
         # Below this merit an atom's share of the gap is within the tolerance: it is not needed.
@@ -141,7 +140,7 @@ class Corrective(Step):
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """Minimise over the hull of all known atoms."""
         self._last_violation = 0.0
-        full = len(agreement.id) == self._asked
+        full = self._full(replica, agreement)
         # Where some node was not heard, its violators may be larger than the last winner.
         if full and replica.feasible and agreement.complete:
             merit = replica.domain.merit(agreement.score)
@@ -151,6 +150,12 @@ class Corrective(Step):
         if self.inner is None:
             self.inner = inner_solver(replica, self._carried)
         self.inner.minimise(replica.active, self._tolerance(replica, agreement))
+
+    def _full(self, replica: Replica, agreement: Agreement) -> bool:
+        """Whether as many atoms have just joined as might; their weights are still zero."""
+        active, new = replica.active, len(agreement.id)
+        weights = active.position.get(int(agreement.id[0]), len(active)) if new else 0
+        return new > 0 and new == self._batch(replica, active.atoms - new, weights)
 
     def _tolerance(self, replica: Replica, agreement: Agreement) -> float:
         """How exact the weights must be: far from the optimum, no better than is of use."""
