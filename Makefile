@@ -86,7 +86,7 @@ bench-all: install ## run every benchmark in benchmarks/
 
 .PHONY: examples
 examples: install ## run every example in examples/
-	@set -e; for script in $(sort $(wildcard examples/*.py)); do \
+	@set -e; for script in $(sort $(wildcard examples/*.py examples/federated/*.py)); do \
 	  echo "== $$script"; $(BIN)/python $$script; done
 
 .PHONY: dist

@@ -2,7 +2,7 @@
 
     python benchmarks/engines.py                 all engines, N = 1, 2, 4, 8, d = 1,000 and 10,000,
                                                  and where the time of MPI and Ray goes
-    python benchmarks/engines.py --only mpi      one of them (local, mpi, ray)
+    python benchmarks/engines.py --only mpi      one of them (local, mpi, ray, federated)
     python benchmarks/engines.py --own           only where the time goes
     python benchmarks/engines.py --speedup       dense Lasso, 2,000 x 200,000, on 1 and 2 ranks
     python benchmarks/engines.py --least         the best batch instead of the median one
@@ -22,6 +22,12 @@ work       how much of that is arithmetic: scores, objective, gap, step, new col
 library    run - work: what the library and the messages cost a user
 new        how many of the rounds brought a new atom
 
+Of --only federated, with three nodes as processes on this machine, TLS and signatures on:
+
+transport  a message of 1 kB to every node, and an answer of 1 kB from each
+question   a round that brings no new atom: weights out, checks, scores, audit log on the disk, back
+fit        a whole round of the solver that brings one new atom of d float64, signed and handed on
+
 Batches of different kinds take turns. More ranks than cores give way when they wait.
 """
 
@@ -37,10 +43,11 @@ from pathlib import Path
 
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
 
+from engines_federated import show_federated
 from engines_rounds import LENGTHS, local_times, mpi_rank, ray_times, speedup_rank
 
 SIZES = (1, 2, 4, 8)
-ENGINES = ("local", "mpi", "ray")
+ENGINES = ("local", "mpi", "ray", "federated")
 MPI_ENVIRONMENT = {
     "OMPI_ALLOW_RUN_AS_ROOT": "1",
     "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1",
@@ -128,8 +135,10 @@ def main():
     elif chosen.speedup:
         speedup()
     else:
-        if not chosen.own:
+        if not chosen.own and engines != ("federated",):
             rounds(engines, which=int(chosen.least))
+        if not chosen.own and "federated" in engines:
+            show_federated()
         own_work(engines)
 
 

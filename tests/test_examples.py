@@ -13,8 +13,9 @@ from patience import PATIENCE
 
 ROOT = Path(__file__).parents[1]
 #: These start ranks, actors or threads of their own: one at a time.
-PROCESSES = ("mpi_lasso.py", "ray_lasso.py")
-EXAMPLES = sorted(path.name for path in (ROOT / "examples").glob("*.py"))
+PROCESSES = ("federated/three_hospitals.py", "mpi_lasso.py", "ray_lasso.py")
+FOLDER = ROOT / "examples"
+EXAMPLES = sorted(str(path.relative_to(FOLDER)) for path in FOLDER.rglob("*.py"))
 
 
 def run(name: str, folder: Path, **environment: str) -> str:

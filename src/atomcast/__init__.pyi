@@ -5,6 +5,7 @@ from atomcast.cluster.ray.ray_cluster import RayCluster as RayCluster
 from atomcast.data.shards import Shards as Shards
 from atomcast.errors import StallError as StallError
 from atomcast.estimators.boosting import L1AdaBoost as L1AdaBoost
+from atomcast.estimators.dictionary_learning import DictionaryLearning as DictionaryLearning
 from atomcast.estimators.group_lasso import GroupLasso as GroupLasso
 from atomcast.estimators.group_lasso import GroupLogisticRegression as GroupLogisticRegression
 from atomcast.estimators.kernel_svc import KernelSVC as KernelSVC
@@ -15,7 +16,13 @@ from atomcast.estimators.logistic_cv import SparseLogisticRegressionCV as Sparse
 from atomcast.estimators.logistic_regression import (
     SparseLogisticRegression as SparseLogisticRegression,
 )
+from atomcast.estimators.matching_pursuit import MatchingPursuit as MatchingPursuit
+from atomcast.estimators.multiple_kernel import MultipleKernelClassifier as MultipleKernelClassifier
+from atomcast.estimators.multiple_kernel import MultipleKernelRegressor as MultipleKernelRegressor
+from atomcast.estimators.sparse_coder import SparseCoder as SparseCoder
 from atomcast.estimators.sparse_model import SparseModel as SparseModel
+from atomcast.estimators.structured_svm import StructuredSVM as StructuredSVM
+from atomcast.federated.federated_cluster import FederatedCluster as FederatedCluster
 from atomcast.loop.callbacks import TimeLimit as TimeLimit
 from atomcast.loop.solver import Solver as Solver
 from atomcast.network.faults import Faults as Faults

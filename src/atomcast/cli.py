@@ -7,9 +7,12 @@ from typing import Annotated, Any
 import typer
 from typer.core import TyperGroup
 
+from atomcast.commands.align import align_app
+from atomcast.commands.coordinator import coordinator_app
 from atomcast.commands.demo import demo
 from atomcast.commands.fit import fit_app
 from atomcast.commands.inspect import inspect
+from atomcast.commands.node import node_app
 from atomcast.commands.predict import predict
 from atomcast.commands.report import report
 from atomcast.commands.reproduce import reproduce_app
@@ -40,6 +43,9 @@ app.add_typer(fit_app, name="fit")
 app.command()(predict)
 app.command()(inspect)
 app.command()(report)
+app.add_typer(node_app, name="node")
+app.add_typer(coordinator_app, name="coordinator")
+app.add_typer(align_app, name="align")
 app.add_typer(
     reproduce_app,
     name="reproduce",

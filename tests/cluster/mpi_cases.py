@@ -21,9 +21,11 @@ from atomcast import (
     Lasso,
     LassoCV,
     LocalCluster,
+    MultipleKernelRegressor,
     Shards,
     Solver,
     SparseLogisticRegressionCV,
+    StructuredSVM,
     TimeLimit,
 )
 from atomcast.atoms.explicit import DenseAtoms
@@ -265,6 +267,67 @@ def a_kernel_machine_of_which_every_rank_knows_its_own_examples(cluster):
     plain = KernelSVC(cluster=LocalCluster(cluster.nodes)).fit(whole, y)
     assert_same_result(mine.result_, plain.result_)
     np.testing.assert_allclose(mine.decision_function(X), plain.decision_function(X))
+
+
+@case
+def sequences_of_which_every_rank_knows_its_own(cluster):
+    rng = np.random.default_rng(0)
+    sizes = rng.integers(1, 5, size=12)
+    y = rng.integers(3, size=sizes.sum())
+    X = np.round(np.eye(3)[y] + 0.6 * rng.standard_normal((len(y), 3)), 1)
+    parts = np.array_split(np.arange(len(sizes)), cluster.nodes)
+    rows = [int(sizes[part].sum()) for part in parts]
+    own = slice(int(sum(rows[: cluster.rank])), int(sum(rows[: cluster.rank + 1])))
+    whole = Shards.split(X, cluster.nodes, by=rows)
+    for step in ("corrective", "block-coordinate"):
+        solver = Solver(step, tol=1e-2)
+        mine = StructuredSVM("chain", cluster=cluster, solver=solver)
+        mine.fit(Shards.mine(X[own]), y[own], lengths=sizes[parts[cluster.rank]], classes=[0, 1, 2])
+        plain = StructuredSVM("chain", cluster=LocalCluster(cluster.nodes), solver=solver)
+        plain.fit(whole, y, lengths=sizes)
+        assert (mine.n_iter_, mine.passes_) == (plain.n_iter_, plain.passes_)
+        np.testing.assert_allclose(mine.coef_, plain.coef_, atol=1e-6)
+        assert mine.result_.ledger.values == plain.result_.ledger.values
+
+
+class Undecided:
+    """Two classes by sign, but there is no answer for an input above 10."""
+
+    d = 1
+
+    def joint_feature(self, x, y):
+        return y * x[0]
+
+    def loss(self, y, other):
+        return float(y != other)
+
+    def decode(self, w, x, y=None):
+        if x[0, 0] > 10:
+            raise ArithmeticError("no answer")
+        return max((-1, 1), key=lambda o: w @ self.joint_feature(x, o) + self.loss(y, o))
+
+
+@case
+def an_example_that_one_rank_cannot_decode(cluster):
+    X = np.linspace(-1.0, 1.0, 12)[:, None]
+    X[7] = 11.0
+    model = StructuredSVM(Undecided(), cluster=cluster)
+    with pytest.raises((ValueError, RankError), match=r"example 7 of .*no answer"):
+        model.fit(X, np.sign(X[:, 0]).tolist())
+
+
+@case
+def kernels_of_which_every_rank_knows_its_own_view(cluster):
+    X, y = regression(seed=3, d=40, n=8)
+    own = np.array_split(np.arange(8), cluster.nodes)[cluster.rank]
+    kernels, solver = ["rbf", "linear"], Solver(tol=1e-3)
+    mine = MultipleKernelRegressor(kernels=kernels, cluster=cluster, solver=solver)
+    mine.fit(Shards.mine(X[:30, own]), y[:30])
+    whole = Shards.split(X[:30], cluster.nodes, by="contiguous")
+    plain = MultipleKernelRegressor(kernels=kernels, solver=solver).fit(whole, y[:30])
+    assert_same_result(mine.result_, plain.result_)
+    expected = plain.predict(X[30:])  # here, every rank works out its own part
+    np.testing.assert_allclose(mine.predict(Shards.mine(X[30:, own])), expected)
 
 
 @case

@@ -8,17 +8,23 @@ from sklearn.datasets import load_breast_cancer, load_iris
 from sklearn.preprocessing import scale
 
 from atomcast import (
+    DictionaryLearning,
     GroupLasso,
     GroupLogisticRegression,
     KernelSVC,
     L1AdaBoost,
     LocalCluster,
+    MatchingPursuit,
     MCenters,
     MPICluster,
+    MultipleKernelClassifier,
     RandomSubset,
     RayCluster,
+    Shards,
     Solver,
+    SparseCoder,
     SparseLogisticRegression,
+    StructuredSVM,
 )
 from cluster.conftest import MPI_ENVIRONMENT
 
@@ -45,11 +51,24 @@ MODELS = {
         lambda **how: GroupLogisticRegression(3.0, groups=GROUPS, **how),
         two_classes,
     ),
+    "pursuit": (lambda **how: MatchingPursuit(3, normalize=True, **how), two_classes),
+    "plain pursuit": (lambda **how: MatchingPursuit(3, orthogonal=False, **how), two_classes),
+    "many kernels": (
+        lambda **how: MultipleKernelClassifier(kernels=["rbf", "linear"], views=GROUPS, **how),
+        two_classes,
+    ),
     "boosting": (lambda **how: L1AdaBoost(**how), two_classes),
     "svm": (lambda **how: KernelSVC(**how), two_classes),
     "svm of three classes": (lambda **how: KernelSVC(**how), three_classes),
     "one against the rest": (
         lambda **how: KernelSVC(multi_class="one-vs-rest", **how),
+        three_classes,
+    ),
+    "structured svm": (lambda **how: StructuredSVM(**how), three_classes),
+    "structured svm by blocks": (
+        lambda cluster, **how: StructuredSVM(
+            cluster=cluster, solver=Solver("block-coordinate", tol=1e-3)
+        ),
         three_classes,
     ),
 }
@@ -80,10 +99,27 @@ def test_the_same_model_as_on_simulated_nodes(name, cluster):
     solver = Solver(tol=1e-3)
     model = make(cluster=cluster, solver=solver).fit(X, y)
     expected = make(cluster=LocalCluster(2), solver=solver).fit(X, y)
-    decide = "predict" if name == "group lasso" else "decision_function"
+    decide = "decision_function" if hasattr(model, "decision_function") else "predict"
     np.testing.assert_allclose(getattr(model, decide)(X), getattr(expected, decide)(X), atol=1e-8)
     assert model.result_.ledger.values == expected.result_.ledger.values
     assert model.result_.ledger.disclosures == expected.result_.ledger.disclosures
+
+
+@pytest.mark.parametrize("how", [{"beta": 1.5}, {"n_nonzero": 2}], ids=["balls", "pursuits"])
+def test_the_same_codes_as_on_simulated_nodes(how, cluster):
+    X, _ = two_classes()
+    encoded = SparseCoder(X[:40], cluster=cluster, **how).encode(X[40:])
+    expected = SparseCoder(X[:40], cluster=LocalCluster(2), **how).encode(X[40:])
+    np.testing.assert_allclose(encoded.codes.toarray(), expected.codes.toarray(), atol=1e-8)
+    assert encoded.result.status == expected.result.status
+    assert encoded.result.ledger.values == expected.result.ledger.values
+    assert encoded.result.ledger.disclosures == expected.result.ledger.disclosures
+    if "beta" in how:
+        np.testing.assert_allclose(encoded.gaps, expected.gaps, rtol=1e-3)
+        model = DictionaryLearning(8, max_iter=2, cluster=cluster, **how).fit(X)
+        simulated = DictionaryLearning(8, max_iter=2, cluster=LocalCluster(2), **how).fit(X)
+        np.testing.assert_allclose(model.components_, simulated.components_, atol=1e-8)
+        assert model.result_.ledger.values == simulated.result_.ledger.values
 
 
 @pytest.mark.parametrize("selection", [RandomSubset(0.5), MCenters(0.3)], ids=["subset", "centers"])
@@ -116,3 +152,11 @@ def test_violators_drawn_at_random_are_the_same_ones(cluster):
     model = KernelSVC(cluster=cluster, solver=solver).fit(X, y)
     expected = KernelSVC(cluster=LocalCluster(2), solver=solver).fit(X, y)
     assert model.result_.ledger.disclosures == expected.result_.ledger.disclosures
+
+
+def test_a_kernel_that_is_none_is_an_error_that_names_the_node(cluster):
+    X, y = two_classes()
+    K = X @ X.T
+    model = MultipleKernelClassifier(kernels="precomputed", cluster=cluster)
+    with pytest.raises(ValueError, match=r"shard 1.*is not positive semidefinite"):
+        model.fit(Shards.split(np.hstack([K, -K]), 2, by="contiguous"), y)

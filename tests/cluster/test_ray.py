@@ -16,7 +16,7 @@ import psutil
 import pytest
 
 import liars
-from atomcast import KernelSVC, Lasso, RayCluster, Shards
+from atomcast import KernelSVC, Lasso, RayCluster, Shards, Solver, StructuredSVM
 from atomcast.data._files import FileShards
 from cluster import resume_cases
 from cluster.contract import (
@@ -112,6 +112,28 @@ def test_a_killed_actor_comes_back_and_the_answer_is_the_same(step, cluster_of, 
     assert [line.partition(" on ")[0] for line in told[:2]] == ["node 0 of 2", "node 1 of 2"]
     assert [line.partition(" is ")[2][:4] for line in told[2:]] == ["lost", "back"] * 2
     assert_same_result(result, fitted(X, y, simulated(2), **how).result_)
+
+
+def test_a_killed_actor_takes_its_own_block_steps_once_more(cluster_of):
+    rng = np.random.default_rng(0)
+    y = rng.integers(3, size=40)
+    X = np.eye(3)[y] + rng.standard_normal((40, 3))
+    killed = []
+
+    def kill(state):
+        if state.round == 3 and not killed:
+            killed.append(wait_until(lambda: killed_one(actors()), "there is no actor to kill"))
+
+    def fit(cluster, *callbacks):
+        solver = Solver("block-coordinate", tol=1e-3, callbacks=callbacks)
+        return StructuredSVM(cluster=cluster, solver=solver).fit(X, y)
+
+    for nodes in SIZES:
+        cluster_of(nodes).close()
+    model, expected = fit(cluster_of(2), kill), fit(simulated(2))
+    assert killed
+    np.testing.assert_array_equal(model.coef_, expected.coef_)
+    assert model.passes_ == expected.passes_
 
 
 def test_actors_that_are_killed_again_and_again_at_any_moment(cluster_of):

@@ -5,19 +5,26 @@ import json
 import numpy as np
 import pandas as pd
 import pytest
+from scipy import sparse
 from sklearn.datasets import load_iris, load_wine
 from sklearn.preprocessing import scale
 
 from atomcast import (
+    DictionaryLearning,
     GroupLasso,
     GroupLogisticRegression,
     KernelSVC,
     L1AdaBoost,
     LassoCV,
+    MatchingPursuit,
+    MultipleKernelClassifier,
+    MultipleKernelRegressor,
     Shards,
     Solver,
+    SparseCoder,
     SparseLogisticRegression,
     SparseLogisticRegressionCV,
+    StructuredSVM,
     load_model,
 )
 from atomcast.commands.estimators import ESTIMATORS
@@ -53,7 +60,16 @@ CASES = {
     ),
     "group-lasso": (("--beta", 0.5), GroupLasso(0.5, groups=PARTS)),
     "group-logistic": (("--beta", 3), GroupLogisticRegression(3.0, groups=PARTS)),
+    "matching-pursuit": (("--n-nonzero", 3, "--normalize"), MatchingPursuit(3, normalize=True)),
     "boosting": (("--temperature", 0.2), L1AdaBoost(0.2)),
+    "mkl-classifier": (
+        ("--C", 0.5, "--kernels", "rbf, linear"),
+        MultipleKernelClassifier(0.5, kernels=["rbf", "linear"], views=PARTS),
+    ),
+    "mkl-regressor": (
+        ("--beta", 2, "--send", "columns", "--no-intercept"),
+        MultipleKernelRegressor(beta=2.0, views=PARTS, send="columns", fit_intercept=False),
+    ),
 }
 
 
@@ -72,17 +88,62 @@ def test_features_in_two_files(run, wine, name):
         assert run("predict", "m.safetensors", *data, "--out", "p.npy").exit_code == 0
         np.testing.assert_allclose(np.load("p.npy"), model.predict(X), rtol=1e-9)
     content = json.loads(run("inspect", "m.safetensors", "--json").stdout)
-    assert (content["estimator"], content["atoms_are"]) == (type(model).__name__, "features")
-    assert {atom["name"] for atom in content["atoms"]} <= set(X.columns)
+    kind = "kernels" if name.startswith("mkl") else "features"
+    assert (content["estimator"], content["atoms_are"]) == (type(model).__name__, kind)
+    names = set(model.kernel_names_ if kind == "kernels" else X.columns)
+    assert {atom["name"] for atom in content["atoms"]} <= names
     assert "Atoms by weight" in run("inspect", "m.safetensors").stdout
-    assert ("radius chosen" in outcome.stdout) == name.endswith("-cv")
+    assert ("radius chosen" in outcome.stdout) == (name.endswith("-cv") or kind == "kernels")
 
 
 def test_every_estimator_has_a_command():
-    named = {"lasso": "Lasso", "kernel-svm": "KernelSVC"}
+    named = {"lasso": "Lasso", "kernel-svm": "KernelSVC", "structured-svm": "StructuredSVM"}
+    named |= {"sparse-coder": "SparseCoder", "dictionary-learning": "DictionaryLearning"}
     named |= {name: type(estimator).__name__ for name, (_, estimator) in CASES.items()}
     assert set(named) == set(ESTIMATORS)
     assert set(named.values()) == set(LAYOUTS) - {"SparseModel"}  # whose parts are objects
+
+
+def test_codes_of_signals(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    dictionary, signals = rng.standard_normal((15, 6)), rng.standard_normal((8, 6))
+    np.save("a.npy", dictionary[:5])
+    np.save("b.npy", dictionary[5:])
+    np.save("signals.npy", signals)
+    options = ("--target", "signals.npy", "--beta", 1, "--tol", 1e-9, "--out", "m.safetensors")
+    outcome = run("fit", "sparse-coder", "a.npy", "b.npy", *options)
+    assert outcome.exit_code == 0, outcome.stderr
+    held = Shards.split(dictionary, nodes=2, by=[5, 10])
+    expected = SparseCoder(held, beta=1.0).encode(signals)
+    certificate = load_model("m.safetensors").certificate_
+    assert certificate.values == expected.result.ledger.values
+    assert certificate.objective == pytest.approx(expected.result.objective)
+    assert run("predict", "m.safetensors", "signals.npy", "--out", "codes.npz").exit_code == 0
+    codes = sparse.load_npz("codes.npz")
+    np.testing.assert_allclose(codes.toarray(), expected.codes.toarray(), atol=1e-9)
+    printed = run("predict", "m.safetensors", "signals.npy").stdout.splitlines()
+    pairs = [pair.split(":") for pair in printed[3].split()]
+    assert {int(atom): float(weight) for atom, weight in pairs} == pytest.approx(
+        dict(zip(codes[[3]].indices.tolist(), codes[[3]].data.tolist(), strict=True))
+    )
+    assert "SparseCoder" in run("inspect", "m.safetensors").stdout
+
+
+def test_a_dictionary_is_learned(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    signals = np.random.default_rng(0).standard_normal((30, 6))
+    np.save("a.npy", signals[:10])
+    np.save("b.npy", signals[10:])
+    options = ("--n-components", 4, "--n-nonzero", 2, "--max-iter", 3, "--nodes", 2)
+    outcome = run(
+        "fit", "dictionary-learning", "a.npy", "b.npy", *options, "--out", "m.safetensors"
+    )
+    assert outcome.exit_code == 0, outcome.stderr
+    expected = DictionaryLearning(4, n_nonzero=2, max_iter=3, cluster=2).fit(signals)
+    model = load_model("m.safetensors")
+    np.testing.assert_allclose(model.components_, expected.components_, atol=1e-9)
+    assert model.certificate_.nodes == 2
 
 
 def test_a_kernel_machine_of_rows_in_files(run, wine):
@@ -111,6 +172,44 @@ def test_a_kernel_machine_of_rows_in_files(run, wine):
     assert pd.read_csv("p.csv").row_id.tolist() == X.row_id.tolist()
     printed = run("predict", "m.safetensors", "three.csv").stdout.splitlines()
     assert set(printed) == {"anna", "berta", "clara"}
+
+
+def test_a_structured_machine_of_sequences_in_files(run, tmp_path, monkeypatch):
+    monkeypatch.chdir(tmp_path)
+    rng = np.random.default_rng(0)
+    lengths = np.array([3, 1, 4, 2, 5, 3])
+    y = rng.integers(2, size=lengths.sum())
+    X = np.eye(2)[y] + 0.5 * rng.standard_normal((len(y), 2))
+    names = np.array(["off", "on"])[y]
+    for name, rows in {"a": slice(0, 8), "b": slice(8, None), "all": slice(None)}.items():
+        pd.DataFrame(X[rows], columns=["u", "v"]).to_csv(f"{name}.csv", index=False)
+    pd.Series(names, name="state").to_csv("y.csv", index=False)
+    np.save("lengths.npy", lengths)
+    chain = ("--target", "y.csv:state", "--model", "chain", "--lengths", "lengths.npy")
+    fit = ("fit", "structured-svm", "a.csv", "b.csv", *chain)
+    outcome = run(*fit, "--C", 2, "--out", "m.safetensors")
+    assert outcome.exit_code == 0, outcome.stderr
+    model = load_model("m.safetensors")
+    expected = StructuredSVM("chain", C=2.0, solver=Solver(tol=1e-4)).fit(X, names, lengths=lengths)
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-2)
+    content = json.loads(run("inspect", "m.safetensors", "--json").stdout)
+    assert (content["atoms"], content["disclosures"]) == ([], [])
+    assert content["communication"]["corner"]["values"] == content["values"]
+    assert "No atom left its node." in run("inspect", "m.safetensors").stdout
+    found = model.predict(pd.read_csv("all.csv"), lengths=lengths)
+    for data in (["a.csv", "b.csv"], ["all.csv"]):
+        predict = ("predict", "m.safetensors", *data, "--out", "p.csv")
+        assert run(*predict, "--lengths", "lengths.npy").exit_code == 0
+        assert pd.read_csv("p.csv").prediction.tolist() == found.tolist()
+        assert "lengths is missing" in run(*predict).stderr
+    blocks = ("--step", "block-coordinate", "--tol", 1e-2)
+    assert run(*fit, *blocks).exit_code == 0
+
+
+def test_lengths_are_for_sequences_alone(run, wine):
+    assert run("fit", "kernel-svm", "two.csv", "-y", "y2.npy", "-o", "m.safetensors").exit_code == 0
+    refused = run("predict", "m.safetensors", "two.csv", "--lengths", "y2.npy")
+    assert "--lengths y2.npy is for sequences" in refused.stderr
 
 
 def test_what_is_said_of_a_kernel_machine(run, wine):
@@ -155,6 +254,7 @@ def test_groups_in_a_file(run, wine):
         ("group-lasso", ("--beta", 1, "--groups", "nothing.json"), "nothing.json"),
         ("group-lasso", ("--beta", 1, "--groups", "two.csv"), "no JSON file"),
         ("group-lasso", ("--beta", 1, "--groups", "flat.json"), "a list of lists"),
+        ("mkl-classifier", ("--kernels", "nothing.json"), "nothing.json"),
         ("kernel-svm", ("--gamma", "middle"), "gamma"),
         ("kernel-svm", ("--kernel", "os.system"), "kernel"),
         ("kernel-svm", ("--C", 0), "C must"),

@@ -92,3 +92,9 @@ def test_a_rank_works_with_the_others_unless_told_otherwise(monkeypatch):
         chosen_engine("local")
     with pytest.raises(ValueError, match="if you start mpirun yourself, give the option there"):
         make_cluster("mpi", 2, ("star", None, 0.0, "log"), ["--bind-to"], None)
+
+
+def test_a_page_on_the_fit(run, files, tmp_path):
+    done = fitted(run, "--report", "run.html")
+    assert done["report"] == "run.html"
+    assert "<svg" in (tmp_path / "run.html").read_text(encoding="utf-8")

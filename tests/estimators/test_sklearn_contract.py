@@ -16,15 +16,19 @@ from sklearn.utils.estimator_checks import parametrize_with_checks
 
 import atomcast
 from atomcast import (
+    DictionaryLearning,
     GroupLasso,
     GroupLogisticRegression,
     L1AdaBoost,
     Lasso,
     LassoCV,
     LocalCluster,
+    MatchingPursuit,
     Solver,
+    SparseCoder,
     SparseLogisticRegression,
     SparseLogisticRegressionCV,
+    StructuredSVM,
 )
 from atomcast.domains import L1Ball, Simplex
 from atomcast.estimators.lasso import SparseLinearModel
@@ -44,8 +48,15 @@ ESTIMATORS = [x for x in PUBLIC if isinstance(x, type) and issubclass(x, SolvedE
         SparseLogisticRegressionCV(n_betas=3, cv=2, solver=Solver(tol=1e-2)),
         GroupLasso(),
         GroupLogisticRegression(cluster=2),
+        MatchingPursuit(),
+        MatchingPursuit(tol=1.0, orthogonal=False, cluster=2),
+        SparseCoder(),
+        SparseCoder(beta=1.0, cluster=2),
+        DictionaryLearning(4, beta=1.0, max_iter=3, cluster=2),
         L1AdaBoost(),
         L1AdaBoost(0.2, cluster=2, solver=Solver(step="pairwise", max_rounds=50)),
+        StructuredSVM(),
+        StructuredSVM(C=0.1, cluster=2, solver=Solver("block-coordinate", tol=0.5, max_rounds=9)),
     ]
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")

@@ -17,10 +17,12 @@ from atomcast.errors import FalseMessageError
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.known.kernels.functions import KernelSpec
 from atomcast.known.kernels.labels import LabelCode
+from atomcast.known.kernels.views import KernelPlan, ViewKernel
 from atomcast.objectives import LogMeanExp, Multinomial, SquaredError
 from atomcast.problems.examples import kernel_problem
 from atomcast.problems.features import explicit_problem, group_problem, multiclass_problem
 from atomcast.problems.problem import Problem
+from atomcast.problems.views import view_problem
 from liars import LIES, Liar, lying
 from problems import regression
 
@@ -72,11 +74,19 @@ def points(X, y, dtype=np.float64):
     return problem, split(X.astype(dtype))
 
 
+def kernels(X, y, send="directions"):
+    views = tuple(np.array([2 * k, 2 * k + 1]) for k in range(X.shape[1] // 2))
+    own = (ViewKernel(KernelSpec("linear")), ViewKernel(KernelSpec(gamma=0.1)))
+    plan = KernelPlan(views, (own,) * len(views), tuple(f"view {k}" for k in range(len(views))))
+    return view_problem(SquaredError(y), plan, send, 1 << 24, 4.0), split(X)
+
+
 KINDS = {
     "columns": columns,
     "float32 columns": partial(columns, storage=lambda X: X.astype(np.float32)),
     "sparse columns": partial(columns, storage=sparse.csc_array),
     "groups": groups,
+    "kernels": kernels,
     "classes": classes,
     "stumps": stumps,
     "votes": votes,

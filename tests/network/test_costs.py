@@ -184,21 +184,18 @@ def test_the_result_is_the_same_on_every_topology(graph, step):
 
 
 @settings(deadline=None, max_examples=20)
-@given(connected_graphs(), st.integers(1, 50))
-def test_sums_over_all_nodes_cost_as_much_as_agreements(graph, rows):
-    """A prediction goes where each of the three numbers of the classic proposal does."""
+@given(connected_graphs(), st.integers(1, 50), st.sampled_from(["prediction", "corner"]))
+def test_sums_over_all_nodes_cost_as_much_as_agreements(graph, rows, kind):
+    """A number of a sum goes where each of the three numbers of the classic proposal does."""
     nodes = graph.number_of_nodes()
     for name, (cluster, formula) in cases(graph).items():
         network, ledger = cluster.network(), Ledger(nodes)
         network.prepare(Ledger(nodes))
-        network.add_up(rows, ledger)
+        network.add_up(rows, ledger, kind)
         signed = name == "flooding"
         links = formula.agree // (4 if signed else 3)
         kinds = ledger.by_kind()
-        assert (kinds["prediction"].values, kinds["prediction"].bytes) == (
-            rows * links,
-            8 * rows * links,
-        ), name
+        assert (kinds[kind].values, kinds[kind].bytes) == (rows * links, 8 * rows * links), name
         assert kinds["control"].values == links * signed, name
         assert ledger.values == (rows + signed) * links, name
 

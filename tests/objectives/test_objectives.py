@@ -124,6 +124,6 @@ def test_a_nearly_constant_target_is_still_fitted():
     assert SquaredError(y, fit_intercept=True).value(np.zeros(4)) == pytest.approx(5e-6, rel=1e-3)
 
 
-def test_the_target_must_be_a_vector():
-    with pytest.raises(ValueError, match="y must have one dimension"):
-        SquaredError(np.zeros((3, 2)))
+def test_the_target_must_be_a_vector_or_several():
+    with pytest.raises(ValueError, match="y must have one or two dimensions"):
+        SquaredError(np.zeros((3, 2, 1)))

@@ -20,8 +20,10 @@ from atomcast import (
     KernelSVC,
     L1AdaBoost,
     Lasso,
+    MultipleKernelClassifier,
     Solver,
     SparseLogisticRegression,
+    StructuredSVM,
     load_model,
     save_model,
 )
@@ -42,6 +44,8 @@ MODELS = {
     "groups": lambda: GroupLasso(1.0, groups=[[0, 1], [2, 3, 4]]).fit(X, y),
     "boosting": lambda: L1AdaBoost().fit(X, texts),
     "kernel": lambda: KernelSVC().fit(X, texts),
+    "structured": lambda: StructuredSVM().fit(X, texts),
+    "many kernels": lambda: MultipleKernelClassifier(views=[[0, 1], [2, 3, 4]]).fit(X, texts),
     "sparse kernel": lambda: KernelSVC().fit(sparse.csr_array(X), texts),
 }
 

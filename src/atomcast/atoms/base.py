@@ -11,6 +11,7 @@ from atomcast.messages.atom import Atom
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
+    from atomcast.messages.proposals import Request
 
 
 class Atoms(Protocol):
@@ -57,6 +58,25 @@ class FollowingAtoms(Protocol):
 
     def follow(self, active: Any) -> None:
         """Belong to this active set from now on."""
+        ...
+
+
+@runtime_checkable
+class SummedAtoms(Protocol):
+    """What a node holds that hands out no atoms: it answers for all of it with one vector.
+
+    The sum over all nodes is the atom of a round.
+    """
+
+    d: int
+    n: int
+
+    def contribution(self, replica: Replica, request: Request) -> NDArray[np.float64]:
+        """What this node adds to the sum, shape (d,) or, with a few numbers beside, more."""
+        ...
+
+    def take(self, rows: NDArray[np.int64]) -> SummedAtoms:
+        """What one of several nodes that live together holds of it, by position."""
         ...
 
 

@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from atomcast.atoms.base import Atoms
 from atomcast.atoms.l1_space import COMPILE_FROM, DenseSpace, SparseSpace
 from atomcast.data.shards import Shard
 from atomcast.known.active_set import ExplicitActiveSet
@@ -46,20 +45,20 @@ class DenseAtoms:
         return self.products(gradient_of(replica))
 
     def products(self, vector: Floats) -> Floats:
-        """The inner product of each column with a vector, shape (n,)."""
+        """The inner product of each column with a vector, shape (n,), or with m, shape (m, n)."""
         if self.matrix.dtype == np.float64:
-            return vector @ self.matrix
-        result = np.zeros(self.n)
+            return vector.T @ self.matrix
+        result = np.zeros((*vector.shape[1:], self.n))
         if self.matrix.flags.f_contiguous:
             width = max(PIECE // max(self.d, 1), 1)
             for j in range(0, self.n, width):
                 part = self.matrix[:, j : j + width].astype(np.float64)
-                result[j : j + width] = vector @ part
+                result[..., j : j + width] = vector.T @ part
         else:
             height = max(PIECE // max(self.n, 1), 1)
             for i in range(0, self.d, height):
                 part = self.matrix[i : i + height].astype(np.float64)
-                result += vector[i : i + height] @ part
+                result += vector[i : i + height].T @ part
         return result
 
     def take(self, rows: NDArray[np.int64]) -> DenseAtoms:
@@ -91,9 +90,9 @@ class SparseAtoms:
         return self.products(gradient_of(replica))
 
     def products(self, vector: Floats) -> Floats:
-        """The inner product of each column with a vector, shape (n,)."""
+        """The inner product of each column with a vector, shape (n,), or with m, shape (m, n)."""
         result: Floats = self._transposed @ vector
-        return result
+        return result.T
 
     def take(self, rows: NDArray[np.int64]) -> SparseAtoms:
         """Some of the columns."""
@@ -114,7 +113,7 @@ class SparseAtoms:
         return Atom(id, self.d, np.array(values), np.array(indices), name=name)
 
 
-def explicit_atoms(shard: Shard) -> Atoms:
+def explicit_atoms(shard: Shard) -> DenseAtoms | SparseAtoms:
     """The columns of a node's shard as atoms."""
     if sparse.issparse(shard.matrix):
         return SparseAtoms(shard.matrix.tocsc(), shard.names)

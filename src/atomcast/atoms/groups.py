@@ -148,6 +148,4 @@ def split_group(atom: Atom, d: int) -> list[Atom]:
 
 def group_atoms(groups: Groups, shard: Shard) -> GroupAtoms:
     """The groups of a node's shard as atoms."""
-    features = explicit_atoms(shard)
-    assert isinstance(features, DenseAtoms | SparseAtoms)
-    return GroupAtoms(features, shard.ids, groups, shard.names)
+    return GroupAtoms(explicit_atoms(shard), shard.ids, groups, shard.names)

@@ -1,4 +1,4 @@
-"""Features with a weight for each class: one broadcast of a feature serves all classes."""
+"""Features with a weight for each class, and the multinomial loss of all classes."""
 
 from __future__ import annotations
 
@@ -9,9 +9,9 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.atoms.explicit import DenseAtoms, SparseAtoms, explicit_atoms
+from atomcast.atoms.images import ManyImages
 from atomcast.data.shards import Shard
 from atomcast.domains.base import Domain
-from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.messages.atom import Atom, Misfit, misfit_of
 from atomcast.objectives import Multinomial
 
@@ -21,32 +21,15 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 
-class MulticlassActiveSet(ExplicitActiveSet):
-    """Known features, T weights each, and an objective of the image Z = A W of shape (d, T).
-
-    The weights stand feature by feature, and within a feature class by class.
-    """
+class MulticlassActiveSet(ManyImages):
+    """Known features with a weight for each class."""
 
     # Its curvature has a form of its own, which only `hessian` needs.
     objective: Multinomial  # type: ignore[assignment]
 
     def __init__(self, objective: Multinomial) -> None:
-        super().__init__(objective)  # type: ignore[arg-type]
+        super().__init__(objective, objective.classes)
         self.classes = objective.classes
-        self.image = np.zeros((objective.d, self.classes))
-
-    def _width(self, atom: Atom) -> int:
-        return self.classes
-
-    def total(self, n: int) -> int:
-        """A weight for each feature and class."""
-        return n * self.classes
-
-    def support(self) -> tuple[NDArray[np.int64], Floats]:
-        """Numbers feature * T + class and weights where the weight is not zero."""
-        used = np.flatnonzero(self.weights)
-        ids = np.array(self.ids, dtype=np.int64)[used] * self.classes + used % self.classes
-        return ids, self.weights[used].copy()
 
     def vertex(self, domain: Domain, id: int, score: float) -> Floats:
         """The weight of the class for which the feature promises most."""
@@ -70,24 +53,6 @@ class MulticlassActiveSet(ExplicitActiveSet):
         difference = np.where(np.abs(scores) >= best - 2 * allowed, stated - scores, np.inf)
         nearest = np.argmin(np.abs(difference), axis=0)
         return misfit_of(difference[nearest, np.arange(len(ids))], allowed, length)
-
-    def _combined(self, weights: Floats) -> Floats:
-        if self.columns is None:
-            return np.zeros((self.objective.d, self.classes))
-        by_class = weights.reshape(-1, self.classes)
-        return np.column_stack(
-            [self.columns.combine(np.ascontiguousarray(column)) for column in by_class.T]
-        )
-
-    def inner(self) -> float:
-        """The product of image and gradient."""
-        return float(np.vdot(self.image, self.gradient))
-
-    def scores(self) -> Floats:
-        """The gradient with respect to each weight."""
-        if self.columns is None:
-            return np.zeros(0)
-        return self.columns.products(self.gradient).ravel()
 
     def products(self, start: int, stop: int) -> Floats:
         """Columns start to stop of A'HA, H the curvature at the current image."""
@@ -127,11 +92,9 @@ class MulticlassAtoms:
         """The largest score by absolute value over the classes, shape (n,)."""
         active = replica.active
         assert isinstance(active, MulticlassActiveSet)
-        best = np.zeros(self.n)
-        for t in range(active.classes):
-            scores = self.features.products(np.ascontiguousarray(active.gradient[:, t]))
-            best = np.where(np.abs(scores) > np.abs(best), scores, best)
-        return best
+        scores = self.features.products(active.gradient)
+        best = np.argmax(np.abs(scores), axis=0)
+        return scores[best, np.arange(self.n)]
 
     def atom(self, j: int, id: int) -> Atom:
         """The j-th feature."""
@@ -140,6 +103,4 @@ class MulticlassAtoms:
 
 def multiclass_atoms(shard: Shard) -> MulticlassAtoms:
     """The features of a node's shard as atoms."""
-    features = explicit_atoms(shard)
-    assert isinstance(features, DenseAtoms | SparseAtoms)
-    return MulticlassAtoms(features)
+    return MulticlassAtoms(explicit_atoms(shard))

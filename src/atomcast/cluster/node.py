@@ -13,7 +13,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast._threads import ranges, run_all
-from atomcast.atoms.base import AtomFamilies, Atoms, DivisibleAtoms, FollowingAtoms
+from atomcast.atoms.base import (
+    AtomFamilies,
+    Atoms,
+    DivisibleAtoms,
+    FollowingAtoms,
+    SummedAtoms,
+)
+from atomcast.cluster.choosing import propose_to_signals
 from atomcast.loop.replica import Replica
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import TIE, Ids, Proposals, Request, leaders, random_order
@@ -71,6 +78,7 @@ class Fleet:
         self.sizes = self._held_by if sizes is None else sizes
         self._chooser: tuple[Subset, Chooser] | None = None
         self._part: _Part | None = None
+        self._shares = self._cut(atoms) if isinstance(atoms, SummedAtoms) else None
         self._merit: Floats = np.zeros(0)
         #: How many atoms each node has scored for its last proposals, and how long that took.
         self.scored: NDArray[np.int64] = np.zeros(nodes, dtype=np.int64)
@@ -146,8 +154,22 @@ class Fleet:
             self._part = _Part(chosen, rows, fleet)
         return self._part.fleet
 
+    def _cut(self, atoms: SummedAtoms) -> list[SummedAtoms]:
+        """What each node answers for: those that live together still keep to themselves."""
+        if len(self._holders) <= 1:
+            return [atoms]
+        return [atoms.take(np.flatnonzero(self.owner == node)) for node in self._holders]
+
     def _propose(self, replica: Replica, request: Request) -> Proposals:
+        if self._shares is not None:
+            said = [share.contribution(replica, request) for share in self._shares]
+            return Proposals.of_sum(self.nodes, np.sum(said, axis=0))
         self._catch_up(replica)
+        if request.signals:
+            order = np.arange(len(self.ids)) if self._by_owner is None else self._by_owner
+            columns = np.split(order, self._starts[1:])
+            held = dict(zip(self._holders.tolist(), columns, strict=True))
+            return propose_to_signals(self.atoms, self.ids, held, self.nodes, replica)
         if isinstance(replica.selection, Rewording):
             request = replica.selection.asked(request, self.nodes)
         scores = self.atoms.scores(replica)

@@ -70,10 +70,17 @@ def checked_shard(problem: Problem, shard: Shard) -> Shard:
         check_finite(shard, problem.axis)
     length = shard.matrix.shape[1 - problem.axis]
     if problem.d is not None and length != problem.d:
+        if problem.axis == 0:
+            raise ValueError(
+                f"{shard.source} has {length} columns, but the signals have {problem.d}; atoms and "
+                "signals must be of the same length"
+            )
         raise ValueError(
             f"{shard.source} has {length} rows, but the target has {problem.d}; "
             "every shard must describe the same rows, in the same order, as the target"
         )
+    if problem.check is not None:
+        problem.check(shard)
     return shard
 
 
@@ -151,6 +158,15 @@ def refuse_balanced(
         raise ValueError(
             f"selection={replica.selection!r} needs nodes whose speeds are compared, {why} "
             'selection="exact"'
+        )
+
+
+def refuse_some_heard(replica: Replica) -> None:
+    """Raise ValueError where a step needs the word of all nodes, and some may not be heard."""
+    if replica.step.hears_all:
+        raise ValueError(
+            f"step={replica.step.name!r} needs all nodes in every round: use a cluster that is not "
+            "asynchronous and whose messages are not lost"
         )
 
 

@@ -31,6 +31,8 @@ def ray(nodes: int, **how: Any) -> Any:
 
 #: Engines by the name that --engine takes.
 ENGINES: dict[str, Callable[..., Any]] = {"local": local, "mpi": mpi, "ray": ray}
+#: The engine whose nodes are in the settings of a coordinator.
+FEDERATED = "federated"
 
 
 def chosen_engine(name: str | None) -> str:
@@ -40,7 +42,7 @@ def chosen_engine(name: str | None) -> str:
 
     if name is None:
         return "local" if job_rank() is None else "mpi"
-    check_choice("--engine", name, tuple(ENGINES))
+    check_choice("--engine", name, (*ENGINES, FEDERATED))
     if name != "mpi" and job_rank() is not None:
         raise ValueError(
             f"--engine {name} would let every rank that mpirun has started fit by itself: use "

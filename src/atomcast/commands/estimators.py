@@ -9,8 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import wraps
-from typing import Annotated, Any
+from functools import partial, wraps
+from typing import Annotated, Any, Literal
 
 import typer
 
@@ -27,11 +27,17 @@ class Recipe:
         Whether a node holds rows (examples, 0) or columns (features, 1).
     numeric_target : bool
         Whether the target must be numbers; otherwise labels of any kind.
+    vectors : tuple of str
+        Options that name files with vectors, which `fit` is given under the same names.
+    signals : None, "target" or "parts"
+        Where the signals are, if the estimator codes signals.
     """
 
     make: Callable[..., Any]
     axis: int = 1
     numeric_target: bool = True
+    vectors: tuple[str, ...] = ()
+    signals: Literal["target", "parts"] | None = None
 
 
 #: Commands by name.
@@ -46,6 +52,8 @@ def fits(estimator: str, **more: Any) -> Callable[[Callable[..., None]], Callabl
         def make(**given: Any) -> Any:
             import atomcast
 
+            if "residual" in given:  # for --tol is the tolerance of the solver
+                given["tol"] = given.pop("residual")
             for name in _READ.keys() & given.keys():
                 given[name] = _READ[name](given[name])
             return getattr(atomcast, estimator)(**given)
@@ -118,6 +126,44 @@ def group_logistic(
     """Logistic regression for two classes with few groups of features."""
 
 
+AtomCount = Annotated[int | None, typer.Option(help="How many features, or atoms a signal.")]
+Radius = Annotated[
+    float | None, typer.Option(help="Bound on the sum of absolute weights of each signal.")
+]
+
+
+@fits("MatchingPursuit")
+def matching_pursuit(
+    n_nonzero: AtomCount = None,
+    residual: Annotated[
+        float | None, typer.Option(help="Stop at this squared norm of the residual.")
+    ] = None,
+    orthogonal: Annotated[
+        bool, typer.Option("--orthogonal/--plain", help="Fit all weights again in each round.")
+    ] = True,
+    normalize: Annotated[
+        bool, typer.Option("--normalize", help="Divide scores by the lengths of the columns.")
+    ] = False,
+    fit_intercept: Intercept = True,
+) -> None:
+    """Least squares with few features, each the one that explains most of the residual."""
+
+
+@fits("SparseCoder", axis=0, signals="target")
+def sparse_coder(beta: Radius = None, n_nonzero: AtomCount = None) -> None:
+    """Codes of the signals in --target, rows of a matrix, by atoms: the rows of the parts."""
+
+
+@fits("DictionaryLearning", axis=0, signals="parts")
+def dictionary_learning(
+    n_components: Annotated[int, typer.Option(help="How many elements the dictionary has.")],
+    beta: Radius = None,
+    n_nonzero: AtomCount = None,
+    max_iter: Annotated[int, typer.Option(help="How many times to code all signals.")] = 30,
+) -> None:
+    """A dictionary for the signals that are the rows of the parts; its elements live on --nodes."""
+
+
 @fits("L1AdaBoost", numeric_target=False)
 def boosting(
     temperature: Annotated[
@@ -147,6 +193,75 @@ def kernel_svm(
     """A kernel support vector machine; here a file holds the rows of a node, with all columns."""
 
 
+Lengths = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE",
+        help="How many rows each sequence has, counted through the files: a vector, or a table's "
+        "FILE:COLUMN.",
+    ),
+]
+
+
+@fits("StructuredSVM", axis=0, numeric_target=False, vectors=("lengths",))
+def structured_svm(
+    model: Annotated[
+        str, typer.Option(help="What is told: multiclass, or chain: labels of sequences.")
+    ] = "multiclass",
+    C: Annotated[float, typer.Option("--C", help="What margin errors cost.")] = 1.0,
+    lengths: Lengths = None,
+) -> None:
+    """A structured support vector machine; a file holds the rows of a node, with all columns."""
+
+
+Cost = Annotated[float, typer.Option("--C", help="What losses cost.")]
+NormBound = Annotated[
+    float | None,
+    typer.Option(help="Instead of --C: a bound on the sum of norms.", show_default=False),
+]
+Kernels = Annotated[
+    str,
+    typer.Option(
+        metavar="KERNELS",
+        help="Names with commas between them (rbf, linear, poly, laplacian), precomputed, or a "
+        'JSON file with a list of names and of objects such as {"kernel": "rbf", "factor": 4}; '
+        "default: three widths of rbf, and linear.",
+    ),
+]
+Views = Annotated[
+    str,
+    typer.Option(
+        metavar="VIEWS",
+        help="sources: the columns of each file are a view; or a JSON file with a list of lists "
+        "of column names or numbers.",
+    ),
+]
+Send = Annotated[str, typer.Option(help="directions, or columns of kernels.")]
+
+
+@fits("MultipleKernelClassifier", numeric_target=False)
+def mkl_classifier(
+    C: Cost = 1.0,
+    beta: NormBound = None,
+    kernels: Kernels = "",
+    views: Views = "sources",
+    send: Send = "directions",
+) -> None:
+    """Classification with few of many kernels, by default on the columns of each file."""
+
+
+@fits("MultipleKernelRegressor")
+def mkl_regressor(
+    C: Cost = 1.0,
+    beta: NormBound = None,
+    kernels: Kernels = "",
+    views: Views = "sources",
+    send: Send = "directions",
+    fit_intercept: Intercept = True,
+) -> None:
+    """Regression with few of many kernels, by default on the columns of each file."""
+
+
 def _class_weight(balanced: bool) -> str | None:
     return "balanced" if balanced else None
 
@@ -158,27 +273,42 @@ def _number_or_name(text: str) -> str | float:
         return text
 
 
-def _groups(groups: str) -> Any:
-    """The groups that --groups names: a word, or the content of a file."""
+def _kernels(kernels: str) -> Any:
+    """The kernels that --kernels names: words, or the content of a file."""
+    if kernels.endswith(".json"):
+        return _json("--kernels", kernels)
+    names = [name.strip() for name in kernels.split(",") if name.strip()]
+    return "precomputed" if names == ["precomputed"] else names or None
+
+
+def _listed(option: str, given: str) -> Any:
+    """The columns that an option puts together: a word, or the content of a file."""
+    if given == "sources":
+        return given
+    listed = _json(option, given)
+    if not isinstance(listed, list) or not all(isinstance(columns, list) for columns in listed):
+        raise ValueError(
+            f"{option} {given} must hold a list of lists of columns, such as [[0, 1], [2]]"
+        )
+    return listed
+
+
+def _json(option: str, path: str) -> Any:
+    """The content of a JSON file."""
     import json
     from pathlib import Path
 
-    if groups == "sources":
-        return groups
     try:
-        listed = json.loads(Path(groups).read_text(encoding="utf-8"))
+        return json.loads(Path(path).read_text(encoding="utf-8"))
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"--groups {groups} is no JSON file ({error})") from error
-    if not isinstance(listed, list) or not all(isinstance(group, list) for group in listed):
-        raise ValueError(
-            f"--groups {groups} must hold a list of lists of columns, such as [[0, 1], [2]]"
-        )
-    return listed
+        raise ValueError(f"{option} {path} is no JSON file ({error})") from error
 
 
 #: What parameters are made of where the command line has other words for them.
 _READ: dict[str, Callable[[Any], Any]] = {
     "class_weight": _class_weight,
     "gamma": _number_or_name,
-    "groups": _groups,
+    "groups": partial(_listed, "--groups"),
+    "kernels": _kernels,
+    "views": partial(_listed, "--views"),
 }

@@ -13,8 +13,9 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from atomcast.cluster.mpi.job import job_rank
-from atomcast.commands.engines import chosen_engine, make_cluster, ranks, together
+from atomcast.commands.engines import FEDERATED, chosen_engine, make_cluster, ranks, together
 from atomcast.commands.estimators import ESTIMATORS, Recipe
+from atomcast.commands.federation import checked_parts, federated_data
 from atomcast.commands.fit_options import FitOptions
 from atomcast.commands.logs import log_on_stderr
 from atomcast.commands.mistakes import clear_errors
@@ -35,12 +36,27 @@ INTERRUPTED = 130
 def run_fit(recipe: Recipe, parameters: dict[str, Any], options: FitOptions) -> None:
     """Fit the estimator that a recipe makes of parameters."""
     if job_rank():  # rank 0 writes and speaks for all
-        options = replace(options, out=None, trace=None, plot=None, talk=False)
-    with clear_errors(options.debug), log_on_stderr(options.verbosity):
+        options = replace(options, out=None, trace=None, plot=None, report=None, talk=False)
+    # A federated fit waits for people: show for whom.
+    waits = int(options.engine == FEDERATED and options.talk is not False)
+    with clear_errors(options.debug), log_on_stderr(options.verbosity or waits):
+        from atomcast.data.vectors import read_vector
+
+        files = {name: parameters.pop(name) for name in recipe.vectors}
         with together():
             estimator, shards, y = _prepared(recipe, parameters, options)
+            beside = {name: read_vector(file) for name, file in files.items() if file is not None}
         start = time.perf_counter()
-        estimator.fit(shards, y)
+        try:
+            if recipe.signals:
+                from atomcast.commands.signal_files import fit_signals
+
+                fit_signals(recipe, estimator, shards, y, save=options.out is not None)
+            else:
+                estimator.fit(shards, y, **beside)
+        finally:
+            if options.engine == FEDERATED:
+                estimator.cluster.close()
         seconds = time.perf_counter() - start
         _write(estimator, options)
         if options.talk is not False:
@@ -59,13 +75,23 @@ def _prepared(
     engine = chosen_engine(options.engine)
     estimator = recipe.make(**parameters)
     estimator.set_params(solver=_solver(options))
-    parts, target = options.parts, options.target
+    if engine == FEDERATED:
+        cluster, members, y = federated_data(options)
+        check_target(y, options.target, recipe.numeric_target)
+        check_rows(members, y, options.target, recipe.axis)
+        return estimator.set_params(cluster=cluster), members, y
+    parts, target = checked_parts(options), options.target
     nodes = ranks() if len(parts) == 1 and options.nodes is None else options.nodes
     reading = Reading(options.row_ids, options.n_features, options.align, options.prefix)
-    shards, y = read_data(parts, nodes, target, reading, recipe.axis)
-    check_target(y, target, recipe.numeric_target)
-    if ranks() is None:  # a rank opens its own file alone, and checks it with the others
-        check_rows(shards, y, target, recipe.axis)
+    if recipe.signals:
+        from atomcast.commands.signal_files import read_signals
+
+        shards, y = read_signals(recipe, parts, nodes, target, reading)
+    else:
+        shards, y = read_data(parts, nodes, target, reading, recipe.axis)
+        check_target(y, target, recipe.numeric_target)
+        if ranks() is None:  # a rank opens its own file alone, and checks it with the others
+            check_rows(shards, y, target, recipe.axis)
     network = (options.topology, options.broadcast, options.loss, options.recovery)
     mpi_options = options.mpi_options or []
     cluster = make_cluster(engine, shards.nodes, network, mpi_options, options.deadline)
@@ -78,6 +104,7 @@ def _check_outputs(options: FitOptions) -> None:
     check_output("--out", options.out, (".safetensors",))
     check_output("--trace", options.trace, (".csv",))
     check_output("--plot", options.plot, (".png", ".svg", ".pdf"))
+    check_output("--report", options.report, (".html",))
     check_output("--checkpoint", options.checkpoint)
     if options.checkpoint is None and options.checkpoint_rounds is not None:
         raise ValueError(
@@ -115,6 +142,8 @@ def _write(estimator: Any, options: FitOptions) -> None:
         estimator.result_.trace.to_csv(options.trace)
     if options.plot is not None:
         _draw(estimator.result_.ledger, options.plot)
+    if options.report is not None:
+        estimator.result_.report(options.report, estimator)
 
 
 def _draw(ledger: Any, path: Path) -> None:
@@ -142,7 +171,8 @@ def _report(estimator: Any, rows: int, seconds: float, options: FitOptions) -> N
         "atoms_available": estimator.result_.n,
         "seconds": seconds,
     }
-    files = {"model": options.out, "trace": options.trace, "plot": options.plot}
+    files = {name: getattr(options, name) for name in ("trace", "plot", "report")}
+    files = {"model": options.out, **files}
     if options.as_json:
         print_json(summary | {key: str(path) if path else None for key, path in files.items()})
         return
@@ -157,10 +187,12 @@ def _command(recipe: Recipe) -> Callable[..., None]:
 
     def command(**given: Any) -> None:
         parameters = {name: given.pop(name) for name in own}
-        run_fit(recipe, parameters, FitOptions(**given))
+        run_fit(recipe, parameters, FitOptions(**{"target": "", **given}))
 
     # The files first, then what is special, then what is the same everywhere.
     options = {name: shared[name] for name in ("parts", "target")} | {**own} | {**shared}
+    if recipe.signals == "parts":
+        del options["target"]
     signature = [one.replace(kind=inspect.Parameter.KEYWORD_ONLY) for one in options.values()]
     command.__signature__ = inspect.Signature(signature)  # type: ignore[attr-defined]
     command.__annotations__ = {parameter.name: parameter.annotation for parameter in signature}

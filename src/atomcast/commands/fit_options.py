@@ -8,12 +8,16 @@ from typing import Annotated
 
 import typer
 
-from atomcast.commands.engines import ENGINES
+from atomcast.commands.engines import ENGINES, FEDERATED
+from atomcast.commands.federation import Config
 from atomcast.commands.logs import Verbosity
 from atomcast.commands.mistakes import Debug
 
 #: The steps, as `atomcast.steps.STEPS` has them; named here so that --help needs no NumPy.
-STEP_NAMES = ("classic", "line-search", "away", "pairwise", "blended-pairwise", "corrective")
+STEP_NAMES = (
+    "classic", "line-search", "away", "pairwise", "blended-pairwise", "corrective",
+    "block-coordinate",
+)  # fmt: skip
 
 Align = Annotated[
     str | None,
@@ -36,30 +40,32 @@ RowIds = Annotated[
 class FitOptions:
     """What a user says of a fit beside the parameters of its estimator; --help has this order."""
 
-    parts: Annotated[
-        list[Path],
-        typer.Argument(
-            metavar="PART",
-            help="A file for each node, or a single file that is cut up among --nodes: .npy, .npz, "
-            ".parquet, .csv, or svmlight (.svm, .libsvm, .txt), the texts also with .gz.",
-        ),
-    ]
     target: Annotated[
         str,
         typer.Option(
             "--target", "-y", metavar="FILE", help="The target: a vector, or a table's FILE:COLUMN."
         ),
     ]
+    parts: Annotated[
+        list[Path] | None,
+        typer.Argument(
+            metavar="PART",
+            help="A file for each node, or a single file that is cut up among --nodes: .npy, .npz, "
+            ".parquet, .csv, or svmlight (.svm, .libsvm, .txt), the texts also with .gz. None with "
+            "--engine federated, whose members have their own.",
+        ),
+    ] = None
     nodes: Annotated[
         int | None, typer.Option(help="How many nodes; by default one for each file.")
     ] = None
     engine: Annotated[
         str | None,
         typer.Option(
-            help=f"Where the nodes run: {', '.join(ENGINES)}; by default local, or mpi if mpirun "
-            "has started this command.",
+            help=f"Where the nodes run: {', '.join((*ENGINES, FEDERATED))}; by default local, or "
+            "mpi if mpirun has started this command.",
         ),
     ] = None
+    config: Config = None
     mpi_options: Annotated[
         list[str] | None,
         typer.Option(
@@ -73,7 +79,7 @@ class FitOptions:
         float | None,
         typer.Option(
             metavar="SECONDS",
-            help="How long a node of --engine mpi or ray may take in a round; default: 600.",
+            help="How long a node may take in a round, but of --engine local; default: 600.",
         ),
     ] = None
     topology: Annotated[
@@ -139,6 +145,10 @@ class FitOptions:
             metavar="FILE",
             help="Draw the network with the traffic on its edges (.png, .svg or .pdf).",
         ),
+    ] = None
+    report: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Write a page on the fit that stands by itself (.html)."),
     ] = None
     checkpoint: Annotated[
         Path | None,

@@ -49,19 +49,20 @@ def described(file: ModelFile) -> dict[str, Any]:
 
     from atomcast.report.summary import outcome
     from atomcast.saving.certificate import certificate_in
-    from atomcast.saving.model_file import atoms_axis, atoms_in, feature_count, feature_names
+    from atomcast.saving.model_file import atom_names, atoms_are, atoms_in, feature_count
     from atomcast.saving.parameters import readable
     from atomcast.storage.container import json_object
 
     certificate = certificate_in(file)
-    axis = atoms_axis(file.header["estimator"])
-    names = feature_names(file) if axis == 1 else None
+    names = atom_names(file)
     ids, weights = atoms_in(file)
     size = np.abs(weights)
     if size.ndim > 1:
         size = size.max(axis=1)
     order = np.lexsort((ids, -size))
-    known = {d.atom: d.name for d in certificate.disclosures}
+    disclosures = certificate.disclosures if certificate else ()
+    by_kind = certificate.by_kind if certificate else {}
+    known = {d.atom: d.name for d in disclosures}
     atoms = [
         {
             "atom": int(ids[k]),
@@ -76,13 +77,14 @@ def described(file: ModelFile) -> dict[str, Any]:
         "schema": file.header["schema"],
         "parameters": {k: readable(v) for k, v in json_object(file.header, "parameters").items()},
         "features": feature_count(file),
-        "atoms_are": ("examples", "features")[axis],
+        "atoms_are": atoms_are(file.header["estimator"]),
         **outcome(certificate),
         "atoms": atoms,
-        "communication": {kind: asdict(count) for kind, count in certificate.by_kind.items()},
-        "parties": certificate.parties,
-        "disclosures": [_plain(one) for one in certificate.disclosures],
-        "told": [_plain(one) for one in certificate.told],
+        "communication": {kind: asdict(count) for kind, count in by_kind.items()},
+        "parties": certificate and certificate.parties,
+        "disclosures": [_plain(one) for one in disclosures],
+        "told": [_plain(one) for one in (certificate.told if certificate else ())],
+        "audit_heads": certificate and certificate.audit_heads,
     }
 
 
@@ -123,6 +125,9 @@ def _print(content: dict[str, Any], limit: int | None) -> None:
         _print_disclosures(content["disclosures"], limit)
     if content["told"]:
         _print_told(content["told"], limit)
+    if content["audit_heads"]:
+        heads = list(content["audit_heads"].items())
+        print_table("Heads of audit logs", ("party", "head"), heads, text_columns=(0, 1))
     print("Every node learns these (of predictions, their sums) and the scores of winners.")
 
 

@@ -29,6 +29,8 @@ def report(
         file = read_model_file(model)
         with making_sense(str(model)):
             content, certificate = described(file), certificate_in(file)
+        if certificate is None:
+            raise ValueError(f"{model} is a model that was not fitted: there is no run to report")
         atoms = content["atoms"]
         story = Story(
             title=f"{content['estimator']}: {certificate.status}",

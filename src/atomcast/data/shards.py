@@ -10,6 +10,9 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
+import numpy as np
+from numpy.typing import NDArray
+
 from atomcast.data.alignment import check_unique
 from atomcast.data.matrices import IntArray, Matrix
 
@@ -78,6 +81,8 @@ class Shards(ABC):
     """
 
     kind: Literal["split", "mine", "files"]
+    #: Whether `combine` finds columns by name, so that there may be others than a model has.
+    by_name: ClassVar[bool] = False
 
     # The kinds, which are made of this class, enter themselves here.
     split: ClassVar[type[SplitShards]]
@@ -135,6 +140,14 @@ class Shards(ABC):
     @abstractmethod
     def shard(self, i: int, axis: int = 1) -> Shard:
         """Return what node `i` holds; the only method that reads or cuts data."""
+
+    def combine(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+        """Return the product of the data with a coefficient for each column, shape (rows, ...)."""
+        total = np.zeros((self.rows(), *coef.shape[1:]))
+        for i in range(self.nodes):
+            shard = self.shard(i)
+            total += shard.matrix @ coef[shard.ids]
+        return total
 
     def row_labels(self, name: Any, axis: int = 1) -> Any:
         """Return what tells the rows, with which the index `name` of a target must agree, or None.

@@ -31,6 +31,8 @@ class Domain(ABC):
     has_origin: ClassVar[bool] = False
     #: Whether the vertices are finitely many, each a multiple of a single atom.
     polytope: ClassVar[bool] = True
+    #: Whether the set is bounded, so that a duality gap says how far the optimum may be.
+    bounded: ClassVar[bool] = True
 
     @property
     @abstractmethod
@@ -52,6 +54,10 @@ class Domain(ABC):
     def known_merit(self, ids: Sequence[int], scores: Floats) -> Floats:
         """The merit behind each weight of known atoms, given their ids and gradient."""
         return self.merit(scores)
+
+    def blocks_of(self, ids: Sequence[int]) -> NDArray[np.int64]:
+        """Which weights of known atoms belong together: each atom's, as a rule."""
+        return np.asarray(ids, dtype=np.int64)
 
     def gap(self, inner: float, best: float) -> float:
         """The gap <alpha - s, grad f(alpha)> of Algorithm 1, from <alpha, grad f> and best merit.
@@ -114,6 +120,18 @@ class Simplex(Domain):
     def project(self, ids: Sequence[int], weights: Floats) -> Floats:
         """The nearest weights of the simplex."""
         return onto_simplex(weights, self.scale)
+
+
+@dataclass(frozen=True)
+class SolidSimplex(Simplex):
+    """Nonnegative weights that sum to at most one: the origin is a vertex as well."""
+
+    has_origin: ClassVar[bool] = True
+
+    def project(self, ids: Sequence[int], weights: Floats) -> Floats:
+        """The nearest weights of the set."""
+        inside = np.maximum(weights, 0.0)
+        return inside if inside.sum() <= self.scale else onto_simplex(weights, self.scale)
 
 
 def onto_simplex(weights: Floats, total: float) -> Floats:

@@ -15,6 +15,10 @@ from atomcast.domains.base import Domain
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
+Ids = Sequence[int] | Ints
+
+#: So many ids belong to each kernel: one for every time that something of it is sent.
+PER_KERNEL = 1 << 24
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,16 +52,15 @@ class Groups:
 
 
 @dataclass(frozen=True)
-class GroupBall(Domain):
-    """Weights with sum_g weight_g ||w_g||_2 <= beta.
+class BlockBall(Domain):
+    """Weights in blocks, with sum_b c_b ||w_b||_2 <= beta.
 
-    An atom is a group, and its score is what the group promises: the norm of its scores divided
-    by its weight. The vertices in a group's direction are infinitely many, so that steps which
-    keep an account of vertices do not apply.
+    The score of an atom is what its block promises: the norm of the block's scores divided by c_b.
+    The vertices in a block's direction are infinitely many, so that steps which keep an account of
+    vertices do not apply.
     """
 
     beta: float
-    groups: Groups
     has_origin: ClassVar[bool] = True
     polytope: ClassVar[bool] = False
 
@@ -71,39 +74,69 @@ class GroupBall(Domain):
         return float(self.beta)
 
     def merit(self, scores: Floats) -> Floats:
-        """The score of a group is its merit."""
+        """The score of a block is its merit."""
         return scores
 
     def signs(self, scores: Floats) -> Floats:
-        """Directions are found once a group is known; there is no sign to choose."""
+        """Directions are found once a block is known; there is no sign to choose."""
         return np.ones_like(scores)
 
-    def weight_of(self, ids: Sequence[int] | Ints) -> Floats:
-        """The weight of the group behind each atom id."""
-        return self.groups.weights[self.groups.labels[np.asarray(ids, dtype=np.int64)]]
+    def weight_of(self, blocks: Ids) -> Floats:
+        """The weight c_b of each block: one, unless a ball says otherwise."""
+        return np.ones(len(blocks))
 
     def known_merit(self, ids: Sequence[int], scores: Floats) -> Floats:
-        """What the group behind each weight promises."""
+        """What the block behind each weight promises."""
         if not len(ids):
             return np.zeros(0)
-        groups = self.groups.labels[np.asarray(ids, dtype=np.int64)]
-        squares = np.bincount(groups, scores * scores, minlength=len(self.groups))
-        return np.sqrt(squares[groups]) / self.groups.weights[groups]
+        blocks, local = np.unique(self.blocks_of(ids), return_inverse=True)
+        squares = np.bincount(local, scores * scores, minlength=len(blocks))
+        return (np.sqrt(squares) / self.weight_of(blocks))[local]
 
     def project(self, ids: Sequence[int], weights: Floats) -> Floats:
-        """The nearest weights of the ball: each group's shortened in its own direction."""
-        return Blocks(ids, self).project(weights) if len(ids) else weights
+        """The nearest weights of the ball: each block's shortened in its own direction."""
+        if not len(ids):
+            return weights
+        blocks = self.blocks_of(ids)
+        order = np.argsort(blocks, kind="stable")
+        nearest = np.empty_like(weights)
+        nearest[order] = Blocks(blocks[order], self).project(weights[order])
+        return nearest
 
     def direction(self, id: int, scores: Floats) -> Floats:
-        """The vertex of a known group that goes most against the scores of its features."""
-        length = float(np.linalg.norm(scores)) * float(self.weight_of([id])[0])
+        """The vertex of a known block that goes most against the scores of its weights."""
+        c = float(self.weight_of(self.blocks_of([id]))[0])
+        length = float(np.linalg.norm(scores)) * c
         return np.zeros_like(scores) if length == 0.0 else -self.scale * scores / length
+
+
+@dataclass(frozen=True)
+class GroupBall(BlockBall):
+    """Weights of features with sum_g weight_g ||w_g||_2 <= beta; an atom is a group."""
+
+    groups: Groups
+
+    def weight_of(self, blocks: Ids) -> Floats:
+        """The weight of the group behind each atom id."""
+        return self.groups.weights[self.groups.labels[np.asarray(blocks, dtype=np.int64)]]
+
+
+@dataclass(frozen=True)
+class KernelBall(BlockBall):
+    """Sums of functions, one for each kernel, with sum_k ||f_k|| <= beta.
+
+    A block has a weight for each direction of its kernel's space that is known, and grows.
+    """
+
+    def blocks_of(self, ids: Ids) -> Ints:
+        """The kernel behind each atom id."""
+        return np.asarray(ids, dtype=np.int64) // PER_KERNEL
 
 
 class Blocks:
     """Known weights in blocks, one for each known group, of which each has a weight c_g."""
 
-    def __init__(self, ids: Sequence[int], domain: GroupBall) -> None:
+    def __init__(self, ids: Ids, domain: BlockBall) -> None:
         first = np.concatenate(([True], np.diff(np.array(ids)) != 0))
         self.block = np.cumsum(first) - 1
         self.starts = np.append(np.flatnonzero(first), len(first))
@@ -133,7 +166,9 @@ class Blocks:
         return w * shrink[self.block]
 
 
-def as_groups(groups: Any, weights: ArrayLike | None, shards: Shards) -> Groups:
+def as_groups(
+    groups: Any, weights: ArrayLike | None, shards: Shards, called: str = "groups"
+) -> Groups:
     """A partition from what users may give; a clear error if it is none.
 
     Parameters
@@ -143,18 +178,20 @@ def as_groups(groups: Any, weights: ArrayLike | None, shards: Shards) -> Groups:
         of each group, by number or by name.
     weights : array of shape (n_groups,), optional
         One for each group, in the order given; by default the square root of its size.
+    called : str
+        What messages call the groups.
     """
     n = shards.count()
     if groups is None:
         members = [np.array([j]) for j in range(n)]
     elif isinstance(groups, str):
         if groups != "sources":
-            raise ValueError(f'groups must be None, "sources" or a list of lists, got {groups!r}')
+            raise ValueError(f'{called} must be None, "sources" or a list of lists, got {groups!r}')
         owner = shards.assignment()
         members = [np.flatnonzero(owner == i) for i in np.unique(owner)]
     else:
-        members = [_columns(group, k, shards) for k, group in enumerate(groups)]
-    labels = _checked_partition(members, n)
+        members = [_columns(group, f"{called}[{k}]", shards) for k, group in enumerate(groups)]
+    labels = _checked_partition(members, n, called)
     sizes = np.bincount(labels, minlength=len(members))
     given = np.sqrt(sizes) if weights is None else _checked_weights(weights, len(members))
     leaders = np.array([member.min() for member in members], dtype=np.int64)
@@ -164,30 +201,30 @@ def as_groups(groups: Any, weights: ArrayLike | None, shards: Shards) -> Groups:
     return Groups(number[labels], given[order].astype(np.float64), leaders[order])
 
 
-def _columns(group: Any, k: int, shards: Shards) -> Ints:
+def _columns(group: Any, called: str, shards: Shards) -> Ints:
     """The numbers of a group's columns, given by number or by name."""
     if isinstance(group, str) or not isinstance(group, Iterable):
-        raise ValueError(f"groups[{k}] is {group!r}: each group is a list of columns")
+        raise ValueError(f"{called} is {group!r}: each group is a list of columns")
     names = shards.names
     place = {} if names is None else {name: j for j, name in enumerate(names)}
     columns = []
     for column in group:
         if isinstance(column, str):
             if column not in place:
-                raise ValueError(f"groups[{k}] names {column!r}, but X has no such column")
+                raise ValueError(f"{called} names {column!r}, but X has no such column")
             column = place[column]
         if not 0 <= int(column) < shards.count():
             raise ValueError(
-                f"groups[{k}] holds column {column}, but X has {shards.count()} columns, "
+                f"{called} holds column {column}, but X has {shards.count()} columns, "
                 "numbered from 0"
             )
         columns.append(int(column))
     if not columns:
-        raise ValueError(f"groups[{k}] is empty: each group needs at least one column")
+        raise ValueError(f"{called} is empty: each group needs at least one column")
     return np.array(columns, dtype=np.int64)
 
 
-def _checked_partition(members: Sequence[Ints], n: int) -> Ints:
+def _checked_partition(members: Sequence[Ints], n: int, called: str) -> Ints:
     """The group of each column, if the groups cover all columns and none twice."""
     labels = np.full(n, -1, dtype=np.int64)
     for k, columns in enumerate(members):
@@ -195,15 +232,15 @@ def _checked_partition(members: Sequence[Ints], n: int) -> Ints:
         if len(taken) or len(np.unique(columns)) < len(columns):
             column = int(taken[0]) if len(taken) else int(np.sort(columns)[0])
             raise ValueError(
-                f"groups overlap: column {column} is in groups[{k}] and in another place; repeat "
-                "the column in X if two groups should have it"
+                f"{called} overlap: column {column} is in {called}[{k}] and in another place; "
+                f"repeat the column in X if two {called} should have it"
             )
         labels[columns] = k
     missing = np.flatnonzero(labels < 0)
     if len(missing):
         raise ValueError(
-            f"groups do not cover column {int(missing[0])} (and {len(missing) - 1} more): put "
-            "every column in a group, if need be in one of its own"
+            f"{called} do not cover column {int(missing[0])} (and {len(missing) - 1} more): put "
+            "every column in one of them, if need be in one of its own"
         )
     return labels
 
@@ -217,7 +254,7 @@ def _checked_weights(weights: ArrayLike, count: int) -> Floats:
     return result
 
 
-def check_whole_groups(groups: Groups, shards: Shards) -> None:
+def check_whole_groups(groups: Groups, shards: Shards, called: str = "group") -> None:
     """Raise ValueError if a group is split over nodes."""
     owner = shards.assignment()
     apart = np.flatnonzero(owner != owner[groups.leaders[groups.labels]])
@@ -225,6 +262,6 @@ def check_whole_groups(groups: Groups, shards: Shards) -> None:
         j = int(apart[0])
         first = int(groups.leaders[groups.labels[j]])
         raise ValueError(
-            f"a group is split: column {first} is on node {owner[first]}, but column {j} of the "
-            f"same group is on node {owner[j]}; a whole group must live on one node"
+            f"a {called} is split: column {first} is on node {owner[first]}, but column {j} of the "
+            f"same {called} is on node {owner[j]}; a whole {called} must live on one node"
         )

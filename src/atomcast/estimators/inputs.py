@@ -20,6 +20,8 @@ from atomcast.loop.session import Cluster
 from atomcast.simulation.local import LocalCluster, as_cluster
 
 FORMATS = {"accept_sparse": ["csc", "csr"], "dtype": [np.float64, np.float32]}
+#: The same where nodes hold rows.
+ROW_FORMATS = {**FORMATS, "accept_sparse": "csr"}
 
 
 def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
@@ -73,10 +75,14 @@ def _same_ids(ids: Any, others: Any) -> bool:
 
 
 def features_and_target(
-    estimator: Any, X: Any, y: Any, cluster: Any
+    estimator: Any, X: Any, y: Any, cluster: Any, multi_output: bool = False
 ) -> tuple[Shards, NDArray[np.float64], Any]:
-    """Check the data of a regressor; returns the features in shards, the target, the cluster."""
-    shards, y, cluster = _features(estimator, X, y, cluster, np.float64, y_numeric=True)
+    """Check the data of a regressor; returns the features in shards, the target, the cluster.
+
+    With `multi_output`, there may be several targets, the columns of y.
+    """
+    numbers = {"y_numeric": True, "multi_output": multi_output}
+    shards, y, cluster = _features(estimator, X, y, cluster, np.float64, **numbers)
     return shards, y.astype(np.float64), cluster
 
 
@@ -114,9 +120,62 @@ def _features(
     if y is None:
         raise ValueError("y is missing: the target or the classes must be known to every node")
     check_same_index(X, y)
-    y = column_or_1d(check_array(y, ensure_2d=False, dtype=kind, input_name="y"))
+    y = check_array(y, ensure_2d=False, dtype=kind, input_name="y")
+    y = y if formats.get("multi_output") else column_or_1d(y)
     keep_names(estimator, X)
     return X, y, LocalCluster(X.nodes) if cluster is None else as_cluster(cluster)
+
+
+def examples_and_labels(
+    estimator: Any, X: Any, y: Any, cluster: Any
+) -> tuple[Shards, NDArray[Any], Any]:
+    """Check the data of a classifier whose nodes hold rows; returns them, labels, the cluster."""
+    if not isinstance(X, Shards):
+        X, y = validated(estimator, X, y, **ROW_FORMATS)
+        check_classification_targets(y)
+        cluster = as_cluster(cluster)
+        return SplitShards(X, cluster.nodes), y, cluster
+    if y is None:
+        raise ValueError("y is missing: every node must know the labels of its examples")
+    check_same_index(X, y, axis=0)
+    y = column_or_1d(y)
+    check_classification_targets(y)
+    X, cluster = placed_rows(estimator, X, cluster)
+    count = X.count(axis=0)
+    if len(y) != count:
+        raise ValueError(f"y has {len(y)} labels, but X has {count} rows: give one label each")
+    return X, y, cluster
+
+
+def placed_rows(estimator: Any, X: Shards, cluster: Any) -> tuple[Shards, Any]:
+    """Rows in shards as the processes of the cluster know them, and the cluster.
+
+    With Shards.mine, labels are those of this process's rows, which it can count.
+    """
+    if X.kind != "mine" and isinstance(cluster, Cluster):
+        X = cluster.place(X)
+    keep_names(estimator, X, axis=0)
+    return X, LocalCluster(X.nodes) if cluster is None else as_cluster(cluster)
+
+
+def class_codes(estimator: Any, y: NDArray[Any], classes: Any, shards: Shards) -> NDArray[Any]:
+    """The labels of rows as numbers, shape (n,); sets `classes_`."""
+    if shards.kind == "mine" and classes is None:
+        raise ValueError(
+            "classes is missing: with Shards.mine no process sees all labels, so pass the same "
+            "fit(X, y, classes=[...]) on every process"
+        )
+    estimator.classes_ = np.unique(y if classes is None else np.asarray(classes))
+    unseen = np.setdiff1d(y, estimator.classes_)
+    if len(unseen):
+        raise ValueError(f"y has the label {unseen[0]!r}, which is not in classes={classes!r}")
+    if len(estimator.classes_) < 2:
+        raise ValueError(
+            f"y has one class only, {estimator.classes_[0]!r}: a classifier needs two or more"
+        )
+    dtype: Any = np.uint8 if len(estimator.classes_) <= 256 else np.int32
+    codes: NDArray[Any] = np.searchsorted(estimator.classes_, y).astype(dtype)
+    return codes
 
 
 def keep_names(estimator: Any, shards: Shards, axis: int = 1) -> None:
@@ -135,16 +194,12 @@ def linear_prediction(estimator: Any, X: Any, coef: NDArray[np.float64]) -> NDAr
         X = validated(estimator, X, reset=False, **FORMATS)
         return np.asarray(X @ coef, dtype=np.float64)
     check_features(estimator, X)
-    total = np.zeros((X.rows(), *coef.shape[1:]))
-    for i in range(X.nodes):
-        shard = X.shard(i)
-        total += shard.matrix @ coef[shard.ids]
-    return total
+    return X.combine(coef)
 
 
 def check_features(estimator: Any, shards: Shards) -> None:
     """Raise ValueError, as scikit-learn does for arrays, unless new data has the same features."""
-    if shards.count() != estimator.n_features_in_:
+    if not shards.by_name and shards.count() != estimator.n_features_in_:
         raise ValueError(
             f"X has {shards.count()} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input"

@@ -11,16 +11,19 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.multiclass import check_classification_targets
-from sklearn.utils.validation import check_is_fitted, column_or_1d
+from sklearn.utils.validation import check_is_fitted
 
 from atomcast._checks import check_choice, check_count, check_positive
 from atomcast.atoms.kernel import LocalLabels, OwnLabels
-from atomcast.data._split import SplitShards
 from atomcast.data.shards import Shards
 from atomcast.estimators.calibration import fitted_sigmoids, probabilities, with_ledgers
 from atomcast.estimators.class_weights import class_weights
-from atomcast.estimators.inputs import check_same_index, keep_names, validated
+from atomcast.estimators.inputs import (
+    ROW_FORMATS,
+    class_codes,
+    examples_and_labels,
+    validated,
+)
 from atomcast.estimators.score_classifier import ScoreClassifier
 from atomcast.estimators.solving import warn_unless_converged
 from atomcast.known.kernels.functions import Gamma, KernelSpec
@@ -29,15 +32,12 @@ from atomcast.known.kernels.labels import LabelCode, one_against_rest
 from atomcast.known.kernels.point_set import SupportVectors
 from atomcast.loop.interrupting import all_or_nothing
 from atomcast.loop.result import Result
-from atomcast.loop.session import Cluster
 from atomcast.loop.solver import Solver
 from atomcast.problems.examples import USUAL_N, kernel_problem
-from atomcast.simulation.local import LocalCluster, as_cluster
 from atomcast.storage.checkpoint import Checkpoint
 
 Floats = NDArray[np.float64]
 
-FORMATS = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 #: Kernel values that prediction computes at a time.
 PIECE = 1 << 23
 
@@ -158,8 +158,9 @@ class KernelSVC(ScoreClassifier):
         check_count("cache_bytes", self.cache_bytes, "memory for kernel values", minimum=0)
         spec = KernelSpec(self.kernel, self.gamma, self.degree, self.coef0)
         solver = self._solver()
-        shards, y, cluster = self._inputs(X, y)
-        labels = self._encode(y, classes, shards)
+        shards, y, cluster = examples_and_labels(self, X, y, self.cluster)
+        codes = class_codes(self, y, classes, shards)
+        labels = OwnLabels(codes) if shards.kind == "mine" else LocalLabels(codes)
         code = LabelCode(
             len(self.classes_), self.C * class_weights(self.class_weight, self.classes_, y, shards)
         )
@@ -192,47 +193,6 @@ class KernelSVC(ScoreClassifier):
             self.results_ = with_ledgers(self.results_, ledgers)
             self.result_ = self.results_[-1]
         return self
-
-    def _inputs(self, X: Any, y: Any) -> tuple[Shards, NDArray[Any], Any]:
-        """Check the data; returns the examples in shards, the labels, the cluster."""
-        if not isinstance(X, Shards):
-            X, y = validated(self, X, y, **FORMATS)
-            check_classification_targets(y)
-            cluster = as_cluster(self.cluster)
-            return SplitShards(X, cluster.nodes), y, cluster
-        if y is None:
-            raise ValueError("y is missing: every node must know the labels of its examples")
-        check_same_index(X, y, axis=0)
-        y = column_or_1d(y)
-        check_classification_targets(y)
-        # With Shards.mine, the labels are those of this process's examples, which it can count.
-        if X.kind != "mine" and isinstance(self.cluster, Cluster):
-            X = self.cluster.place(X)
-        count = X.count(axis=0)
-        if len(y) != count:
-            raise ValueError(f"y has {len(y)} labels, but X has {count} rows: give one label each")
-        keep_names(self, X, axis=0)
-        return X, y, LocalCluster(X.nodes) if self.cluster is None else as_cluster(self.cluster)
-
-    def _encode(self, y: NDArray[Any], classes: Any, shards: Shards) -> LocalLabels:
-        """The labels as codes; sets `classes_`."""
-        mine = shards.kind == "mine"
-        if mine and classes is None:
-            raise ValueError(
-                "classes is missing: with Shards.mine no process sees all labels, so pass the same "
-                "fit(X, y, classes=[...]) on every process"
-            )
-        self.classes_ = np.unique(y if classes is None else np.asarray(classes))
-        unseen = np.setdiff1d(y, self.classes_)
-        if len(unseen):
-            raise ValueError(f"y has the label {unseen[0]!r}, which is not in classes={classes!r}")
-        if len(self.classes_) < 2:
-            raise ValueError(
-                f"y has one class only, {self.classes_[0]!r}: a classifier needs two or more"
-            )
-        dtype: Any = np.uint8 if len(self.classes_) <= 256 else np.int32
-        codes: NDArray[Any] = np.searchsorted(self.classes_, y).astype(dtype)
-        return OwnLabels(codes) if mine else LocalLabels(codes)
 
     def _keep_machines(self, results: list[Result], one_vs_rest: bool) -> None:
         """Take the fitted attributes from the results of one machine, or of one per class."""
@@ -288,7 +248,7 @@ class KernelSVC(ScoreClassifier):
                 shard = X.shard(i, axis=0)
                 values[shard.ids] = self._decision(shard.matrix)
         else:
-            values = self._decision(validated(self, X, reset=False, **FORMATS))
+            values = self._decision(validated(self, X, reset=False, **ROW_FORMATS))
         return values if len(self.classes_) > 2 else values[:, 0]
 
     def _decision(self, X: Any) -> Floats:

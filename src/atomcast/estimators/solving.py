@@ -99,10 +99,19 @@ def warn_unless_converged(result: Result, solver: Solver, stacklevel: int = 3) -
         "max_rounds": "raise max_rounds or tol",
         "interrupted": "the run was interrupted (Ctrl-C), and the model is the best so far",
     }
-    if result.status in remedies:
+    if result.uncertified:
         warnings.warn(
-            f"the relative gap is {result.relative_gap:.2g} after {result.rounds} rounds, above "
-            f"tol={solver.tol:.2g}: {remedies[result.status]}",
+            f"the gap is not certified for {', '.join(result.uncertified)}: there, the budget of "
+            "features that may leave, or of rounds, was used up",
+            ConvergenceWarning,
+            stacklevel=stacklevel,
+        )
+    if result.status in remedies:
+        state = "the goal was not reached"
+        if result.relative_gap is not None:
+            state = f"the relative gap is {result.relative_gap:.2g}, above tol={solver.tol:.2g},"
+        warnings.warn(
+            f"{state} after {result.rounds} rounds: {remedies[result.status]}",
             ConvergenceWarning,
             stacklevel=stacklevel,
         )

@@ -128,6 +128,10 @@ class ActiveSet(ABC):
         """How many weights there are in all where the nodes hold n atoms."""
         return n
 
+    def gap(self, domain: Domain, agreement: Agreement) -> float:
+        """The duality gap of the weights, where all nodes were heard."""
+        return domain.gap(self.inner(), agreement.best)
+
     def negligible(self) -> float:
         """Below this, a value of the objective is as good as zero; asked before the first atom."""
         return 1e-10 * abs(self.value())

@@ -59,6 +59,16 @@ class Replica:
                 f"{type(problem.domain).__name__} is not: use "
                 '"corrective", "line-search" or "classic"'
             )
+        if step.needs_blocks and not problem.summed:
+            raise ValueError(
+                f"step={step.name!r} needs a problem with a block for each example, as that of "
+                'StructuredSVM is: use "corrective" or another step'
+            )
+        if problem.summed and selection != EXACT:
+            raise ValueError(
+                f"selection={selection!r} chooses among atoms, but here every example counts in "
+                'every round: use selection="exact"'
+            )
         self.problem = problem
         self.domain = problem.domain
         self.step = step

@@ -26,16 +26,17 @@ class Result:
     ----------
     objective : float
         The objective at the weights.
-    gap : float
-        A bound on objective - optimum that everybody can check.
-    relative_gap : float
+    gap : float or None
+        A bound on objective - optimum that everybody can check; None where there can be none,
+        over the span of the atoms.
+    relative_gap : float or None
         The gap divided by the objective (or by a tiny share of the objective at zero, if that is
         larger).
     rounds : int
         Steps taken.
-    status : {"optimal", "max_rounds", "stopped", "time_limit", "interrupted"}
+    status : {"optimal", "max_rounds", "stopped", "time_limit", "interrupted", "reached"}
         Why the run ended. "optimal": the relative gap is within the tolerance; "interrupted": by
-        Ctrl-C.
+        Ctrl-C; "reached": the number of atoms or the residual that was asked for.
     atom_ids, atom_weights : arrays of shape (k,)
         Global ids and weights of the atoms in the solution.
     n : int
@@ -60,8 +61,8 @@ class Result:
     """
 
     objective: float
-    gap: float
-    relative_gap: float
+    gap: Any  # a float, as callers of all but pursuits may rely on
+    relative_gap: Any
     rounds: int
     status: Status
     atom_ids: NDArray[np.int64]
@@ -74,6 +75,11 @@ class Result:
     content: Any = field(default=None, repr=False)
     radius: dict[int, float] = field(default_factory=dict, repr=False)
     family: int = field(default=1, repr=False)
+
+    @property
+    def uncertified(self) -> tuple[str, ...]:
+        """Parties whose atoms the gap does not count, for they had no budget left to propose."""
+        return self.ledger.uncertified
 
     @property
     def weights(self) -> NDArray[np.float64]:
@@ -115,8 +121,8 @@ class Result:
             title=f"{type(model).__name__ if model is not None else 'A run'}: {self.status}",
             figures={
                 "objective": f"{self.objective:.8g}",
-                "certified gap": f"{self.gap:.3g}",
-                "relative gap": f"{self.relative_gap:.1e}",
+                "certified gap": "none" if self.gap is None else f"{self.gap:.3g}",
+                "relative gap": "none" if self.gap is None else f"{self.relative_gap:.1e}",
                 "rounds": f"{self.rounds:,}",
                 "atoms in the model": f"{len(ids):,} of {self.n:,}",
                 "atoms sent": f"{ledger.atoms_sent:,}",

@@ -158,10 +158,11 @@ class Best:
         self, status: Status, rounds: int, replica: Replica, session: Session, trace: Trace
     ) -> Result:
         """The result of a run that ended with `status`."""
+        bounded = replica.domain.bounded
         return Result(
             objective=self.objective,
-            gap=self.gap,
-            relative_gap=self.relative_gap,
+            gap=self.gap if bounded else None,
+            relative_gap=self.relative_gap if bounded else None,
             rounds=rounds,
             status=status,
             atom_ids=self.ids,
@@ -192,7 +193,7 @@ def run(
         agreement = session.propose(replica, replica.request())
         gap = gap_of(replica, agreement)
         certified = replica.certifies(agreement)
-        best.consider(replica, gap, certified, grew=bool(atoms))
+        best.consider(replica, gap, certified, grew=bool(atoms) and agreement.sum is None)
         state = State(
             round=replica.round,
             seconds=time.perf_counter() - start,
@@ -206,7 +207,8 @@ def run(
             speaks=session.speaks,
         )
         rows.append(state.row)
-        status = seen_by_all(state, best, max_rounds)
+        status = replica.step.verdict(replica, agreement, gap)
+        status = status or seen_by_all(state, best, max_rounds)
         if status is not None:
             session.leave()
         wish = watchers.wish(state, replica.feasible)
@@ -227,13 +229,11 @@ def gap_of(replica: Replica, agreement: Agreement) -> float:
     if not agreement.complete:
         return replica.certified(math.inf)
     # The sums S_i of Algorithm 3 add up to the same, but nobody need be believed.
-    return replica.certified(replica.domain.gap(replica.active.inner(), agreement.best))
+    return replica.certified(replica.active.gap(replica.domain, agreement))
 
 
 def seen_by_all(state: State, best: Best, max_rounds: int) -> Status | None:
-    """Why the run ends now, as far as every process finds out by itself."""
-    if state.gap <= state.replica.target:
-        return "optimal"
+    """Why the run ends before it has come to its end, as every process finds out by itself."""
     if state.round >= max_rounds:
         return "max_rounds"
     # Nothing left to gain but rounding?

@@ -179,8 +179,9 @@ class Solver:
 
 def log_result(result: Result) -> None:
     """Tell operators how a run has ended."""
-    told = (result.status, result.rounds, result.relative_gap)
-    logger.info("%s after %d rounds, relative gap %.2g", *told)
+    gap = result.relative_gap
+    said = f"objective {result.objective:.6g}" if gap is None else f"relative gap {gap:.2g}"
+    logger.info("%s after %d rounds, %s", result.status, result.rounds, said)
 
 
 def as_solver(solver: Any, tol: float = Solver.tol) -> Solver:

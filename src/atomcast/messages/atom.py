@@ -258,7 +258,7 @@ def receive(
         active.append(atoms)
     if agreement.version is None and ids and (len(ids) == 1 or not any(known)):
         # The usual case, which must be quick: all at once.
-        _check(active.misfit(ids, agreement.score), ids, agreement, atoms, scale)
+        check_scores(active.misfit(ids, agreement.score), ids, agreement, atoms, scale)
         return
     for part in _comparable(known, agreement):
         ids = part.id.tolist()
@@ -266,7 +266,7 @@ def receive(
         misfit = active.misfit(ids, part.score, iterates.get(version))
         if version is not None and version not in iterates:
             misfit = misfit._replace(difference=[0.0])  # nobody here can know it
-        _check(misfit, ids, part, atoms, scale)
+        check_scores(misfit, ids, part, atoms, scale)
 
 
 def _comparable(known: Sequence[bool], agreement: Agreement) -> Iterator[Agreement]:
@@ -292,7 +292,7 @@ def check_form(active: ActiveSet, atoms: Sequence[Atom], agreement: Agreement) -
             raise FalseMessageError(f"node {owner} sent an atom {id} that cannot be: {doubt}")
 
 
-def _check(
+def check_scores(
     misfit: Misfit,
     ids: Sequence[int],
     winners: Agreement,

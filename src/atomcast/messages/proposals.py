@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.errors import FalseMessageError
+from atomcast.messages.atom import Atom
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -37,6 +38,10 @@ class Request:
         Whether atoms are drawn at random, by a hash of their ids, instead of by merit.
     complete : bool
         Whether all atoms count, also where the selection leaves some out.
+    blocks : bool
+        Whether nodes are to take block steps of their own, where they contribute to a sum.
+    signals : int
+        How many signals choose an atom each; 0: all atoms are for one.
     """
 
     count: int = 1
@@ -45,6 +50,8 @@ class Request:
     partial_sums: bool = False
     random: bool = False
     complete: bool = False
+    signals: int = 0
+    blocks: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,6 +67,10 @@ class Proposals:
         The largest merit on each node, of all its atoms; -inf on a node without atoms.
     partial : array of shape (N,) or None
         The partial sums S_i.
+    sum : array of shape (m,) or None
+        In the place of proposals, the sum of what these nodes contribute to one vector.
+    signals : int
+        How many signals choose an atom each; what stands for id is then id * signals + signal.
     """
 
     node: NDArray[np.int64]
@@ -68,6 +79,8 @@ class Proposals:
     merit: Floats
     best: Floats
     partial: Floats | None = None
+    signals: int = 0
+    sum: Floats | None = None
 
     @property
     def per_node(self) -> NDArray[np.int64]:
@@ -87,11 +100,20 @@ class Proposals:
         )
 
     @staticmethod
+    def of_sum(nodes: int, total: Floats) -> Proposals:
+        """The sum of what some of N nodes contribute, in the place of proposals."""
+        none = np.zeros(0, dtype=np.int64)
+        return Proposals(none, none, np.zeros(0), np.zeros(0), np.zeros(nodes), sum=total)
+
+    @staticmethod
     def merged(parts: list[Proposals]) -> Proposals:
         """One table of the tables of several processes, each with as many nodes as all."""
         partial = None
         if parts[0].partial is not None:
             partial = np.sum([np.asarray(part.partial) for part in parts], axis=0)
+        total = None
+        if parts[0].sum is not None:
+            total = np.sum([np.asarray(part.sum) for part in parts], axis=0)
         joined = {
             name: np.concatenate([getattr(part, name) for part in parts])
             for name in ("node", "id", "score", "merit")
@@ -101,7 +123,18 @@ class Proposals:
             **{name: column[order] for name, column in joined.items()},
             best=np.max([part.best for part in parts], axis=0),
             partial=partial,
+            sum=total,
+            signals=parts[0].signals,
         )
+
+
+@dataclass(frozen=True)
+class Choice:
+    """Which atom each of many signals has chosen, and its score; shape (c,), by signal."""
+
+    signal: Ids
+    id: Ids
+    score: Floats
 
 
 @dataclass(frozen=True)
@@ -111,6 +144,9 @@ class Agreement:
     Where a node was not heard, the agreement is not `complete`: the atoms of that node may have any
     merit, so that no gap is certified. Scores are about the present iterate, unless `version` says
     for each of them in which round its iterate was; -1 is an iterate that only its owner knows.
+    Where nodes contribute to a `sum`, that is the winner: nobody owns it, and everybody has it.
+    Where many signals choose, the winners are all atoms that were chosen, and `choice` says by
+    which signals.
     """
 
     best: float
@@ -120,11 +156,23 @@ class Agreement:
     inner: float | None = None
     complete: bool = True
     version: Ids | None = None
+    sum: Atom | None = None
+    choice: Choice | None = None
+
+    @property
+    def told(self) -> int:
+        """How many scores with their indices it takes to tell it."""
+        return len(self.id) if self.choice is None else len(self.choice.id)
 
     def new_to(self, known: Container[int]) -> list[tuple[int, int]]:
         """The owner and id of each winner that is not known, in order."""
         pairs = zip(self.owner.tolist(), self.id.tolist(), strict=True)
         return [(owner, id) for owner, id in pairs if id not in known]
+
+    @property
+    def summed(self) -> list[Atom]:
+        """The sum that has won, if the step wants it."""
+        return [] if self.sum is None or not len(self.id) else [self.sum]
 
     def first(self, count: int) -> Agreement:
         """The same agreement with fewer winners."""
@@ -162,8 +210,13 @@ def ranking(merit: Floats, id: Ids, node: Ids | None = None) -> Ids:
     return np.asarray(order[np.lexsort((id[order], group))])
 
 
-def leaders(merit: Floats, id: Ids, node: Ids, count: int) -> Ids:
-    """The best `count` rows of every node, ordered as by `ranking`."""
+def leaders(merit: Floats, id: Ids, node: Ids, count: int, signals: int = 0) -> Ids:
+    """The best `count` rows of every node, ordered as by `ranking`.
+
+    Where signals choose, it is the best row of every node and signal.
+    """
+    if signals:
+        node, count = node * signals + id % signals, 1
     if len(merit) <= FEW:
         few = _leaders_of_few(merit.tolist(), id.tolist(), node.tolist(), count)
         if few is not None:
@@ -287,6 +340,8 @@ def checked_best(best: Floats) -> float:
 
 def agree(proposals: Proposals, count: int) -> Agreement:
     """The agreement that everybody reaches: the best `count` of all proposals."""
+    if proposals.signals:
+        return _chosen_by_signals(proposals)
     rows = _first_rows(proposals.merit, proposals.id, count)
     return Agreement(
         best=checked_best(proposals.best),
@@ -295,6 +350,17 @@ def agree(proposals: Proposals, count: int) -> Agreement:
         score=proposals.score[rows],
         inner=None if proposals.partial is None else _sum(proposals.partial),
     )
+
+
+def _chosen_by_signals(proposals: Proposals) -> Agreement:
+    """The best atom of every signal that something was proposed for."""
+    best, signals = checked_best(proposals.best), proposals.signals
+    rows = leaders(proposals.merit, proposals.id, np.zeros_like(proposals.id), 1, signals)
+    atom, signal = np.divmod(proposals.id[rows], signals)
+    choice = Choice(signal, atom, proposals.score[rows])
+    winners, first = np.unique(atom, return_index=True)
+    owner = proposals.node[rows[first]]
+    return Agreement(best, owner, winners, choice.score[first], choice=choice)
 
 
 def _first_rows(merit: Floats, id: Ids, count: int) -> Ids | slice:

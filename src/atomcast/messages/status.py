@@ -4,4 +4,4 @@ from __future__ import annotations
 
 from typing import Literal
 
-Status = Literal["optimal", "max_rounds", "stopped", "time_limit", "interrupted"]
+Status = Literal["optimal", "max_rounds", "stopped", "time_limit", "interrupted", "reached"]

@@ -9,7 +9,7 @@ from atomcast.messages.proposals import Agreement, Proposals, agree
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
 from atomcast.network.topology import Topology
-from atomcast.network.wave import Counts, Payload, numbers, proposal_parts
+from atomcast.network.wave import Counts, Kind, Payload, numbers, proposal_parts
 
 
 class Complete(Topology):
@@ -47,6 +47,6 @@ class Complete(Topology):
         into, _ = self.links.into(np.array([0]))
         return [self.links.reverse[into]]
 
-    def add_up(self, values: int, ledger: Ledger) -> None:
+    def add_up(self, values: int, ledger: Ledger, kind: Kind = "prediction") -> None:
         """Every node tells all others its own, and each adds them up."""
-        self.links.carry(self._every, {"prediction": numbers(values)}, ledger)
+        self.links.carry(self._every, {kind: numbers(values)}, ledger)

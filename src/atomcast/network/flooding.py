@@ -57,13 +57,13 @@ class Flooding(Topology):
                 self.links.carry(used, parts, ledger)
         return agree(proposals, count)
 
-    def add_up(self, values: int, ledger: Ledger) -> None:
+    def add_up(self, values: int, ledger: Ledger, kind: Kind = "prediction") -> None:
         """Every node tells all others its own, and each adds them up."""
         if self.nodes == 1:
             return
         amounts = np.outer([values, int(self.signed)], np.ones(self.nodes, int))
         for used, (carried, signs) in flood(self.links, np.arange(self.nodes), amounts):
-            parts: dict[Kind, Payload] = {"prediction": numbers(carried)}
+            parts: dict[Kind, Payload] = {kind: numbers(carried)}
             if self.signed:
                 parts["control"] = numbers(signs)
             self.links.carry(used, parts, ledger)

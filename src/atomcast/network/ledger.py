@@ -71,6 +71,10 @@ class Ledger(Views):
         The edges of the network, where it has told them; -1 is the coordinator of a star.
     labels : sequence or None
         What a graph calls the nodes, where it is not 0, 1, 2, ...
+    uncertified : tuple of str
+        Parties that stopped to propose before the run ended: the gap does not count their atoms.
+    audit_heads : dict of str to str
+        By party, where the audit log of its node ended, if it keeps one.
     """
 
     def __init__(self, nodes: int, parties: Sequence[str] | None = None) -> None:
@@ -82,6 +86,8 @@ class Ledger(Views):
         self.told: list[Disclosure] = []
         self.edges: Counts | None = None
         self.labels: list[Any] | None = None
+        self.uncertified: tuple[str, ...] = ()
+        self.audit_heads: dict[str, str] = {}
         self._phase, self._first_round = "", 0
         self._before = Count()
         self._values = self._bytes = self._messages = 0
@@ -276,8 +282,8 @@ class Accountant(Generic[Network]):
     network : Topology
     parties : sequence of str, optional
         The names of the nodes.
-    target : int or None
-        How many values of a target every node is told; None: there is no such target.
+    target : int
+        How many values of a target every node is told.
 
     Attributes
     ----------
@@ -288,13 +294,13 @@ class Accountant(Generic[Network]):
         self,
         network: Network,
         parties: Sequence[str] | None = None,
-        target: int | None = None,
+        target: int = 0,
     ) -> None:
         self.nodes = network.nodes
         self.network = network
         self.ledger = Ledger(self.nodes, parties)
         network.prepare(self.ledger)
-        network.tell_target(target or 0, self.ledger)
+        network.tell_target(target, self.ledger)
 
     def start_afresh(self) -> None:
         """Begin with an empty ledger, at time 0: another one has what the network cost to build."""
@@ -332,6 +338,11 @@ class Accountant(Generic[Network]):
         """Enter that the nodes add up so many predictions, which takes a round."""
         self.network.add_up(values, self.ledger)
         self.ledger.round += 1
+
+    def add_corners(self, values: int, round: int) -> None:
+        """Enter that the nodes add up vectors of so many values."""
+        self.ledger.round = round
+        self.network.add_up(values, self.ledger, "corner")
 
     def work(self, seconds: NDArray[np.float64]) -> None:
         """Let every node compute for so many simulated seconds."""

@@ -8,13 +8,16 @@ vectorised: a Python loop runs over the depth of the tree, never over messages.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from types import MappingProxyType
+
 import numpy as np
 
 from atomcast.messages.proposals import Agreement, Proposals, agree
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
 from atomcast.network.topology import Topology
-from atomcast.network.wave import Counts, numbers, proposal_parts
+from atomcast.network.wave import Counts, Kind, Payload, numbers, proposal_parts
 
 
 class RootedTree(Topology):
@@ -49,6 +52,9 @@ class RootedTree(Topology):
         self._up = [to_parent[level] for level in self._levels[1:]]
         self._down = [links.reverse[up] for up in self._up]
 
+    #: What goes with the proposals of every node beside their numbers.
+    _extra: Mapping[Kind, Payload] = MappingProxyType({})
+
     @property
     def all_links(self) -> Links:
         """The edges of the network, also those that the tree does not use."""
@@ -57,13 +63,15 @@ class RootedTree(Topology):
     def agree(self, proposals: Proposals, count: int, ledger: Ledger) -> Agreement:
         """Proposals go up and are thinned out on the way, the agreement comes down."""
         agreement, partial = agree(proposals, count), proposals.partial is not None
-        held = np.zeros(len(self.parent), dtype=np.int64)
-        held[: self.nodes] = proposals.per_node
+        # A vertex passes on `count` proposals at most; where signals choose, one for each of them.
+        signals = proposals.signals
+        held = np.zeros((len(self.parent), signals or 1), dtype=np.int64)
+        np.add.at(held, (proposals.node, proposals.id % (signals or 1)), 1)
         for level, up in zip(reversed(self._levels[1:]), reversed(self._up), strict=True):
-            offered = np.minimum(held[level], count)
-            self.links.carry(up, proposal_parts(offered, partial), ledger)
+            offered = np.minimum(held[level], 1 if signals else count)
+            self.links.carry(up, proposal_parts(offered.sum(axis=1), partial), ledger)
             np.add.at(held, self.parent[level], offered)
-        parts = proposal_parts(np.array([len(agreement.id)]), partial)
+        parts = proposal_parts(np.array([agreement.told]), partial)
         for down in self._down:
             self.links.carry(down, parts, ledger)
         return agreement
@@ -77,10 +85,14 @@ class RootedTree(Topology):
         """Level by level."""
         return self._down
 
-    def add_up(self, values: int, ledger: Ledger) -> None:
+    def add_up(self, values: int, ledger: Ledger, kind: Kind = "prediction") -> None:
         """Sums go up to the root, and the total comes down."""
-        for links in (*reversed(self._up), *self._down):
-            self.links.carry(links, {"prediction": numbers(values)}, ledger)
+        parts: dict[Kind, Payload] = {kind: numbers(values)}
+        extra = self._extra if kind == "corner" else {}  # corners are in the place of proposals
+        for up in reversed(self._up):
+            self.links.carry(up, {**parts, **extra}, ledger)
+        for down in self._down:
+            self.links.carry(down, parts, ledger)
 
 
 def _depths(parent: Counts) -> Counts:

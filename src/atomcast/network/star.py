@@ -77,7 +77,7 @@ class Star(RootedTree):
         agreement = agree(proposals, count)
         if self.nodes > 1:
             # Rounds are mostly alike: the rows are sorted by node, and say all that counts.
-            key = (proposals.node.tobytes(), len(agreement.id), proposals.partial is None)
+            key = (proposals.node.tobytes(), agreement.told, proposals.partial is None)
             self._enter(self._known.get(key) or self._new_talk(key, proposals, agreement), ledger)
         return agreement
 
@@ -105,7 +105,7 @@ class Star(RootedTree):
             self._known.clear()
         partial = said.partial is not None
         up = proposal_parts(said.per_node, partial) | self._extra
-        down = proposal_parts(np.array([len(agreement.id)]), partial)
+        down = proposal_parts(np.array([agreement.told]), partial)
         self._known[key] = talk = Talk(self, up, down)
         return talk
 
@@ -155,7 +155,7 @@ class Star(RootedTree):
 
 
 def star_accountant(
-    nodes: int, parties: Sequence[str] | None = None, target: int | None = None
+    nodes: int, parties: Sequence[str] | None = None, target: int = 0
 ) -> Accountant[Star]:
     """The accountant of a cluster of real processes."""
     return Accountant(Star(nodes, extra=EXTRA), parties, target)

@@ -18,7 +18,7 @@ from atomcast.network.disclosure import BEFORE
 from atomcast.network.flood import flood
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
-from atomcast.network.wave import Counts, Payload, numbers
+from atomcast.network.wave import Counts, Kind, Payload, numbers
 
 
 class Topology(ABC):
@@ -50,8 +50,8 @@ class Topology(ABC):
         """Let every node learn the best `count` proposals and the sum of the partial sums."""
 
     @abstractmethod
-    def add_up(self, values: int, ledger: Ledger) -> None:
-        """Let every node learn the sums of so many predictions over all nodes."""
+    def add_up(self, values: int, ledger: Ledger, kind: Kind = "prediction") -> None:
+        """Let every node learn the sums, over all nodes, of so many numbers of this kind."""
 
     def broadcast(
         self, source: ArrayLike, values: ArrayLike, size: ArrayLike, ledger: Ledger

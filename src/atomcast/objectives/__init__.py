@@ -3,9 +3,16 @@
 from atomcast.objectives.base import Curvature, Objective
 from atomcast.objectives.log_mean_exp import LogMeanExp
 from atomcast.objectives.logistic import Logistic
-from atomcast.objectives.losses import LogisticLoss, Loss, PointwiseLoss, SquaredLoss
+from atomcast.objectives.losses import (
+    LogisticLoss,
+    Loss,
+    PointwiseLoss,
+    SquaredHingeLoss,
+    SquaredLoss,
+)
 from atomcast.objectives.multinomial import Multinomial
 from atomcast.objectives.squared_error import SquaredError
+from atomcast.objectives.structured_dual import StructuredDual
 
 __all__ = [
     "Curvature",
@@ -17,5 +24,7 @@ __all__ = [
     "Objective",
     "PointwiseLoss",
     "SquaredError",
+    "SquaredHingeLoss",
     "SquaredLoss",
+    "StructuredDual",
 ]

@@ -7,6 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+import numpy as np
+
 from atomcast.objectives.base import Floats, Objective
 from atomcast.objectives.logistic import Logistic
 from atomcast.objectives.pointwise import PointwiseObjective
@@ -74,6 +76,26 @@ class LogisticLoss(Loss):
     def bind(self, y: Floats) -> Logistic:
         """Logistic loss for these labels."""
         return Logistic(y, self.fit_intercept)
+
+
+@dataclass(frozen=True)
+class SquaredHingeLoss(PointwiseLoss):
+    """What is missing of a margin of one, squared: max(0, 1 - y (z + b))^2, for two classes."""
+
+    fit_intercept: bool = True
+    classifies: ClassVar[bool] = True
+
+    def losses(self, y: Floats, z: Floats) -> Floats:
+        """The square of what is missing."""
+        return np.maximum(1.0 - y * z, 0.0) ** 2
+
+    def slopes(self, y: Floats, z: Floats) -> Floats:
+        """Minus twice the label times what is missing."""
+        return -2.0 * y * np.maximum(1.0 - y * z, 0.0)
+
+    def bends(self, y: Floats, z: Floats) -> Floats:
+        """Two where something is missing."""
+        return np.where(y * z < 1.0, 2.0, 0.0)
 
 
 @dataclass(frozen=True)

@@ -17,8 +17,8 @@ class SquaredError(Objective):
 
     Parameters
     ----------
-    y : array of shape (d,)
-        The target.
+    y : array of shape (d,) or (d, T)
+        The target, or several; images have the same shape.
     fit_intercept : bool, default=False
         Whether an unpenalised constant b is part of the model.
     """
@@ -28,8 +28,8 @@ class SquaredError(Objective):
 
     def __init__(self, y: ArrayLike, fit_intercept: bool = False) -> None:
         self.y = np.ascontiguousarray(y, dtype=np.float64)
-        if self.y.ndim != 1:
-            raise ValueError(f"y must have one dimension, got shape {self.y.shape}")
+        if self.y.ndim not in (1, 2):
+            raise ValueError(f"y must have one or two dimensions, got shape {self.y.shape}")
         check_in_scale("y", self.y)
         self.d = self.y.shape[0]
         self.fit_intercept = fit_intercept
@@ -39,16 +39,16 @@ class SquaredError(Objective):
             self._target = np.zeros_like(self._target)
 
     def _centred(self, z: Floats) -> Floats:
-        return z - z.mean() if self.fit_intercept else z
+        return z - z.mean(axis=0) if self.fit_intercept else z
 
     def residual(self, z: Floats) -> Floats:
-        """What the model does not explain, shape (d,)."""
+        """What the model does not explain, in the shape of y."""
         return self._target - self._centred(z)
 
     def value(self, z: Floats) -> float:
         """The sum of squared residuals."""
         residual = self.residual(z)
-        return float(residual @ residual)
+        return float(np.vdot(residual, residual))
 
     def gradient(self, z: Floats) -> Floats:
         """Minus twice the residual."""
@@ -57,8 +57,8 @@ class SquaredError(Objective):
     def line_search(self, z: Floats, direction: Floats, max_step: float) -> float:
         """The exact minimiser along the direction, in closed form."""
         direction = self._centred(direction)
-        slope = float(direction @ self.residual(z))
-        bend = float(direction @ direction)
+        slope = float(np.vdot(direction, self.residual(z)))
+        bend = float(np.vdot(direction, direction))
         if slope <= 0.0:
             return 0.0
         return max_step if slope >= max_step * bend else slope / bend
@@ -69,6 +69,7 @@ class SquaredError(Objective):
             return Curvature(2.0)
         return Curvature(2.0, np.full(self.d, np.sqrt(2.0 / self.d)))
 
-    def intercept(self, z: Floats) -> float:
-        """The constant that goes with the image z."""
-        return float((self.y - z).mean()) if self.fit_intercept else 0.0
+    def intercept(self, z: Floats) -> float | Floats:
+        """The constant that goes with the image z, one for each target."""
+        mean: Floats = (self.y - z).mean(axis=0) * float(self.fit_intercept)
+        return mean if self.y.ndim > 1 else float(mean)

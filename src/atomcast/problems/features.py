@@ -7,10 +7,12 @@ from functools import partial
 from atomcast.atoms.explicit import explicit_atoms
 from atomcast.atoms.groups import GroupActiveSet, group_atoms
 from atomcast.atoms.multiclass import MulticlassActiveSet, multiclass_atoms
+from atomcast.atoms.pursuit import PursuitActiveSet, pursuit_atoms
 from atomcast.domains.base import Domain
 from atomcast.domains.group_ball import GroupBall
+from atomcast.domains.span import Span
 from atomcast.known.active_set import ExplicitActiveSet
-from atomcast.objectives import Multinomial, Objective
+from atomcast.objectives import Multinomial, Objective, SquaredError
 from atomcast.problems.problem import Problem
 
 
@@ -26,6 +28,17 @@ def group_problem(objective: Objective, domain: GroupBall) -> Problem:
         partial(GroupActiveSet, objective, domain.groups),
         partial(group_atoms, domain.groups),
         objective.d,
+    )
+
+
+def pursuit_problem(objective: SquaredError, normalize: bool) -> Problem:
+    """Explain targets of shape (d, T) by few atoms, whatever their weights."""
+    return Problem(
+        Span(),
+        partial(PursuitActiveSet, objective, normalize),
+        partial(pursuit_atoms, normalize, objective.fit_intercept),
+        objective.d,
+        targets=objective.y.shape[1],
     )
 
 

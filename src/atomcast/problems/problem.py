@@ -6,7 +6,6 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
-from atomcast.atoms.base import Atoms
 from atomcast.data.shards import Shard
 from atomcast.domains.base import Domain
 from atomcast.known.active_set import ActiveSet
@@ -40,11 +39,17 @@ class Problem:
         Whether values of the data may be missing (NaN).
     family : int
         How many atoms each row or column of the data stands for.
+    summed : bool
+        Whether nodes hand out no atoms, but contribute to a sum in every round.
+    targets : int
+        How many targets of length d there are.
+    check : callable, optional
+        Raises ValueError if a node's shard cannot be one of this problem; every node learns of it.
     """
 
     domain: Domain
     make_active: Callable[[], ActiveSet]
-    make_atoms: Callable[[Shard], Atoms]
+    make_atoms: Callable[[Shard], Any]
     d: int | None = None
     axis: int = 1
     batches: Batches = GROWING
@@ -52,3 +57,11 @@ class Problem:
     adopt: Callable[[Any], ActiveSet] | None = None
     missing: bool = False
     family: int = 1
+    summed: bool = False
+    targets: int = 1
+    check: Callable[[Shard], None] | None = None
+
+    @property
+    def told(self) -> int:
+        """How many values of targets every node is told."""
+        return (self.d or 0) * self.targets

@@ -8,14 +8,18 @@ from atomcast.network.wave import Count
 from atomcast.saving.certificate import Certificate
 
 
-def outcome(certificate: Certificate) -> dict[str, Any]:
-    """The figures of a run by name, as --json prints them."""
+def outcome(certificate: Certificate | None) -> dict[str, Any]:
+    """The figures of a run by name, as --json prints them; none if there was no run."""
+    if certificate is None:
+        return {}
     names = ("status", "objective", "gap", "relative_gap", "rounds", "nodes")
     traffic = ("atoms_sent", "values", "bytes", "messages")
     figures = {name: getattr(certificate, name) for name in (*names, *traffic)}
     figures["different_atoms"] = len({one.atom for one in certificate.disclosures})
     for kind in ("prediction", "target"):
         figures[f"{kind}_values"] = certificate.by_kind.get(kind, Count()).values
+    if certificate.uncertified:
+        figures["uncertified"] = ", ".join(certificate.uncertified)
     return figures
 
 
@@ -26,6 +30,7 @@ FIGURES: dict[str, tuple[str, str]] = {
     "status": ("status", "s"),
     "objective": ("objective", ".8g"),
     "relative_gap": ("relative gap", ".1e"),
+    "uncertified": ("not certified for", "s"),
     "rounds": ("rounds", ",d"),
     "beta": ("radius chosen", ".6g"),
     "atoms": ("atoms in the model", ",d"),
@@ -45,7 +50,8 @@ def outcome_rows(*summaries: dict[str, Any]) -> list[tuple[str, ...]]:
     return [
         (title, *(format(summary[name], form) for summary in summaries))
         for name, (title, form) in FIGURES.items()
-        if name in summaries[0] and any(_is_news(name, summary) for summary in summaries)
+        if summaries[0].get(name) is not None
+        and any(_is_news(name, summary) for summary in summaries)
     ]
 
 

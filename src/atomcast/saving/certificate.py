@@ -40,11 +40,15 @@ class Certificate:
         predictions for held-out rows.
     parties : tuple of str or None
         The names of the nodes.
+    uncertified : tuple of str
+        Parties whose atoms the gap does not count.
+    audit_heads : dict of str to str
+        By party, where the audit log of its node ended.
     """
 
     objective: float
-    gap: float
-    relative_gap: float
+    gap: float | None
+    relative_gap: float | None
     rounds: int
     status: Status
     nodes: int
@@ -56,19 +60,24 @@ class Certificate:
     disclosures: tuple[Disclosure, ...] = field(repr=False)
     told: tuple[Disclosure, ...] = field(default=(), repr=False)
     parties: tuple[str, ...] | None = None
+    uncertified: tuple[str, ...] = ()
+    audit_heads: dict[str, str] = field(default_factory=dict, repr=False)
 
 
-def certificate_of(estimator: Any) -> Certificate:
-    """The certificate of an estimator, whether it was fitted here or loaded from a file."""
+def certificate_of(estimator: Any) -> Certificate | None:
+    """The certificate of an estimator, whether it was fitted here or loaded from a file.
+
+    None if there was nothing to fit, as for a sparse coder.
+    """
     # A loaded model that was fitted again has both: the result is the newer one.
     if not hasattr(estimator, "result_"):
-        return cast(Certificate, estimator.certificate_)
+        return cast("Certificate | None", getattr(estimator, "certificate_", None))
     result = estimator.result_
     ledger = result.ledger
     return Certificate(
         objective=float(result.objective),
-        gap=float(result.gap),
-        relative_gap=float(result.relative_gap),
+        gap=result.gap,
+        relative_gap=result.relative_gap,
         rounds=int(result.rounds),
         status=result.status,
         nodes=ledger.nodes,
@@ -80,14 +89,18 @@ def certificate_of(estimator: Any) -> Certificate:
         disclosures=tuple(ledger.disclosures),
         told=tuple(ledger.told),
         parties=ledger.parties,
+        uncertified=ledger.uncertified,
+        audit_heads=dict(ledger.audit_heads),
     )
 
 
-def certificate_in(file: ModelFile) -> Certificate:
-    """The certificate in a model file."""
+def certificate_in(file: ModelFile) -> Certificate | None:
+    """The certificate in a model file; None if there was nothing to fit."""
+    if "certificate" in file.header and file.header["certificate"] is None:
+        return None
     saved = dict(json_object(file.header, "certificate"))
     for key in ("objective", "gap", "relative_gap"):
-        saved[key] = float(saved[key])
+        saved[key] = None if key != "objective" and saved[key] is None else float(saved[key])
     for key in ("rounds", "nodes", "values", "bytes", "messages", "atoms_sent"):
         check_count(key, saved[key], "in the certificate", 0)
     check_choice("status", saved["status"], get_args(Status))
@@ -96,6 +109,9 @@ def certificate_in(file: ModelFile) -> Certificate:
         for kind, count in json_object(saved, "by_kind").items()
     }
     parties = saved["parties"] = _parties_in(saved)
+    saved["uncertified"] = tuple(map(str, saved.get("uncertified", ())))
+    heads = json_object(saved, "audit_heads") if "audit_heads" in saved else {}
+    saved["audit_heads"] = {str(name): str(head) for name, head in heads.items()}
     entries = _entries_in(file, parties)
     saved["disclosures"] = tuple(one for one in entries if one.kind == "atom")
     saved["told"] = tuple(one for one in entries if one.kind != "atom")
@@ -144,9 +160,13 @@ def certificate_header(certificate: Certificate) -> dict[str, Any]:
     """A certificate without its disclosures, as JSON values."""
     apart = ("disclosures", "told")
     saved = {key: value for key, value in asdict(certificate).items() if key not in apart}
+    for key in ("uncertified", "audit_heads"):  # most models have none
+        if not saved[key]:
+            del saved[key]
     # JSON has no infinity, which is the gap of a run that never came to a feasible point.
     for key in ("objective", "gap", "relative_gap"):
-        saved[key] = saved[key] if math.isfinite(saved[key]) else str(saved[key])
+        if saved[key] is not None and not math.isfinite(saved[key]):
+            saved[key] = str(saved[key])
     return saved
 
 

@@ -24,7 +24,7 @@ class KernelLayout:
         arrays = {
             **kernel_arrays(estimator._kernel),
             **class_arrays(estimator.classes_),
-            **_point_arrays(estimator.support_vectors_),
+            **point_arrays(estimator.support_vectors_),
             "support": np.asarray(estimator.support_, dtype=np.int64),
             "n_support": np.asarray(estimator.n_support_, dtype=np.int64),
             "dual_coef": np.asarray(estimator.dual_coef_, dtype=np.float64),
@@ -47,7 +47,7 @@ class KernelLayout:
             raise ValueError("n_support does not count the support vectors of each class")
         shape = len(support), estimator.n_features_in_
         estimator._kernel = kernel_in(arrays, estimator.n_features_in_)
-        estimator.support_vectors_ = _points_in(arrays, shape)
+        estimator.support_vectors_ = points_in(arrays, shape)
         estimator.classes_, estimator.support_, estimator.n_support_ = classes, support, n_support
         estimator.dual_coef_ = dual_coef
         estimator.intercept_ = finite(arrays["intercept"], (len(dual_coef),))
@@ -106,13 +106,14 @@ def _number(value: float) -> NDArray[np.float64]:
     return np.array(value, dtype=np.float64)
 
 
-def _point_arrays(points: Any) -> Arrays:
+def point_arrays(points: Any) -> Arrays:
+    """The arrays that hold points, dense or sparse."""
     if not sparse.issparse(points):
         return {"vectors": points}
     return {f"vectors.{part}": getattr(points, part) for part in ("data", "indices", "indptr")}
 
 
-def _points_in(arrays: Arrays, shape: tuple[int, int]) -> Any:
+def points_in(arrays: Arrays, shape: tuple[int, int]) -> Any:
     """Support vectors, dense or sparse, in single or double precision."""
     if "vectors" in arrays:
         points = values = arrays["vectors"]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,7 +22,8 @@ UNLISTED = 1 << 27
 class Layout(Protocol):
     """How the fitted state of one kind of estimator becomes arrays, and back.
 
-    A layout whose atoms are no features, but examples, says so by `atoms_are = "examples"`.
+    A layout whose atoms are no features says so by `atoms_are = "examples"` or "kernels"; the
+    names of the latter are those of `atom_names(arrays)`.
     """
 
     def pack(self, estimator: Any) -> Arrays:
@@ -84,17 +85,38 @@ class LinearLayout:
     def atoms(self, arrays: Arrays) -> Atoms:
         """The features with a coefficient that is not zero."""
         ids, weights = increasing(arrays["coef.ids"]), finite(arrays["coef.weights"])
-        if weights.ndim != self._dimensions or len(weights) != len(ids):
+        if weights.ndim not in self._dimensions or len(weights) != len(ids):
             raise ValueError("coefficients and their ids do not go together")
         return ids, weights
 
-    _dimensions = 1
+    _dimensions: ClassVar[tuple[int, ...]] = (1,)
+
+
+class PursuitLayout(LinearLayout):
+    """A linear model of one or more targets, its residual, and what is known of its choice."""
+
+    _dimensions = (1, 2)
+
+    def pack(self, estimator: Any) -> Arrays:
+        """What linear models have, the residual and the exact recovery coefficient."""
+        known = [] if estimator.exact_recovery_ is None else [estimator.exact_recovery_]
+        return super().pack(estimator) | {
+            "residual": np.array(estimator.residual_),
+            "recovery": np.array(known, dtype=np.float64),
+        }
+
+    def unpack(self, estimator: Any, arrays: Arrays) -> None:
+        """Set `residual_` and `exact_recovery_` too."""
+        super().unpack(estimator, arrays)
+        estimator.residual_ = float(finite(arrays["residual"], ()))
+        recovery = finite(arrays["recovery"])
+        estimator.exact_recovery_ = float(recovery[0]) if recovery.size else None
 
 
 class LogisticLayout(LinearLayout):
     """A linear classifier: as a linear model, with a row of coefficients a class, and classes."""
 
-    _dimensions = 2
+    _dimensions = (2,)
 
     def pack(self, estimator: Any) -> Arrays:
         """What linear models have, and the classes."""

@@ -25,7 +25,14 @@ from atomcast.saving.certificate import (
     certificate_of,
     disclosure_arrays,
 )
-from atomcast.saving.layouts import GroupLayout, Layout, LinearLayout, LogisticLayout
+from atomcast.saving.dictionary_layout import DictionaryLayout, LearnedLayout
+from atomcast.saving.layouts import (
+    GroupLayout,
+    Layout,
+    LinearLayout,
+    LogisticLayout,
+    PursuitLayout,
+)
 from atomcast.saving.parameters import decoded, encoded, is_saved
 from atomcast.storage.container import (
     Arrays,
@@ -52,9 +59,15 @@ LAYOUTS: dict[str, Layout | str] = {
     "SparseLogisticRegressionCV": LogisticLayout("beta_", "betas_", "loss_path_"),
     "GroupLasso": GroupLayout(LinearLayout()),
     "GroupLogisticRegression": GroupLayout(LogisticLayout()),
+    "MatchingPursuit": PursuitLayout(),
+    "SparseCoder": DictionaryLayout(),
+    "DictionaryLearning": LearnedLayout(),
     "L1AdaBoost": BoostingLayout(),
     "KernelSVC": "atomcast.saving.kernel_layout:LAYOUT",
     "SparseModel": "atomcast.saving.composed_layout:LAYOUT",
+    "StructuredSVM": "atomcast.saving.structured_layout:LAYOUT",
+    "MultipleKernelClassifier": "atomcast.saving.views_layout:LAYOUT",
+    "MultipleKernelRegressor": "atomcast.saving.views_layout:LAYOUT",
 }
 #: Where the classes are of estimators that are not public names of this package.
 ELSEWHERE: dict[str, str] = {}
@@ -112,8 +125,8 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     ----------
     estimator : fitted estimator
         Any of this package, but for `KernelSVC` with a kernel function of yours, `L1AdaBoost` over
-        a list of fitted classifiers, and `SparseModel` with a loss or a domain of yours, which
-        cannot be saved without code.
+        a list of fitted classifiers, `StructuredSVM` with outputs of yours, and `SparseModel` with
+        a loss or a domain of yours, which cannot be saved without code.
     path : path
         Replaced if it exists; ".safetensors" is the usual suffix.
 
@@ -130,16 +143,19 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     if type(estimator) is not _class_of(name):
         raise ValueError(f"{type(estimator)!r} is another class than the known {name}")
     check_is_fitted(estimator)
-    certificate = certificate_of(estimator)
+    certificate, layout = certificate_of(estimator), layout_of(name)
+    parameters = estimator.get_params(deep=False).items()
+    apart = getattr(layout, "holds", ())
     header = {
         "atomcast": __version__,
         "estimator": name,
-        "parameters": {k: encoded(v) for k, v in estimator.get_params(deep=False).items()},
+        "parameters": {k: encoded(v) for k, v in parameters if k not in apart},
         "n_features_in": int(estimator.n_features_in_),
-        "certificate": certificate_header(certificate),
+        "certificate": certificate and certificate_header(certificate),
     }
-    arrays = {PREFIX + key: array for key, array in layout_of(name).pack(estimator).items()}
-    arrays |= disclosure_arrays(certificate)
+    arrays = {PREFIX + key: array for key, array in layout.pack(estimator).items()}
+    if certificate is not None:
+        arrays |= disclosure_arrays(certificate)
     if hasattr(estimator, "feature_names_in_"):
         arrays["feature_names"] = text_array(estimator.feature_names_in_)
     write_model_file(path, header, arrays)
@@ -174,9 +190,11 @@ def estimator_from(file: ModelFile, path: str) -> Any:
         names = feature_names(file)
         if names is not None:
             estimator.feature_names_in_ = np.array(names, dtype=object)
-        estimator.certificate_ = certificate_in(file)
-        estimator.dual_gap_ = estimator.certificate_.gap
-        estimator.n_iter_ = estimator.certificate_.rounds
+        certificate = certificate_in(file)
+        if certificate is not None:
+            estimator.certificate_ = certificate
+            estimator.dual_gap_ = certificate.gap
+            estimator.n_iter_ = certificate.rounds
         layout_of(header["estimator"]).unpack(estimator, _model_arrays(file))
     return estimator
 
@@ -211,8 +229,21 @@ def feature_count(file: ModelFile) -> int:
 
 
 def atoms_axis(name: Any) -> int:
-    """Whether the atoms of the estimator with this name are features (1) or examples (0)."""
-    return 0 if getattr(layout_of(name), "atoms_are", "features") == "examples" else 1
+    """Whether a node of the estimator with this name holds columns (1) or rows (0)."""
+    return 0 if atoms_are(name) == "examples" else 1
+
+
+def atoms_are(name: Any) -> str:
+    """What the atoms of the estimator with this name are."""
+    return str(getattr(layout_of(name), "atoms_are", "features"))
+
+
+def atom_names(file: ModelFile) -> list[str] | None:
+    """The names of all atoms of the model in a file, if they had names."""
+    layout = layout_of(file.header.get("estimator"))
+    if hasattr(layout, "atom_names"):
+        return list(layout.atom_names(_model_arrays(file)))
+    return feature_names(file) if atoms_are(file.header["estimator"]) == "features" else None
 
 
 def feature_names(file: ModelFile) -> list[str] | None:

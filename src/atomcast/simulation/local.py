@@ -8,6 +8,7 @@ import numpy as np
 
 from atomcast._checks import check_choice, check_count, check_positive
 from atomcast.cluster.pace import check_slow_only, check_star
+from atomcast.cluster.summing import refuse_sums
 from atomcast.data.shards import Shards
 from atomcast.loop.session import Cluster
 from atomcast.network.build import check_broadcast, is_graph, kind_of, make_topology, size_of
@@ -134,6 +135,8 @@ class LocalCluster(Cluster):
 
     def open(self, problem: Problem, shards: Shards) -> LocalSession:
         """Load and check the shards."""
+        if self.asynchronous or (self.faults is not None and self.compute is None):
+            refuse_sums(problem, "a network where not everybody is heard")
         if self.asynchronous and self.nodes > 1:
             return AsynchronousSession(self, problem, shards)
         if self.faults is not None and self.compute is None:

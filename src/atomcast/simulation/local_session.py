@@ -15,6 +15,7 @@ from atomcast.cluster.machine import machine
 from atomcast.cluster.node import Fleet
 from atomcast.cluster.pace import Pace
 from atomcast.cluster.rounding import rounded
+from atomcast.cluster.summing import agree_on_sum
 from atomcast.cluster.validation import checked_shard as _checked
 from atomcast.data._split import SplitShards
 from atomcast.data.shards import Shards
@@ -62,7 +63,7 @@ class LocalSession(Session):
         self._fleets = (
             self._one_fleet(problem, shards) if together else self._fleet_each(problem, shards)
         )
-        self._accountant = Accountant(cluster.network(), shards.party_names, problem.d)
+        self._accountant = Accountant(cluster.network(), shards.party_names, problem.told)
         self.ledger = self._accountant.ledger
         if logger.isEnabledFor(logging.INFO):
             logger.info("%d nodes on %s, threads: %d", self.nodes, machine(), thread_count())
@@ -112,6 +113,8 @@ class LocalSession(Session):
             scored = np.sum([fleet.scored for fleet in self._fleets], axis=0)
             self.ledger.round = replica.ledger_round
             self._accountant.work(self._pace.seconds(scored))
+        if proposals.sum is not None:
+            return agree_on_sum(self._accountant, proposals.sum, replica)
         return self._accountant.agree(proposals, request.count, replica.ledger_round)
 
     def proposals(self, replica: Replica, request: Request) -> Proposals:
@@ -121,6 +124,8 @@ class LocalSession(Session):
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Broadcast the winners that are not known yet, as bytes on the simulated wire."""
+        if agreement.sum is not None:
+            return agreement.summed
         winners = agreement.new_to(() if self._resend else replica.active)
         atoms = self._sent(winners, replica.ledger_round)
         return [atom for atom in atoms if atom.id not in replica.active]

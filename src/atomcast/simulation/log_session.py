@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.cluster.validation import WITH_FAULTS, refuse_balanced
+from atomcast.cluster.validation import WITH_FAULTS, refuse_balanced, refuse_some_heard
 from atomcast.data.shards import Shards
 from atomcast.loop.replica import Replica
 from atomcast.loop.session import RunSpec
@@ -69,6 +69,7 @@ class LogSession(LocalSession):
     def begin(self, replica: Replica, spec: RunSpec) -> Replica:
         """All nodes share this process: there is nothing to tell them."""
         refuse_balanced(replica, WITH_FAULTS)
+        refuse_some_heard(replica)
         return replica
 
     def propose(self, replica: Replica, request: Request) -> Agreement:

@@ -8,6 +8,7 @@ from typing import Any, Literal
 
 from atomcast.steps.away import Away, BlendedPairwise, Pairwise
 from atomcast.steps.base import Step
+from atomcast.steps.block_coordinate import BlockCoordinate
 from atomcast.steps.classic import Classic, LineSearch
 from atomcast.steps.corrective import Corrective
 
@@ -19,6 +20,7 @@ STEPS: dict[str, Callable[[int | Literal["auto"]], Step]] = {
     Pairwise.name: lambda _: Pairwise(),
     BlendedPairwise.name: lambda _: BlendedPairwise(),
     Corrective.name: Corrective,
+    BlockCoordinate.name: lambda _: BlockCoordinate(),
 }
 
 
@@ -52,6 +54,7 @@ __all__ = [
     "STEPS",
     "Away",
     "BlendedPairwise",
+    "BlockCoordinate",
     "Classic",
     "Corrective",
     "LineSearch",

@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.messages.proposals import Agreement, Request
+from atomcast.messages.status import Status
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
@@ -34,8 +35,12 @@ class Step(ABC):
     one_atom: ClassVar[bool] = True
     #: After so many rounds with no new atom and no progress, only rounding is left.
     patience: ClassVar[float] = 100
+    #: True if a step needs the word of every node.
+    hears_all: ClassVar[bool] = False
     #: Algorithm 3 sends partial sums S_i; rules that know the whole active set need none.
     partial_sums: ClassVar[bool] = False
+    #: True if nodes take steps of their own between sums, which needs a problem with blocks.
+    needs_blocks: ClassVar[bool] = False
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -53,6 +58,10 @@ class Step(ABC):
     @abstractmethod
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """Set the new weights, the same on every node."""
+
+    def verdict(self, replica: Replica, agreement: Agreement, gap: float) -> Status | None:
+        """Whether the run has come to its end with this round: the gap is small enough."""
+        return "optimal" if gap <= replica.target else None
 
     def memory(self) -> dict[str, NDArray[Any]]:
         """What the rule carries from round to round, and cannot find out from the weights."""

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from functools import partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
@@ -214,6 +215,23 @@ class Quadratic:
         return None
 
 
+class SemiQuadratic:
+    """The same where the objective is linear in some directions.
+
+    Vertices that differ in these alone look the same to the method for quadratics. Where that keeps
+    it from the best weights, models with a ridge, which tells them apart, go the rest of the way.
+    """
+
+    def __init__(self, domain: Domain) -> None:
+        self.corral = Corral(domain)
+        self.newton = Newton(domain, partial(Quadratic, domain))
+
+    def minimise(self, active: ActiveSet, tolerance: float) -> None:
+        """Set the best weights, to within a gap of `tolerance` over the known atoms."""
+        self.corral.minimise(active, tolerance)
+        self.newton.minimise(active, tolerance)
+
+
 class KernelQuadratic:
     """The same for points in a kernel space, where many of them carry weight."""
 
@@ -238,6 +256,7 @@ KINDS: dict[str, Callable[[Any, Memory], Inner]] = {
     "vertices": lambda domain, _: Quadratic(domain),
     "points": KernelQuadratic,
     "groups": lambda domain, _: GroupSolver(domain),
+    "sums": lambda domain, _: SemiQuadratic(domain),
 }
 
 

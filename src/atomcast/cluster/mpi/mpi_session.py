@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -17,7 +18,7 @@ from numpy.typing import NDArray
 from atomcast._threads import thread_count
 from atomcast.cluster.consistency import check_digests, check_same_facts, facts, state_digest
 from atomcast.cluster.machine import log_nodes
-from atomcast.cluster.mpi.buffers import Broadcaster, gather_bytes, gather_json
+from atomcast.cluster.mpi.buffers import Broadcaster, gather_bytes, gather_json, sum_of_all
 from atomcast.cluster.mpi.failures import (
     abort,
     import_mpi,
@@ -41,6 +42,7 @@ from atomcast.cluster.mpi.watch import (
     read_by_rank_0,
 )
 from atomcast.cluster.node import Fleet
+from atomcast.cluster.summing import agree_on_sum
 from atomcast.cluster.validation import (
     ShardReport,
     check_owners,
@@ -85,7 +87,7 @@ class MPISession(Session):
             with by_all(comm, self._pulse):
                 atoms = problem.make_atoms(shard)
         self._pulse.at = (NO_ROUND, LOADING)
-        self._account = star_accountant(self.nodes, shards.party_names, problem.d)
+        self._account = star_accountant(self.nodes, shards.party_names, problem.told)
         owner = np.full(len(shard.ids), self.rank, dtype=np.int64)
         self._fleet = Fleet(atoms, shard.ids, owner, self.nodes, sizes)
         self._fingerprint: str | None = None
@@ -162,7 +164,11 @@ class MPISession(Session):
         self._pulse.at = (replica.round, PROPOSALS)
         proposals = self._exchange(replica, own)
         self._pulse.at = (replica.round, STEPPING)
-        agreement = self._account.agree(proposals, request.count, replica.ledger_round)
+        agreement = (
+            self._account.agree(proposals, request.count, replica.ledger_round)
+            if proposals.sum is None
+            else agree_on_sum(self._account, proposals.sum, replica)
+        )
         if request.complete:  # no step follows
             replica.radius.update(self._radii(replica))
             return agreement
@@ -180,10 +186,15 @@ class MPISession(Session):
             with told_by_all():
                 check_digests(digests, replica.round)
         self._stop = next((vote for vote in votes if vote), 0)
-        return proposals
+        if own.sum is None:
+            return proposals
+        return replace(proposals, sum=sum_of_all(self._comm, own.sum))
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Let the owners broadcast the winners that are not known yet."""
+        if agreement.sum is not None:
+            self._due = "proposals"
+            return agreement.summed
         new = agreement.new_to(replica.active)
         if self.nodes == 1:
             return [self._fleet.atom(id) for _, id in new]

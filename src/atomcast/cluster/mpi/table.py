@@ -70,7 +70,8 @@ class Table:
             ids, scores, merits = self._proposed(own, np.array(counts))
         with_partial = own is not None and own.partial is not None
         partial = columns[PARTIAL] if with_partial else None
-        return Proposals(node, ids, scores, merits, columns[BEST], partial)
+        signals = 0 if own is None else own.signals
+        return Proposals(node, ids, scores, merits, columns[BEST], partial, signals)
 
     def _fill(self, own: Proposals | None, digest: int, vote: int) -> None:
         count = 0 if own is None else len(own.id)

@@ -65,7 +65,8 @@ def as_news(agreement: Agreement, owners: Sequence[int]) -> News:
     """An agreement as plain numbers, which Ray sends fastest, and the owners of its new atoms."""
     lists = (agreement.owner.tolist(), agreement.id.tolist(), agreement.score.tolist())
     version = None if agreement.version is None else agreement.version.tolist()
-    return (agreement.best, agreement.inner, *lists, agreement.complete, version, list(owners))
+    rest = (agreement.complete, version, agreement.choice, list(owners))
+    return (agreement.best, agreement.inner, *lists, *rest)
 
 
 def in_order(owners: Sequence[int], parts: Sequence[Sequence[bytes]]) -> list[bytes]:
@@ -180,6 +181,7 @@ class RayNode:
         for run, (start, rounds) in enumerate(log):
             self._begin(run, ray.get(start))
             for news, messages in rounds:
+                self._redo()
                 owners = news[-1]
                 parts: dict[int, list[bytes]] = {owner: [] for owner in owners}
                 for owner, message in zip(owners, messages, strict=True):
@@ -187,6 +189,13 @@ class RayNode:
                 self._advance(news, list(parts.values()))
             assert self._replica is not None
             self._at = run, self._replica.round
+
+    def _redo(self) -> None:
+        """Contribute once more to a sum that is known, where this node's own steps follow it."""
+        assert self._replica is not None
+        assert self._fleet is not None
+        if self._replica.step.needs_blocks:
+            self._fleet.propose(self._replica, self._replica.request())
 
     def fingerprint(self) -> int | None:
         """What tells the atoms of this node from others; None if it has lost its shard."""
@@ -214,7 +223,7 @@ class RayNode:
 
     def _advance(self, news: News, parts: Sequence[Sequence[bytes]]) -> None:
         assert self._replica is not None
-        best, inner, owner, id, score, complete, version, owners = news
+        best, inner, owner, id, score, complete, version, choice, owners = news
         agreement = Agreement(
             best,
             np.array(owner, dtype=np.int64),
@@ -223,6 +232,7 @@ class RayNode:
             inner,
             complete,
             None if version is None else np.array(version, dtype=np.int64),
+            choice,
         )
         new = [id for _, id in agreement.new_to(self._replica.active)]
         self._replica.advance(agreement, self._read(self._replica, new, in_order(owners, parts)))
@@ -239,13 +249,17 @@ def to_row(own: Proposals, node: int, digest: int) -> bytes:
     partial = np.nan if own.partial is None else own.partial[node]
     head = np.array([own.best[node], partial, 0.0])
     head.view(np.int64)[2] = digest
+    if own.sum is not None:
+        return head.tobytes() + own.sum.tobytes()
     return b"".join((head.tobytes(), own.id.tobytes(), own.score.tobytes(), own.merit.tobytes()))
 
 
-def from_rows(rows: Sequence[bytes]) -> tuple[Proposals, list[int]]:
-    """The proposals of all nodes, and the digests that came with them."""
+def from_rows(rows: Sequence[bytes], summed: bool = False) -> tuple[Proposals, list[int]]:
+    """The proposals of all nodes, or what adds up to a sum, and the digests that came with them."""
     heads = np.array([np.frombuffer(row, count=3) for row in rows])
-    tables = [np.frombuffer(row, offset=24).reshape(3, -1) for row in rows]
+    tables = [np.frombuffer(row, offset=24) for row in rows]
+    total = np.sum(tables, axis=0) if summed else None
+    tables = [(part[:0] if summed else part).reshape(3, -1) for part in tables]
     table = np.concatenate(tables, axis=1)
     proposals = Proposals(
         node=np.repeat(np.arange(len(rows)), [part.shape[1] for part in tables]),
@@ -254,5 +268,6 @@ def from_rows(rows: Sequence[bytes]) -> tuple[Proposals, list[int]]:
         merit=table[2],
         best=heads[:, 0].copy(),
         partial=None if np.isnan(heads[:, 1]).any() else heads[:, 1].copy(),
+        sum=total,
     )
     return proposals, np.ascontiguousarray(heads[:, 2]).view(np.int64).tolist()

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any, Self
 
 from atomcast._checks import check_count, check_positive
 from atomcast.cluster.pace import check_slow_only
+from atomcast.cluster.summing import refuse_sums
 from atomcast.data.shards import Shards
 from atomcast.loop.session import DEADLINE, Cluster, check_deadline
 from atomcast.network.faults import Faults
@@ -197,6 +198,8 @@ class RayCluster(Cluster):
 
     def open(self, problem: Problem, shards: Shards) -> RaySession:
         """Start the actors, which load their shards and check them."""
+        if self.asynchronous:
+            refuse_sums(problem, "an asynchronous run")
         self.connect()
         if self.asynchronous and self.nodes > 1:
             from atomcast.cluster.ray.asynchronous_session import AsynchronousRaySession

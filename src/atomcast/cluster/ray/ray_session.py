@@ -7,6 +7,7 @@ fetch them from where they are.
 
 from __future__ import annotations
 
+import dataclasses
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -24,6 +25,7 @@ from atomcast.cluster.consistency import check_digests, state_digest
 from atomcast.cluster.machine import log_nodes
 from atomcast.cluster.ray.actor import Start, as_news, from_rows, in_order
 from atomcast.cluster.ray.deadline import NodeError, late, stalled
+from atomcast.cluster.summing import agree_on_sum
 from atomcast.cluster.validation import check_reports, refuse_balanced
 from atomcast.data.alignment import check_unique
 from atomcast.data.shards import Shards
@@ -34,6 +36,7 @@ from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Request
 from atomcast.network.ledger import Ledger
 from atomcast.network.star import star_accountant
+from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
 from atomcast.storage.fingerprint import data_fingerprint
 
@@ -59,7 +62,7 @@ class RaySession(Session):
             )
         self.nodes = cluster.nodes
         self._cluster = cluster
-        self._accountant = star_accountant(self.nodes, shards.party_names, problem.d)
+        self._accountant = star_accountant(self.nodes, shards.party_names, problem.told)
         self._limits = threadpool_limits(limits=cluster.threads)
         self._actors: list[Any] = []
         self._log: list[tuple[Any, list[Any]]] = []
@@ -160,12 +163,21 @@ class RaySession(Session):
             for _, radius in rows:
                 replica.radius.update(radius)
             rows = [row for row, _ in rows]
-        proposals, digests = from_rows(rows)
+        proposals, digests = from_rows(rows, replica.problem.summed)
         check_digests([*digests, state_digest(replica)], round)
+        if proposals.sum is not None:
+            return agree_on_sum(self._accountant, proposals.sum, replica)
+        proposals = dataclasses.replace(proposals, signals=request.signals)
         return self._accountant.agree(proposals, request.count, replica.ledger_round)
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Let the owners hand out the new winners; the nodes get them with the next turn."""
+        if agreement.sum is not None:
+            messages = [wire.encode(atom) for atom in agreement.summed]
+            news = as_news(agreement, agreement.owner.tolist())
+            self._news = (news, messages) if messages else (news,)
+            self._log[-1][1].append((news, messages))
+            return agreement.summed
         new = agreement.new_to(replica.active)
         owners = [owner for owner, _ in new]
         calls = [

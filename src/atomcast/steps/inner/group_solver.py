@@ -12,9 +12,9 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.domains.group_ball import Blocks, GroupBall
+from atomcast.domains.group_ball import BlockBall, Blocks
 from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
-from atomcast.steps.inner.column_model import ColumnModel
+from atomcast.steps.inner.column_model import ColumnModel, Products
 from atomcast.steps.inner.coordinate_descent import FACE_STEPS, SWEEPS, SWEPT, CoordinateDescent
 from atomcast.steps.inner.turned import TurnedColumns, TurnedProducts
 
@@ -26,6 +26,10 @@ FEW_ROWS = 500
 NEAR = 0.02
 #: So many careful steps follow one that went further.
 CAREFUL = 1
+#: After so many faces, conjugate gradients are seen to be slow, and a factorisation is worth it,
+PATIENCE = 8
+#: up to so many weights.
+FACTORISED = 1500
 
 
 class GroupDescent(CoordinateDescent):
@@ -33,10 +37,11 @@ class GroupDescent(CoordinateDescent):
 
     alternations = 300  # there is no other method to fall back on
 
-    def __init__(self, domain: GroupBall, blocks: Blocks) -> None:
+    def __init__(self, domain: BlockBall, blocks: Blocks) -> None:
         self.domain = domain
         self.blocks = blocks
         self._careful = 0  # steps to come that must not go too far, as one did
+        self._faces = 0
 
     def _norm(self, weights: Floats) -> float:
         return self.blocks.size(weights)
@@ -78,14 +83,23 @@ class GroupDescent(CoordinateDescent):
         if not used.any():
             return 0.0
         sizes = np.diff(self.blocks.starts)[used]
-        level = float(
-            solve_face(
-                model.columns.compiled, np.flatnonzero(used[self.blocks.block]),
-                np.concatenate(([0], np.cumsum(sizes))), self.blocks.c[used], *model.bends,
-                weights, gradient, penalty, self._careful > 0, excess is not None,
-                excess or 0.0, FACE_STEPS, *accuracy,
-            )
-        )  # fmt: skip
+        support, starts = np.flatnonzero(used[self.blocks.block]), np.append(0, np.cumsum(sizes))
+        self._faces += 1
+        few = self._faces > PATIENCE and len(support) <= FACTORISED
+        if few and isinstance(model.columns, Products):
+            bend = Bend(weights[support], starts, self.blocks.c[used], penalty, self._careful > 0)
+            matrix = bend.added_to(model.columns.matrix[np.ix_(support, support)])
+            slopes = model.columns.scores(gradient)[support]
+            change, level = newton_step(matrix, slopes, bend.normal, excess)
+            weights[support] += change
+        else:
+            level = float(
+                solve_face(
+                    model.columns.compiled, support, starts, self.blocks.c[used], *model.bends,
+                    weights, gradient, penalty, self._careful > 0, excess is not None,
+                    excess or 0.0, FACE_STEPS, *accuracy,
+                )
+            )  # fmt: skip
         # Far outside the ball, the plane that touches it says nothing of its multiplier.
         near = excess is None or self._norm(weights) <= (1.0 + NEAR) * self.domain.scale
         self._careful = max(self._careful - 1, 0) if near else CAREFUL
@@ -106,13 +120,75 @@ class GroupDescent(CoordinateDescent):
         return best
 
 
+class Bend:
+    """The second-order model of the norm of each group in use, as `_face.solve_face` has it.
+
+    Parameters
+    ----------
+    weights : array of shape (m,)
+    starts : where the groups begin, shape (G + 1,)
+    c : weights of the groups, shape (G,)
+    penalty : float
+    careful : bool
+        Whether the model should bound the norm from above, not just touch it.
+    """
+
+    def __init__(
+        self, weights: Floats, starts: NDArray[np.int64], c: Floats, penalty: float, careful: bool
+    ) -> None:
+        sizes = np.diff(starts)
+        norms = np.sqrt(np.add.reduceat(weights * weights, starts[:-1]))
+        self.unit = weights / np.repeat(norms, sizes)
+        self.normal = np.repeat(c, sizes) * self.unit
+        self.starts, self.round, self.careful = starts, max(penalty, 0.0) * c / norms, careful
+
+    def added_to(self, matrix: Floats) -> Floats:
+        """A Hessian with that of the norms added, in place."""
+        for begin, end, bend in zip(self.starts[:-1], self.starts[1:], self.round, strict=True):
+            part, unit = slice(begin, end), self.unit[begin:end]
+            matrix[part, part] += bend * np.eye(end - begin)
+            if not self.careful:
+                matrix[part, part] -= bend * np.outer(unit, unit)
+        return matrix
+
+
+def newton_step(
+    matrix: Floats, slopes: Floats, normal: Floats, excess: float | None
+) -> tuple[Floats, float]:
+    """The step to the minimum of a quadratic, on the plane without the excess if there is one.
+
+    Returns
+    -------
+    change : array of shape (m,)
+    level : float
+        The multiplier of the plane.
+    """
+    from scipy.linalg import LinAlgError, cho_factor, cho_solve
+
+    diagonal = np.diag_indices_from(matrix)
+    for ridge in (1e-14, 1e-10):  # flat directions, as far as rounding leaves them flat
+        matrix[diagonal] += ridge * float(matrix[diagonal].max())
+        try:
+            factor = cho_factor(matrix, lower=True, check_finite=False)
+            break
+        except LinAlgError:
+            continue
+    else:
+        return np.zeros_like(slopes), np.nan
+    down, across = cho_solve(factor, np.stack([slopes, normal], axis=1), check_finite=False).T
+    if excess is None:
+        return -down, 0.0
+    level = (excess - float(normal @ down)) / max(float(normal @ across), 1e-300)
+    return -down - level * across, level
+
+
 class GroupSolver:
     """The best weights of the known groups, to a given gap.
 
     What it knows of the columns grows with them: it serves one active set.
     """
 
-    def __init__(self, domain: GroupBall) -> None:
+    def __init__(self, domain: BlockBall) -> None:
         self.domain = domain
         self.turned: TurnedColumns | TurnedProducts | None = None
 

@@ -153,10 +153,11 @@ class Newton:
     def _chosen(self, active: ActiveSet, violating: NDArray[np.bool_]) -> Positions:
         """The weights that the model is about: those in use, and those that should be."""
         chosen = (active.weights != 0.0) | violating
-        if not self.domain.polytope:  # a group takes part as a whole
-            ids = np.array(active.ids)
-            chosen = np.isin(ids, ids[chosen])
-        return np.flatnonzero(chosen)
+        if self.domain.polytope:
+            return np.flatnonzero(chosen)
+        blocks = self.domain.blocks_of(active.ids)  # a block takes part as a whole, in one piece
+        places = np.flatnonzero(np.isin(blocks, blocks[chosen]))
+        return places[np.argsort(blocks[places], kind="stable")]
 
     def _step(self, active: ActiveSet, chosen: Positions, scores: Floats, gap: float) -> None:
         """Go to the minimiser of the model, or as far towards it as the objective falls."""
@@ -188,7 +189,7 @@ class Newton:
         lengths = np.diag(hessian)
         least = gap / self.domain.scale**2  # where a move by a whole vertex would gain the gap
         hessian[np.diag_indices_from(hessian)] += RIDGE * np.maximum(lengths, least)
-        ids = [active.ids[k] for k in chosen]
+        ids = self.domain.blocks_of(active.ids)[chosen].tolist()
         model = QuadraticModel(ids, active.weights[chosen], scores[chosen], hessian)
         self.make_inner().minimise(model, 0.01 * gap)
         new = np.zeros(len(active))

@@ -1,0 +1,56 @@
+"""Features with several weights each: one broadcast of a feature serves all targets or classes."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast.known.active_set import ExplicitActiveSet
+from atomcast.messages.atom import Atom
+
+Floats = NDArray[np.float64]
+
+
+class ManyImages(ExplicitActiveSet):
+    """Known features, T weights each, and an objective of the image Z = A W of shape (d, T).
+
+    The weights stand feature by feature, and within a feature target by target.
+    """
+
+    def __init__(self, objective: Any, targets: int) -> None:
+        super().__init__(objective)
+        self.targets = targets
+        self.image = np.zeros((objective.d, targets))
+
+    def _width(self, atom: Atom) -> int:
+        return self.targets
+
+    def total(self, n: int) -> int:
+        """A weight for each feature and target."""
+        return n * self.targets
+
+    def support(self) -> tuple[NDArray[np.int64], Floats]:
+        """Numbers feature * T + target and weights where the weight is not zero."""
+        used = np.flatnonzero(self.weights)
+        ids = np.array(self.ids, dtype=np.int64)[used] * self.targets + used % self.targets
+        return ids, self.weights[used].copy()
+
+    def _combined(self, weights: Floats) -> Floats:
+        if self.columns is None:
+            return np.zeros((self.objective.d, self.targets))
+        by_target = weights.reshape(-1, self.targets)
+        return np.column_stack(
+            [self.columns.combine(np.ascontiguousarray(column)) for column in by_target.T]
+        )
+
+    def inner(self) -> float:
+        """The product of image and gradient."""
+        return float(np.vdot(self.image, self.gradient))
+
+    def scores(self) -> Floats:
+        """The gradient with respect to each weight."""
+        if self.columns is None:
+            return np.zeros(0)
+        return self.columns.products(self.gradient).ravel()

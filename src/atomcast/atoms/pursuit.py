@@ -1,0 +1,133 @@
+"""Features as matching pursuit sees them: how much of all residuals each one explains."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from atomcast.atoms.explicit import PIECE, DenseAtoms, SparseAtoms, explicit_atoms
+from atomcast.atoms.images import ManyImages
+from atomcast.data.shards import Shard
+from atomcast.messages.atom import EPS, ROUNDINGS, Atom, Misfit, misfit_of
+from atomcast.objectives import SquaredError
+
+if TYPE_CHECKING:
+    from atomcast.loop.replica import Replica
+
+Floats = NDArray[np.float64]
+
+#: A column that centring leaves less of than this share is constant.
+CONSTANT = 1e-12
+
+
+class PursuitActiveSet(ManyImages):
+    """Known features with a weight for each target, and what a pursuit makes of their residuals.
+
+    Parameters
+    ----------
+    objective : SquaredError
+        With targets of shape (d, T).
+    normalize : bool
+        Whether scores are divided by the lengths of the columns.
+
+    Attributes
+    ----------
+    inverse : array of shape (k, d) or None
+        The pseudo-inverse of the chosen columns, once the pursuit is at its end: scores then are
+        those of the exact recovery condition.
+    recovery : float or None
+        The largest of these scores.
+    """
+
+    objective: SquaredError
+
+    def __init__(self, objective: SquaredError, normalize: bool) -> None:
+        super().__init__(objective, objective.y.shape[1])
+        self.normalize = normalize
+        self.inverse: Floats | None = None
+        self.recovery: float | None = None
+
+    def content(self, ids: NDArray[np.int64]) -> float | None:
+        """The exact recovery coefficient, if it was asked for."""
+        return self.recovery
+
+    def centred(self, block: Floats) -> Floats:
+        """Columns as the objective sees them: with an intercept, without their means."""
+        if not self.objective.fit_intercept:
+            return block
+        return np.where(lengths_of(block, centred=True) > 0.0, block - block.mean(axis=0), 0.0)
+
+    def misfit(self, ids: Sequence[int], stated: Floats, iterate: Floats | None = None) -> Misfit:
+        """Compare stated scores with the lengths of the products of columns and residuals."""
+        assert self.columns is not None
+        gradient = self.gradient if iterate is None else iterate
+        start = self.position[ids[0]] // self.targets
+        block = self.columns.block(start, start + len(ids))
+        length = np.linalg.norm(block, axis=0)
+        units = lengths_of(block, self.objective.fit_intercept) if self.normalize else 1.0
+        with np.errstate(divide="ignore", invalid="ignore"):
+            score = np.nan_to_num(np.linalg.norm(gradient.T @ block, axis=0) / units)
+            size = np.linalg.norm(gradient) * length / units
+            unsure = 1.0 + (length / units if self.normalize else 0.0)
+        allowed = ROUNDINGS * (self.objective.d + 8) * EPS * np.nan_to_num(size * unsure)
+        return misfit_of(stated - score, allowed, length)
+
+
+class PursuitAtoms:
+    """A node's features; the score of one is the length of its products with all residuals."""
+
+    def __init__(self, features: DenseAtoms | SparseAtoms, lengths: Floats | None) -> None:
+        self.features, self.lengths = features, lengths
+        self.d, self.n = features.d, features.n
+
+    def scores(self, replica: Replica) -> Floats:
+        """How much of the residuals each feature explains, shape (n,); not negative."""
+        active = replica.active
+        assert isinstance(active, PursuitActiveSet)
+        if active.inverse is None:
+            scores = np.linalg.norm(self.features.products(active.gradient), axis=0)
+        else:
+            scores = np.linalg.norm(self.features.products(active.inverse.T), ord=1, axis=0)
+        if self.lengths is None:
+            return scores
+        return np.divide(scores, self.lengths, out=np.zeros(self.n), where=self.lengths > 0.0)
+
+    def take(self, rows: NDArray[np.int64]) -> PursuitAtoms:
+        """Some of the features."""
+        lengths = None if self.lengths is None else self.lengths[rows]
+        return PursuitAtoms(self.features.take(rows), lengths)
+
+    def atom(self, j: int, id: int) -> Atom:
+        """The j-th feature."""
+        return self.features.atom(j, id)
+
+
+def lengths_of(matrix: Any, centred: bool) -> Floats:
+    """The Euclidean norm of each column, without its mean if centred; zero if only that is left."""
+    d, n = matrix.shape
+    result = np.empty(n)
+    if sparse.issparse(matrix):
+        counts = np.diff(matrix.indptr)
+        column = np.repeat(np.arange(n), counts)
+        mean = np.bincount(column, matrix.data, minlength=n) / d if centred else np.zeros(n)
+        apart = np.bincount(column, (matrix.data - mean[column]) ** 2, minlength=n)
+        result = np.sqrt(apart + (d - counts) * mean**2)
+        whole = np.sqrt(np.bincount(column, matrix.data.astype(np.float64) ** 2, minlength=n))
+        return np.where(result > CONSTANT * whole, result, 0.0)
+    width = max(PIECE // max(d, 1), 1)
+    for j in range(0, n, width):
+        part = matrix[:, j : j + width].astype(np.float64)
+        whole = np.linalg.norm(part, axis=0)
+        length = np.linalg.norm(part - part.mean(axis=0), axis=0) if centred else whole
+        result[j : j + width] = np.where(length > CONSTANT * whole, length, 0.0)
+    return result
+
+
+def pursuit_atoms(normalize: bool, centred: bool, shard: Shard) -> PursuitAtoms:
+    """The features of a node's shard as atoms of a pursuit."""
+    features = explicit_atoms(shard)
+    return PursuitAtoms(features, lengths_of(features.matrix, centred) if normalize else None)

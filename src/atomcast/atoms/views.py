@@ -1,0 +1,211 @@
+"""Kernels as atoms: scored by what their function spaces promise, sent a direction at a time.
+
+Against the gradient g, a space promises the norm of its steepest function, sqrt(g'Kg). What is sent
+of a kernel that wins is the image of that function, Kg divided by the norm: as many values as there
+are examples, and nothing else of the view. Or, the other way, kernel columns in the order of a
+pivoted Cholesky factorisation, from which everybody has the same factor in portions.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from atomcast.atoms.explicit import gradient_of
+from atomcast.data.shards import Shard
+from atomcast.domains.group_ball import PER_KERNEL
+from atomcast.known.kernels.directions import DirectionSet
+from atomcast.known.kernels.views import KernelPlan, ViewKernel
+from atomcast.messages.atom import Atom
+
+if TYPE_CHECKING:
+    from atomcast.loop.replica import Replica
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: How many kernel columns are sent at a time, where it is these that are sent.
+PORTION = 16
+#: Kernels given as values may be off by this share of their largest value.
+OFF = 1e-8
+
+
+class HeldKernel:
+    """A kernel on a node's own view.
+
+    Parameters
+    ----------
+    kernel : ViewKernel
+    points : array or CSR matrix of shape (n, p)
+    constant : float
+        What is added to its values once they are 1 on average on the diagonal.
+    """
+
+    def __init__(self, kernel: ViewKernel, points: Any, constant: float) -> None:
+        self.kernel, self.points, self.constant = kernel, points, constant
+        self.gamma = kernel.gamma(points)
+        self.scale: float | None = None
+        self._order: Ints | None = None
+
+    def matrix(self) -> Floats:
+        """All its values between the examples, shape (n, n)."""
+        values = self.kernel.values(self.gamma, self.points, self.points)
+        if self.scale is None:
+            self.scale = float(np.trace(values)) / len(values) or 1.0
+        return values / self.scale + self.constant
+
+    def order(self, matrix: Floats) -> Ints:
+        """The examples in the order of pivots, as far as there is anything left to explain."""
+        if self._order is None:
+            from scipy.linalg.lapack import dpstrf
+
+            _, pivots, rank, _ = dpstrf(matrix, lower=1)
+            self._order = np.asarray(pivots[:rank], dtype=np.int64) - 1
+        return self._order
+
+
+class ViewAtoms:
+    """The kernels of one node's views.
+
+    A column puts forward the best of the kernels that stand there, as a family does.
+
+    Parameters
+    ----------
+    shard : Shard
+    plan : KernelPlan
+    width : int
+        How many directions an atom is made of: one, or a portion of kernel columns.
+    cache_bytes : int
+        The memory that kernel matrices may take; those that do not fit are computed anew.
+    """
+
+    def __init__(self, shard: Shard, plan: KernelPlan, width: int, cache_bytes: int) -> None:
+        self.d, self.n = shard.matrix.shape
+        self.stride = plan.per_column * PER_KERNEL
+        self._plan, self._width, self._budget = plan, width, cache_bytes
+        self._kept: dict[int, Floats] = {}
+        self._held: dict[int, HeldKernel] = {}
+        self._names: dict[int, str] = {}
+        for view in held_views(shard, plan):
+            points = view_points(shard, plan.views[view])
+            for k, kernel in enumerate(plan.kernels[view]):
+                number = plan.number(view, k)
+                self._held[number] = HeldKernel(kernel, points, plan.constant)
+                self._names[number] = f"{plan.names[view]}: {kernel}"
+        places = np.array([number // plan.per_column for number in self._held], dtype=np.int64)
+        self._places = np.searchsorted(shard.ids, places)
+        #: The number of the first kernel that may stand at each column.
+        self._numbers = (shard.ids * plan.per_column).tolist()
+        #: The gradient of each round in which kernels were scored: directions go against these.
+        self._gradients: dict[int, Floats] = {}
+        self._members: Ints = np.zeros(self.n, dtype=np.int64)
+
+    def _matrix(self, number: int) -> Floats:
+        """The values of a kernel, kept while there is room."""
+        if number in self._kept:
+            return self._kept[number]
+        matrix = self._held[number].matrix()
+        if (len(self._kept) + 1) * matrix.nbytes <= self._budget:
+            self._kept[number] = matrix
+        return matrix
+
+    def _product(self, number: int, v: Floats) -> Floats:
+        return self._plan.combine(self._matrix(number) @ self._plan.spread(v))
+
+    def scores(self, replica: Replica) -> Floats:
+        """What the best kernel at each column promises, shape (n,); -inf where there is none."""
+        active, gradient = replica.active, gradient_of(replica)
+        assert isinstance(active, DirectionSet)
+        self._gradients[replica.ledger_round] = gradient
+        best = np.full(self.n, -np.inf)
+        for number, place in zip(self._held, self._places.tolist(), strict=True):
+            square = float(gradient @ self._product(number, gradient))
+            score = float(np.sqrt(max(square, 0.0)))
+            if score > best[place]:
+                sent = active.sent_of(number) if self._width > 1 else replica.ledger_round
+                turn = number % self._plan.per_column
+                best[place], self._members[place] = score, turn * PER_KERNEL + sent
+        return best
+
+    def members(self) -> Ints:
+        """Which of its kernels each column put forward last, and which of its atoms is next."""
+        return self._members
+
+    def atom(self, j: int, id: int) -> Atom:
+        """The direction of a kernel in the round that the id names, or a portion of its columns."""
+        which = id % PER_KERNEL
+        number = self._numbers[j] + id // PER_KERNEL % self._plan.per_column
+        held, name = self._held[number], self._names[number]
+        if self._width > 1:
+            images, examples = self._portion(number, which)
+        elif which in self._gradients:
+            images, examples = self._direction(number, self._gradients[which]), np.zeros(0)
+        else:
+            raise ValueError(
+                f"the direction of {name} in round {which} cannot be worked out again by a node "
+                'that has not been there, as in a run that is resumed: use send="columns"'
+            )
+        about = [np.nan_to_num(held.gamma), held.scale or 1.0]
+        extras = np.concatenate([about, examples]).astype(np.float64)
+        return Atom(id, self.d * self._width, images, extras=extras, name=name)
+
+    def _direction(self, number: int, gradient: Floats) -> Floats:
+        image = self._product(number, gradient)
+        square = float(gradient @ image)
+        return image / np.sqrt(square) if square > 0.0 else np.zeros_like(image)
+
+    def _portion(self, number: int, which: int) -> tuple[Floats, Floats]:
+        """Kernel columns and the numbers of their examples; -1 where there are no more."""
+        matrix = self._matrix(number)
+        order = self._held[number].order(matrix)
+        part = order[which * self._width : (which + 1) * self._width]
+        columns, examples = np.zeros((self._width, self.d)), np.full(self._width, -1.0)
+        columns[: len(part)] = (matrix[:, part] * self._plan.products_with(part)).T
+        examples[: len(part)] = part
+        return columns.ravel(), examples
+
+
+def held_views(shard: Shard, plan: KernelPlan) -> list[int]:
+    """The views whose columns a shard has."""
+    return [k for k, columns in enumerate(plan.views) if np.isin(columns[0], shard.ids)]
+
+
+def view_points(shard: Shard, columns: Ints) -> Any:
+    """The columns of a view as points, dense or CSR, shape (n, p)."""
+    points = shard.matrix[:, np.searchsorted(shard.ids, columns)]
+    return points.tocsr() if sparse.issparse(points) else np.ascontiguousarray(points)
+
+
+def check_kernels(plan: KernelPlan, shard: Shard) -> None:
+    """Raise ValueError if a kernel that the user brings is not positive semidefinite."""
+    for view in held_views(shard, plan):
+        points = view_points(shard, plan.views[view])
+        for kernel in plan.kernels[view]:
+            if not kernel.trusted:
+                values = kernel.values(np.nan, points, points)
+                check_semidefinite(values, f"{shard.source}, {plan.names[view]}: {kernel}")
+
+
+def check_semidefinite(values: Floats, name: str) -> None:
+    """Raise ValueError unless a matrix is symmetric and positive semidefinite, but for rounding."""
+    if values.shape[0] != values.shape[1]:
+        raise ValueError(
+            f"the kernel of {name} has the shape {values.shape}: it must have a row and a column "
+            "for each of the examples that the model is fitted to"
+        )
+    size = float(np.max(np.abs(values), initial=0.0))
+    off = float(np.max(np.abs(values - values.T), initial=0.0))
+    if off > OFF * size:
+        raise ValueError(
+            f"the kernel of {name} is not symmetric: two values that should be equal differ by "
+            f"{off:.3g}; give a symmetric one, such as (K + K.T) / 2"
+        )
+    least = float(np.linalg.eigvalsh(values)[0]) if len(values) else 0.0
+    if least < -OFF * size * len(values):
+        raise ValueError(
+            f"the kernel of {name} is not positive semidefinite: its least eigenvalue is "
+            f"{least:.3g}; add {-least:.3g} to its diagonal, or use another kernel"
+        )

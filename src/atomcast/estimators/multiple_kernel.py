@@ -1,0 +1,281 @@
+"""Multiple kernel learning: a sum of functions, one for each of many kernels, few of them used."""
+
+from __future__ import annotations
+
+from dataclasses import KW_ONLY, dataclass
+from functools import partial
+from typing import Any, Self
+
+import numpy as np
+from numpy.typing import NDArray
+from sklearn.base import RegressorMixin
+from sklearn.utils.validation import check_is_fitted
+
+from atomcast._checks import check_choice, check_count, check_positive
+from atomcast.data._split import SplitShards
+from atomcast.data.shards import Shards
+from atomcast.domains.group_ball import PER_KERNEL
+from atomcast.estimators.inputs import (
+    FORMATS,
+    features_and_classes,
+    features_and_target,
+    validated,
+)
+from atomcast.estimators.penalised import RadiusSearch, slopes
+from atomcast.estimators.score_classifier import ScoreClassifier
+from atomcast.estimators.solving import SolvedEstimator, warn_unless_converged
+from atomcast.estimators.view_inputs import Holders, in_kernels, in_views, stacked
+from atomcast.known.kernels.labels import LabelCode
+from atomcast.known.kernels.views import FittedKernel, KernelPlan
+from atomcast.loop.result import Result
+from atomcast.loop.session import Cluster
+from atomcast.loop.solver import Solver
+from atomcast.objectives import Objective, SquaredError, SquaredHingeLoss
+from atomcast.problems.views import view_problem
+from atomcast.storage.checkpoint import Checkpoint
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(eq=False, repr=False)
+class MultipleKernelModel(SolvedEstimator):
+    """What classifiers and regressors of many kernels have in common."""
+
+    C: float = 1.0
+    _: KW_ONLY
+    beta: float | None = None
+    kernels: Any = None
+    views: Any = None
+    send: str = "directions"
+    cache_bytes: int = 2**31
+
+    def fit(self, X: Any, y: Any) -> Self:
+        """Fit the model.
+
+        Parameters
+        ----------
+        X : array, scipy sparse matrix, DataFrame or Shards of shape (n_samples, n_features)
+            With kernels="precomputed" also a list of matrices of shape (n_samples, n_samples).
+        y : array of shape (n_samples,)
+            The target or the classes, known to every node.
+        """
+        solver = self._solver()
+        self._check_parameters(solver)
+        X = stacked(self.kernels, X)
+        objective, coding, shards, cluster = self._target(X, y)
+        shards, columns, names = in_views(self.views, self.kernels, shards, isinstance(X, Shards))
+        plan = KernelPlan(columns, in_kernels(self.kernels, names), names, **coding)
+        make = partial(view_problem, objective, plan, self.send, self.cache_bytes)
+        if self.beta is None:
+            search = RadiusSearch(make, _norm, objective, float(self.C), solver.tol)
+            found, self.result_ = search.solve(solver, shards, cluster)
+            self.beta_, self.C_, ball = found.norm, float(self.C), found.result
+        else:
+            self.result_ = ball = solver.solve(make(float(self.beta)), shards, cluster)
+            slope = slopes(ball, float(self.beta), objective)[0]
+            self.beta_, self.C_ = _norm(ball), float(self.beta) / slope if slope else np.inf
+        self._keep_functions(ball, plan, shards)
+        self._keep(self.result_, objective)
+        warn_unless_converged(self.result_, solver)
+        return self
+
+    def _target(self, X: Any, y: Any) -> tuple[Objective, dict[str, Any], Shards, Any]:
+        """The objective, how labels are compared, the data in shards, the cluster."""
+        raise NotImplementedError
+
+    def _check_parameters(self, solver: Solver) -> None:
+        if self.beta is None:
+            check_positive("C", self.C, "what losses cost")
+        else:
+            check_positive("beta", self.beta, "the bound on the sum of norms, or None")
+        check_choice("send", self.send, ("directions", "columns"))
+        check_count("cache_bytes", self.cache_bytes, "memory for kernel matrices", minimum=0)
+        if self.beta is None and solver.tol_kind == "absolute":
+            raise ValueError(
+                'solver has tol_kind="absolute", but the radius that goes with C is found to a '
+                "relative gap: leave tol_kind out, or give beta=..."
+            )
+        writes = any(isinstance(callback, Checkpoint) for callback in solver.callbacks)
+        fleeting = self.beta is None or self.send == "directions"
+        if fleeting and (writes or solver.resume is not None):
+            raise ValueError(
+                "checkpoints are neither written nor resumed where a radius is looked for, or "
+                'directions are sent that only their round knows: give beta=... and send="columns"'
+            )
+
+    def _keep_functions(self, ball: Result, plan: KernelPlan, shards: Shards) -> None:
+        """Take kernel weights and functions from the result of a ball."""
+        numbers, kernel = plan.numbers(), ball.atom_ids // PER_KERNEL
+        norms = np.array([np.linalg.norm(ball.atom_weights[kernel == k]) for k in numbers])
+        self.kernel_weights_ = norms / norms.sum() if norms.any() else norms
+        pairs = [(v, own) for v, kernels in enumerate(plan.kernels) for own in kernels]
+        self.kernel_names_ = [f"{plan.names[view]}: {own}" for view, own in pairs]
+        self.views_ = list(plan.views)
+        # What is all here goes into the model; else each party keeps its own examples.
+        here = shards.matrix is not None
+        self._training, holders = None if here else shards, Holders(shards)
+        self.functions_ = []
+        for k in np.flatnonzero(norms):
+            (view, own), mine = pairs[k], np.flatnonzero(kernel == numbers[k])
+            gamma, scale = ball.atom_extras[mine[0], :2].tolist()
+            columns, dual = plan.views[view], ball.atom_weights[mine] @ ball.content[mine]
+            points = holders.points(columns) if here and own.spec is not None else None
+            outputs = plan.outputs(dual)
+            about = gamma or np.nan, scale, plan.constant
+            self.functions_.append(FittedKernel(columns, own, *about, outputs, points))
+
+    def _values(self, X: Any, outputs: int) -> Floats:
+        """The sum of all functions at new data, each party's part worked out from its own."""
+        check_is_fitted(self)
+        X, cluster = stacked(self.kernels, X), self.cluster
+        if not isinstance(X, Shards):
+            X = SplitShards(validated(self, X, reset=False, **FORMATS), 1)
+        elif isinstance(cluster, Cluster):
+            X = cluster.place(X)
+        if X.count() != self.n_features_in_:
+            raise ValueError(
+                f"X has {X.count()} features, but {type(self).__name__} is expecting "
+                f"{self.n_features_in_} features as input"
+            )
+        total, rank = np.zeros((X.rows(), outputs)), getattr(X, "rank", None)
+        new, old = Holders(X), Holders(self._training)
+        for f in self.functions_:
+            if rank is None or X.assignment()[f.columns[0]] == rank:
+                total += f.part(new.points(f.columns), old.examples(f))
+        return total if rank is None else cluster.total(total)
+
+
+@dataclass(eq=False, repr=False)
+class MultipleKernelClassifier(ScoreClassifier, MultipleKernelModel):
+    """Support vector machine over many kernels, on views of the data spread over a network.
+
+    Minimises ``(sum_k ||f_k||)^2 / 2 + C * sum(max(0, 1 - y f(x))^2)``, where ``f = sum_k f_k`` has
+    a function for each kernel: few of them are not zero. Every node keeps its own view of the
+    examples; of a kernel that is needed, n values a round are broadcast. Kernels are taken with
+    values that are 1 on average at equal examples, and plus 1, so that functions have a constant.
+    With T > 2 classes, labels are the corners of a regular simplex, as in `KernelSVC`.
+
+    Parameters
+    ----------
+    C : float, default=1.0
+        What losses cost.
+    beta : float, optional
+        Instead of C: the bound on ``sum_k ||f_k||``, within which the losses are minimised.
+    kernels : None, "precomputed", str, callable, dict, or list of these, default=None
+        The kernels on each view: names ("rbf", "linear", "poly", "laplacian"), functions of two
+        sets of points, or dicts of ``kernel``, ``gamma``, ``degree``, ``coef0`` and ``factor``,
+        which multiplies a gamma that is estimated from the view ("mean-distance", "scale"). A dict
+        from views, by number or party name, gives each its own. None: three widths of "rbf", and
+        "linear". "precomputed": a view holds the values with each of the training examples.
+    views : None, "sources" or list of lists of int or str, default=None
+        The columns of each view, by number or by name. None: what each node holds, if X is
+        `Shards`, and else all columns together.
+    send : {"directions", "columns"}, default="directions"
+        What is broadcast of a kernel that is needed: its steepest function against the gradient,
+        or portions of kernel columns, which show more of a view and can be resumed.
+    cache_bytes : int, default=2**31
+        The memory that kernel matrices may take in each process, 8 n^2 bytes each. What does not
+        fit is computed anew in each round.
+    cluster : None, int or cluster, default=None
+        Where the views are: None is one node, an int so many nodes simulated in this process.
+    solver : None, str or Solver, default=None
+        How to fit: None is the corrective step to a relative gap of 1e-4, a str names a step.
+        "away", "pairwise" and "blended-pairwise" do not apply.
+
+    Attributes
+    ----------
+    classes_ : array of shape (n_classes,)
+    kernel_weights_ : array of shape (n_kernels,)
+        The share of each kernel in ``sum_k ||f_k||``, view by view; they sum to one.
+    kernel_names_ : list of str
+    views_ : list of int arrays
+        The columns of each view.
+    beta_, C_ : float
+        The norm of the solution, and the C that it goes with.
+    functions_ : list of FittedKernel
+        The functions that are not zero.
+    result_ : Result
+        Objective and certified gap, of the form with C or with beta as it was asked for, and the
+        ledger of all that was sent.
+    dual_gap_ : float
+    n_iter_ : int
+
+    Examples
+    --------
+    >>> from sklearn.datasets import load_iris
+    >>> from atomcast import MultipleKernelClassifier
+    >>> X, y = load_iris(return_X_y=True)
+    >>> model = MultipleKernelClassifier(C=10.0, views=[[0, 1], [2, 3]], cluster=2).fit(X, y)
+    >>> model.score(X, y) > 0.9
+    True
+    """
+
+    def _target(self, X: Any, y: Any) -> tuple[Objective, dict[str, Any], Shards, Any]:
+        shards, codes, cluster = features_and_classes(self, X, y, self.cluster)
+        code = LabelCode(len(self.classes_), np.ones(len(self.classes_)))
+        # A margin is the product of an example's label with what the functions say of it.
+        objective = SquaredHingeLoss(fit_intercept=False).bind(np.ones(len(codes)))
+        return objective, {"codes": codes, "code": code, "constant": 1.0}, shards, cluster
+
+    def decision_function(self, X: Any) -> Floats:
+        """How far examples are on a class's side, in units of the margin.
+
+        Parameters
+        ----------
+        X : array, scipy sparse matrix, DataFrame or Shards of shape (n_samples, n_features)
+            With kernels="precomputed": the values with each of the training examples.
+
+        Returns
+        -------
+        array of shape (n_samples,), or (n_samples, n_classes) if there are more than two classes
+        """
+        check_is_fitted(self)
+        binary = len(self.classes_) == 2
+        values = self._values(X, 1 if binary else len(self.classes_))
+        return values[:, 0] if binary else values
+
+
+@dataclass(eq=False, repr=False)
+class MultipleKernelRegressor(RegressorMixin, MultipleKernelModel):  # type: ignore[misc]
+    """Regression over many kernels, on views of the data spread over a network.
+
+    Minimises ``(sum_k ||f_k||)^2 / 2 + C * sum((y - f(x) - b)^2)``, where ``f = sum_k f_k`` has a
+    function for each kernel: few of them are not zero. The constant b costs nothing. Kernels are
+    taken with values that are 1 on average at equal examples.
+
+    Parameters
+    ----------
+    C, beta, kernels, views, send, cache_bytes, cluster, solver
+        As for `MultipleKernelClassifier`.
+    fit_intercept : bool, default=True
+        Whether there is a constant b.
+
+    Attributes
+    ----------
+    intercept_ : float
+    kernel_weights_, kernel_names_, views_, beta_, C_, functions_, result_, dual_gap_, n_iter_
+        As for `MultipleKernelClassifier`.
+    """
+
+    _: KW_ONLY
+    fit_intercept: bool = True
+
+    def _target(self, X: Any, y: Any) -> tuple[Objective, dict[str, Any], Shards, Any]:
+        shards, y, cluster = features_and_target(self, X, y, self.cluster)
+        return SquaredError(y, self.fit_intercept), {}, shards, cluster
+
+    def _keep(self, result: Result, objective: Objective) -> None:
+        super()._keep(result, objective)
+        assert result.image is not None
+        self.intercept_ = objective.intercept(result.image)
+
+    def predict(self, X: Any) -> Floats:
+        """Predict the target; X as for `MultipleKernelClassifier.decision_function`."""
+        return self._values(X, 1)[:, 0] + self.intercept_
+
+
+def _norm(result: Result) -> float:
+    """The sum of the norms of all functions."""
+    kernel = result.atom_ids // PER_KERNEL
+    squares = np.bincount(np.unique(kernel, return_inverse=True)[1], result.atom_weights**2)
+    return float(np.sqrt(squares).sum())

@@ -1,0 +1,79 @@
+"""What a node has told so far, counted from its audit log: the same after every restart."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import dataclass, field
+from typing import Any
+
+from atomcast.federated.audit import Entry
+from atomcast.federated.kinds import Offer
+from atomcast.federated.policy import Policy
+
+
+@dataclass
+class Told:
+    """What was told for one problem.
+
+    Parameters
+    ----------
+    answers : dict of str to dict
+        By question, what was answered. To ask again is to get the same answer, and costs nothing.
+    weights : set of str
+        Digests of the weights that were asked about.
+    proposed, sent : sets of int
+        The ids of features whose scores were told, and of those that have left.
+    objective : float or None
+        At the weights of the last question.
+    """
+
+    answers: dict[str, dict[str, Any]] = field(default_factory=dict)
+    weights: set[str] = field(default_factory=set)
+    proposed: set[int] = field(default_factory=set)
+    sent: set[int] = field(default_factory=set)
+    objective: float | None = None
+
+
+class Account:
+    """What was told in all, by problem and by approval."""
+
+    def __init__(self, entries: Iterable[Entry] = ()) -> None:
+        self.runs: dict[str, Told] = defaultdict(Told)
+        #: Problems, features and predictions by approval, and all features that ever left.
+        self.problems: dict[str, set[str]] = defaultdict(set)
+        self.features: dict[str, set[str]] = defaultdict(set)
+        self.predictions: dict[str, set[str]] = defaultdict(set)
+        self.ever: set[str] = set()
+        #: The ids of features that have left, by the fit that they were signed for.
+        self.known: dict[str, set[int]] = defaultdict(set)
+        for entry in entries:
+            self.enter(entry)
+
+    def left(self, told: Told, offer: Offer, policy: Policy) -> int:
+        """How many more features may leave for a problem."""
+        return min(
+            min(policy.atoms_per_run, offer.atoms) - len(told.sent),
+            offer.atoms_total - len(self.features[offer.id]),
+            policy.atoms_total - len(self.ever),
+        )
+
+    def enter(self, entry: Entry) -> None:
+        """Count what a line of the log tells of."""
+        event, run = entry["event"], entry.get("run", "")
+        if event == "run":
+            self.problems[entry["approval"]].add(run)
+        elif event == "scores":
+            told = self.runs[run]
+            told.answers[entry["question"]] = entry
+            told.weights.add(entry["weights"])
+            told.proposed.update(entry["ids"])
+            told.objective = entry["objective"]
+        elif event == "atom":
+            self.runs[run].sent.add(entry["id"])
+            self.known[entry["context"]].add(entry["id"])
+            feature = f"{entry['alias']}/{entry['name']}"
+            self.features[entry["approval"]].add(feature)
+            self.ever.add(feature)
+        elif event == "prediction":
+            self.predictions[entry["approval"]].add(entry["question"])

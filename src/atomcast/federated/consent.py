@@ -1,0 +1,147 @@
+"""What humans have agreed to: offers that wait for a decision, and approvals, a file each.
+
+The target is pinned by its hash. Scores are inner products with the residual: whoever may choose
+the target reads rows of the data from scores alone, without a single feature leaving.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import json
+import time
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from atomcast._replacing import replacing
+from atomcast.errors import ClusterError
+from atomcast.federated.kinds import Begin, Offer
+
+#: Fields of an offer that must be those approved, and those that may be smaller.
+PINNED = (
+    *("coordinator", "alias", "members", "target", "order", "objective", "fit_intercept"),
+    *("rows", "predict"),
+)
+#: How many offers may wait: a coordinator cannot fill the disk with them.
+MOST_OFFERS = 100
+LIMITS = ("radius_to", "runs", "rounds", "proposals", "atoms", "atoms_total", "predictions")
+
+
+class RefusedError(ClusterError):
+    """A node has refused what it was asked; the message says which, and why."""
+
+
+def target_digest(target: ArrayLike) -> str:
+    """The SHA-256 of a target: of its numbers as little-endian float64, in order."""
+    return hashlib.sha256(np.ascontiguousarray(target, dtype="<f8").tobytes()).hexdigest()
+
+
+def effective_rows(target: ArrayLike) -> float:
+    """How many rows a target is spread over: 1 for a single spike, all for equal deviations.
+
+    Of labels, it is about the number of those that are rarer.
+    """
+    values = np.asarray(target, dtype=np.float64)
+    centred = values - float(values.mean())
+    largest = float(np.max(np.abs(centred), initial=0.0))
+    if largest == 0.0:
+        return float(centred.size)
+    squares = (centred / largest) ** 2
+    return float(squares.sum() ** 2 / (squares**2).sum())
+
+
+@dataclasses.dataclass(frozen=True)
+class Approval:
+    """An offer that somebody has approved, and when (in seconds since 1970)."""
+
+    offer: Offer
+    by: str
+    at: int
+
+    def covers(self, offer: Offer) -> bool:
+        """Whether everything that is asked for was approved, and still is."""
+        mine = self.offer
+        same = all(getattr(mine, name) == getattr(offer, name) for name in PINNED)
+        within = all(getattr(offer, name) <= getattr(mine, name) for name in LIMITS)
+        return same and within and offer.radius_from >= mine.radius_from and self.valid
+
+    @property
+    def valid(self) -> bool:
+        """Whether it has not expired."""
+        return time.time() < self.offer.expires
+
+    def fits(self, begin: Begin) -> bool:
+        """Whether a problem is the one that was approved."""
+        mine = self.offer
+        return (
+            (mine.alias, mine.members, mine.objective, mine.fit_intercept, mine.target)
+            == (
+                *(begin.alias, begin.members, begin.objective, begin.fit_intercept),
+                target_digest(begin.target),
+            )
+            and mine.radius_from <= begin.radius <= mine.radius_to
+            and self.valid
+        )
+
+
+class Consents:
+    """The offers and approvals in the state of a node."""
+
+    def __init__(self, state: Path) -> None:
+        self._offers, self._approvals = state / "offers", state / "approvals"
+
+    def ask(self, offer: Offer) -> bool:
+        """Keep an offer for a human to look at; whether it is new."""
+        path = self._offers / f"{offer.id}.json"
+        if path.exists():
+            return False
+        if len(self.offers()) >= MOST_OFFERS:
+            raise RefusedError(f"{MOST_OFFERS} offers wait for approval here: no more are kept")
+        _write(path, dataclasses.asdict(offer))
+        return True
+
+    def offers(self) -> list[Offer]:
+        """Offers that nobody has approved yet, and that have not expired."""
+        approved = {approval.offer.id for approval in self.approvals()}
+        found = [Offer(**table) for table in _tables(self._offers)]
+        return [o for o in found if o.id not in approved and time.time() < o.expires]
+
+    def approve(self, id: str, by: str) -> Approval:
+        """Approve the offer with this id, in the name of somebody."""
+        for offer in self.offers():
+            if offer.id == id:
+                approval = Approval(offer, by, int(time.time()))
+                _write(self._approvals / f"{id}.json", dataclasses.asdict(approval))
+                return approval
+        waiting = ", ".join(offer.id for offer in self.offers()) or "none"
+        raise ValueError(f"no offer {id!r} waits for approval; those that do: {waiting}")
+
+    def withdraw(self, id: str) -> None:
+        """Take an approval back."""
+        path = self._approvals / f"{id}.json"
+        if id not in {approval.offer.id for approval in self.approvals()}:
+            raise ValueError(f"there is no approval {id!r} to withdraw")
+        path.unlink()
+        (self._offers / f"{id}.json").unlink(missing_ok=True)
+
+    def approvals(self) -> list[Approval]:
+        """All approvals."""
+        return [
+            Approval(Offer(**table["offer"]), table["by"], table["at"])
+            for table in _tables(self._approvals)
+        ]
+
+
+def _tables(folder: Path) -> Iterator[dict[str, Any]]:
+    for path in sorted(folder.glob("*.json")):
+        yield json.loads(path.read_text())
+
+
+def _write(path: Path, table: dict[str, Any]) -> None:
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with replacing(path, encoding="utf-8") as file:
+        json.dump(table, file, indent=1, sort_keys=True)

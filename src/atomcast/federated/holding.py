@@ -1,0 +1,93 @@
+"""What a node holds under an alias: features that may be scored, of rows in the agreed order."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from atomcast.data.keyed_rows import (
+    keyed_hashes,
+    order_digest,
+    read_hashes,
+    read_secret,
+    rows_in_order,
+)
+from atomcast.data.matrices import Matrix, oriented, ready, take
+from atomcast.data.parts import Part
+from atomcast.data.readers import read_part
+from atomcast.data.shards import Shard
+from atomcast.federated.policy import DataSource, Policy
+
+
+@dataclass(frozen=True, eq=False)
+class Holding:
+    """The usable part of a local file.
+
+    Parameters
+    ----------
+    matrix : array or scipy sparse matrix of shape (rows, features)
+    names : tuple of str or None
+    order : str
+        The keyed hash of the order of rows; "" if there is no secret.
+    withheld : dict of str to str
+        Why features of the file are left out, by name.
+    """
+
+    matrix: Matrix
+    names: tuple[str, ...] | None
+    order: str
+    withheld: dict[str, str]
+
+    @property
+    def rows(self) -> int:
+        """How many rows there are."""
+        return int(self.matrix.shape[0])
+
+    @property
+    def features(self) -> int:
+        """How many features may be scored."""
+        return int(self.matrix.shape[1])
+
+    def name(self, feature: int) -> str:
+        """What reports call a feature."""
+        return f"column {feature}" if self.names is None else self.names[feature]
+
+    def shard(self, start: int, source: str) -> Shard:
+        """The features with global ids from `start` on."""
+        ids = start + np.arange(self.features, dtype=np.int64)
+        return Shard(self.matrix, ids, self.names, source, origin=start)
+
+
+def load_holding(source: DataSource, policy: Policy) -> Holding:
+    """Read a file, and keep what the policy permits; columns of new data may be of few rows."""
+    part = read_part(source.path, row_ids=source.row_ids)
+    matrix, order = _ordered(part, source)
+    matrix = ready(oriented(matrix, 1))
+    names = part.names or tuple(str(j) for j in range(matrix.shape[1]))
+    withheld = {name: "not allowed" for name in names if not policy.permits(name)}
+    for j in policy.too_rare(matrix) if policy.min_count and not source.new else ():
+        withheld.setdefault(names[j], f"a value occurs fewer than {policy.min_count} times")
+    kept = np.array([j for j, name in enumerate(names) if name not in withheld], dtype=np.int64)
+    if len(kept) < len(names):
+        matrix = take(matrix, kept, 1)
+    own = None if part.names is None else tuple(part.names[j] for j in kept)
+    return Holding(matrix, own, order, withheld)
+
+
+def _ordered(part: Part, source: DataSource) -> tuple[Matrix, str]:
+    """The matrix with its rows in the agreed order, and the keyed hash of that order."""
+    if source.secret is None:
+        if source.order is not None:
+            raise ValueError(f"{source.path}: an order of rows needs the secret it was made with")
+        return part.matrix, ""
+    if part.row_ids is None:
+        raise ValueError(f"{source.path} has no row ids to put in order: name their column row_ids")
+    secret = read_secret(source.secret)
+    hashes = keyed_hashes(part.row_ids, secret, source.path.name)
+    if source.order is None:
+        return part.matrix, order_digest(hashes, secret)
+    order = read_hashes(source.order)
+    rows = rows_in_order(hashes, order, source.path.name)
+    matrix = part.matrix.tocsr()[rows] if hasattr(part.matrix, "tocsr") else part.matrix[rows]
+    return matrix, order_digest(order, secret)

@@ -1,0 +1,307 @@
+"""What a node answers, what it refuses, and what it writes down; it knows no transport.
+
+Nothing of what it is told is believed before it was checked: the problem must be one that a human
+has approved, weights must lie in the ball and not raise the objective, and features of others must
+be signed by their owners.
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import hashlib
+import logging
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from atomcast.errors import FalseMessageError
+from atomcast.federated import kinds
+from atomcast.federated.account import Account, Told
+from atomcast.federated.audit import AuditLog
+from atomcast.federated.consent import (
+    Approval,
+    Consents,
+    RefusedError,
+    effective_rows,
+    target_digest,
+)
+from atomcast.federated.holding import Holding, load_holding
+from atomcast.federated.identity import Credentials, IdentityError, Peer, approved_members
+from atomcast.federated.kinds import Message
+from atomcast.federated.policy import NodeConfig
+from atomcast.federated.prediction import own_part, permitted
+from atomcast.federated.run import Run, weights_digest
+from atomcast.federated.schema import SchemaError
+from atomcast.storage.fingerprint import shard_fingerprint
+
+logger = logging.getLogger(__name__)
+
+#: What may be told of an error; others could say what is in the data.
+TOLD = (RefusedError, IdentityError, SchemaError, FalseMessageError)
+
+
+class Node:
+    """A party's own representative: it holds the data and guards them.
+
+    Parameters
+    ----------
+    config : NodeConfig
+    credentials : Credentials
+    """
+
+    def __init__(self, config: NodeConfig, credentials: Credentials) -> None:
+        self.config, self.credentials = config, credentials
+        self._log = AuditLog(config.state / "audit.jsonl")
+        self._account = Account(self._log.entries)
+        self._consents = Consents(config.state)
+        self._holdings: dict[str, Holding] = {}
+        self._peers: dict[str, Peer] = {}
+        self._run: Run | None = None
+        self._handlers: dict[type[Message], Callable[[Any], Message]] = {
+            kinds.Introduce: self._introduce,
+            kinds.Describe: self._describe,
+            kinds.Offer: self._offer,
+            kinds.Begin: self._begin,
+            kinds.Ask: self._ask,
+            kinds.Fetch: self._fetch,
+            kinds.Hand: self._hand,
+            kinds.Fingerprint: self._fingerprint,
+            kinds.Predict: self._predict,
+            kinds.Finish: self._finish,
+        }
+
+    @property
+    def longest(self) -> int:
+        """How many bytes a message to this node may have, given the data that it has loaded."""
+        rows = max([holding.rows for holding in self._holdings.values()], default=0)
+        return (1 << 20) + 16 * rows
+
+    def note(self, event: str, **what: Any) -> None:
+        """Write a line to the audit log, and count what it tells of."""
+        self._account.enter(self._log.write(event, **what))
+
+    def close(self) -> None:
+        """Let go of the audit log."""
+        self._log.close()
+
+    def answer(self, message: Message) -> Message:
+        """The answer to a message of the coordinator, whose identity the transport has checked."""
+        kind = type(message).__name__
+        try:
+            if type(message) not in self._handlers:
+                raise SchemaError(f"{kind} is nothing that a node is asked")
+            return self._handlers[type(message)](message)
+        except TOLD as error:
+            reason = str(error)
+        except Exception as error:
+            logger.warning("%s failed", kind, exc_info=error)
+            self.note("failed", request=kind, reason=f"{type(error).__name__}: {error}")
+            return kinds.Refusal("its data or settings cannot be used: its audit log says why")
+        self.note("refused", request=kind, reason=reason[:1000])
+        return kinds.Refusal(reason[:1000])
+
+    # -- who and what ---------------------------------------------------------------------
+
+    def _introduce(self, message: kinds.Introduce) -> Message:
+        self._peers[message.name] = self.credentials.known(message)
+        return kinds.Done("")
+
+    def _describe(self, message: kinds.Describe) -> Message:
+        holding = self._holding(message.alias)
+        self.note("described", alias=message.alias, rows=holding.rows, features=holding.features)
+        return kinds.Description(holding.rows, holding.features, holding.order)
+
+    def _holding(self, alias: str) -> Holding:
+        if alias not in self.config.data:
+            raise RefusedError(f"there is no data called {alias!r} here")
+        if alias not in self._holdings:
+            holding = load_holding(self.config.data[alias], self.config.policy)
+            self.note("loaded", alias=alias, rows=holding.rows, withheld=holding.withheld)
+            self._holdings[alias] = holding
+        return self._holdings[alias]
+
+    def _offer(self, offer: kinds.Offer) -> Message:
+        if offer.coordinator != self.config.coordinator:
+            raise RefusedError(f"{offer.coordinator!r} is not the coordinator of this node")
+        holding = self._holding(offer.alias)
+        if self.config.data[offer.alias].new:
+            raise RefusedError(f"{offer.alias!r} is there to predict for, and not to fit to")
+        if (offer.rows, offer.order) != (holding.rows, holding.order):
+            raise RefusedError(
+                f"the target is for {offer.rows} rows in another order than the {holding.rows} "
+                "here: align the rows first (`atomcast align`)"
+            )
+        if any(approval.covers(offer) for approval in self._consents.approvals()):
+            return kinds.Verdict(True, offer.id)
+        if self._consents.ask(offer):
+            self.note("offer", id=offer.id, terms=dataclasses.asdict(offer))
+        return kinds.Verdict(False, offer.id)
+
+    def _begin(self, begin: kinds.Begin) -> Message:
+        approval = self._approval(begin)
+        policy, offer = self.config.policy, approval.offer
+        if effective_rows(begin.target) < policy.min_count:
+            raise RefusedError(
+                f"the target tells fewer than {policy.min_count} rows from all others: scores "
+                "against it would be their data"
+            )
+        holding = self._holding(begin.alias)
+        peers = {**self._peers, self.config.name: self.credentials.peer}
+        members = approved_members(begin.members, peers)
+        if self.credentials.peer not in members:
+            raise RefusedError("this node is no member of the fit")
+        own = members.index(self.credentials.peer)
+        run = Run(begin, approval, holding, members, own, self._run)
+        known = self._account.problems[offer.id]
+        if run.key not in known:
+            if len(known) >= offer.runs:
+                raise RefusedError(f"approval {offer.id} is for {offer.runs} problems, all used")
+            self.note(
+                "run",
+                run=run.key,
+                approval=offer.id,
+                approved_by=approval.by,
+                coordinator=offer.coordinator,
+                members=offer.members,
+                alias=begin.alias,
+                objective=begin.objective,
+                radius=begin.radius,
+                target=target_digest(begin.target),
+                rows=run.rows,
+                start=run.start,
+            )
+        self._run = run
+        return kinds.Done(run.key)
+
+    def _approval(self, begin: kinds.Begin) -> Approval:
+        for approval in self._consents.approvals():
+            if approval.offer.coordinator == self.config.coordinator and approval.fits(begin):
+                return approval
+        raise RefusedError(
+            "nobody here has approved this problem: target, objective, radius, members and data "
+            "must be those of an approval that has not expired"
+        )
+
+    # -- rounds ---------------------------------------------------------------------------
+
+    def _current(self) -> tuple[Run, Told]:
+        if self._run is None:
+            raise RefusedError("no problem was begun")
+        self._check_valid(self._run.approval)
+        return self._run, self._account.runs[self._run.key]
+
+    def _check_valid(self, approval: Approval) -> None:
+        if approval not in self._consents.approvals() or not approval.valid:
+            raise RefusedError(f"approval {approval.offer.id} has expired, or was withdrawn")
+
+    def _ask(self, ask: kinds.Ask) -> Message:
+        run, told = self._current()
+        run.take(ask, self._account.known[run.context])
+        if run.asked not in told.answers:
+            self._answer_anew(run, told, ask)
+        answer = told.answers[run.asked]
+        told.objective = answer["objective"]
+        exhausted = answer["best"] is None
+        return kinds.Scores(
+            question=run.asked,
+            best=-np.inf if exhausted else answer["best"],
+            partial=np.nan if answer["partial"] is None else answer["partial"],
+            exhausted=exhausted,
+            digits=self.config.policy.score_digits,
+            ids=np.array(answer["ids"], dtype=np.int64),
+            scores=np.array(answer["scores"], dtype=np.float64),
+        )
+
+    def _answer_anew(self, run: Run, told: Told, ask: kinds.Ask) -> None:
+        """Score, and write down what will be told before it is."""
+        policy, offer = self.config.policy, run.approval.offer
+        limit = min(policy.rounds_per_run, offer.rounds)
+        if len(told.answers) >= limit:
+            raise RefusedError(f"the {limit} rounds of this problem are used up")
+        run.check_objective(told.objective)
+        most = min(
+            policy.proposals_per_round,
+            offer.proposals,
+            self._account.left(told, run.approval.offer, self.config.policy),
+        )
+        best, partial, ids, scores = None, None, [], []
+        if most > 0:
+            found = run.proposals(ask, most)
+            best = float(policy.rounded(found.best, up=True)) if np.isfinite(found.best) else 0.0
+            partial = None if found.partial is None else float(policy.rounded(found.partial))
+            ids, scores = found.ids.tolist(), policy.rounded(found.scores).tolist()
+        self.note(
+            "scores",
+            run=run.key,
+            approval=offer.id,
+            question=run.asked,
+            weights=weights_digest(ask.ids, ask.weights),
+            objective=run.objective,
+            best=best,
+            partial=partial,
+            ids=ids,
+            names=[run.name(id) for id in ids],
+            scores=scores,
+        )
+
+    def _fetch(self, fetch: kinds.Fetch) -> Message:
+        run, told = self._current()
+        if fetch.id not in self._account.known[run.context]:  # else it has left for this fit
+            if fetch.id not in told.proposed:
+                raise RefusedError(f"feature {fetch.id} was not proposed, and does not leave")
+            if self._account.left(told, run.approval.offer, self.config.policy) < 1:
+                raise RefusedError("the budget of features that may leave is used up")
+        score, content = run.outgoing(fetch.id)
+        self.note(
+            "atom",
+            run=run.key,
+            context=run.context,
+            approval=run.approval.offer.id,
+            alias=run.begin.alias,
+            id=fetch.id,
+            name=run.name(fetch.id),
+            values=run.rows,
+            sha256=hashlib.sha256(content).hexdigest(),
+            recipients=[run.approval.offer.coordinator, *(peer.name for peer in run.members)],
+        )
+        signature = self.credentials.sign(run.statement(run.asked, score, content))
+        return kinds.Sealed(run.asked, score, content, signature)
+
+    def _hand(self, hand: kinds.Hand) -> Message:
+        run, _ = self._current()
+        atom = run.accept(hand)
+        owner = run.members[hand.owner].name
+        self._log.write("handed", durable=False, run=run.key, owner=owner, id=atom.id)
+        return kinds.Done("")
+
+    # -- before and after -----------------------------------------------------------------
+
+    def _fingerprint(self, message: kinds.Fingerprint) -> Message:
+        run, _ = self._current()
+        plain = shard_fingerprint(run.shard, 1)
+        keyed = hashlib.sha256(self.credentials.sign(f"fingerprint {plain}".encode())).hexdigest()
+        return kinds.Done(keyed[:16])
+
+    def _predict(self, predict: kinds.Predict) -> Message:
+        """The own part of a score, for weights that were asked about in an approved run."""
+        approval, question = permitted(predict, self._consents.approvals(), self._account)
+        offer = approval.offer
+        begun = [entry for entry in self._log.entries if entry["event"] == "run"]
+        start = next(one["start"] for one in reversed(begun) if one["approval"] == offer.id)
+        new = self._holding(predict.alias)
+        part = own_part(predict, start, self._holding(offer.alias), new)
+        self.note(
+            "prediction",
+            approval=offer.id,
+            coordinator=offer.coordinator,
+            alias=predict.alias,
+            question=question,
+            rows=new.rows,
+        )
+        return kinds.Part(part)
+
+    def _finish(self, message: kinds.Finish) -> Message:
+        self.note("finished", run="" if self._run is None else self._run.key)
+        self._run = None
+        return kinds.Done(self._log.head)

@@ -1,0 +1,66 @@
+"""A party's own part of a prediction: only for a model that it has helped to fit."""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable
+
+import numpy as np
+from scipy import sparse
+
+from atomcast.federated.account import Account
+from atomcast.federated.consent import Approval, RefusedError
+from atomcast.federated.holding import Holding
+from atomcast.federated.kinds import Floats, Predict
+from atomcast.federated.run import weights_digest
+from atomcast.federated.schema import encode
+
+
+def permitted(
+    predict: Predict, approvals: Iterable[Approval], account: Account
+) -> tuple[Approval, str]:
+    """The approval under which a prediction may be made, and what it counts as.
+
+    The weights must be of a model that was fitted under the approval: others could be chosen so
+    that a prediction is a column of the data.
+    """
+    digest = weights_digest(predict.ids, predict.weights)
+    question = hashlib.sha256(encode(predict)).hexdigest()
+    for approval in approvals:
+        offer, used = approval.offer, account.predictions[approval.offer.id]
+        if offer.predict != predict.alias or not approval.valid:
+            continue
+        if not any(digest in account.runs[run].weights for run in account.problems[offer.id]):
+            continue
+        if question not in used and len(used) >= offer.predictions:
+            raise RefusedError(f"the {offer.predictions} approved predictions are used up")
+        return approval, question
+    raise RefusedError(
+        "a prediction needs an approval that names these data, and the weights of a model that was "
+        "fitted under it"
+    )
+
+
+def own_part(predict: Predict, start: int, fitted: Holding, new: Holding) -> Floats:
+    """The sum over this party's features, by name, a number for each row of the new data.
+
+    Parameters
+    ----------
+    predict : Predict
+    start : int
+        The global id of the first feature of this party.
+    fitted, new : Holding
+        The data that the model was fitted to, and those to predict for.
+    """
+    places = {new.name(j): j for j in range(new.features)}
+    own = (predict.ids >= start) & (predict.ids < start + fitted.features)
+    weights = np.zeros(new.features)
+    for id, weight in zip((predict.ids[own] - start).tolist(), predict.weights[own], strict=True):
+        if fitted.name(id) not in places:
+            raise RefusedError(f"the new data lack the feature {fitted.name(id)!r}")
+        weights[places[fitted.name(id)]] = weight
+    used = np.flatnonzero(weights)
+    columns = new.matrix[:, used]
+    if sparse.issparse(columns):
+        columns = columns.toarray()
+    return np.asarray(columns.astype(np.float64) @ weights[used])

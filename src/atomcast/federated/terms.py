@@ -1,0 +1,89 @@
+"""What a coordinator asks the humans at the nodes to approve."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+
+from atomcast._checks import check_count, check_positive
+from atomcast.federated.consent import target_digest
+from atomcast.federated.kinds import Offer
+from atomcast.federated.posed import described
+from atomcast.problems.problem import Problem
+
+#: Approvals last for whole days.
+DAY = 86400
+
+
+@dataclass(frozen=True)
+class Terms:
+    """How much a fit may ask of each node; nodes may have tighter limits of their own.
+
+    Parameters
+    ----------
+    purpose : str
+        What the people who approve are told.
+    radius : tuple of two floats, optional
+        From which to which radius problems may be solved; by default that of the fit alone.
+    runs : int
+        How many problems: the radii of a path, or fits with other radii.
+    rounds, proposals : int
+        How many questions for each problem, and how many scores in an answer.
+    atoms, atoms_total : int
+        How many features may leave a node for one problem, and in all.
+    predict : str
+        The alias of new data for which predictions may be asked for.
+    predictions : int
+        How many times.
+    days : int
+        After how many days an approval expires.
+    """
+
+    purpose: str = ""
+    radius: tuple[float, float] | None = None
+    runs: int = 1
+    rounds: int = 200
+    proposals: int = 100
+    atoms: int = 100
+    atoms_total: int = 1000
+    predict: str = ""
+    predictions: int = 0
+    days: int = 30
+
+    def __post_init__(self) -> None:
+        for name in ("runs", "rounds", "proposals", "atoms", "atoms_total", "days"):
+            check_count(name, getattr(self, name), "in the terms of a federated fit")
+        check_count("predictions", self.predictions, "times to predict", minimum=0)
+        if self.radius is not None:
+            low, high = self.radius
+            check_positive("radius", low, "the smallest radius to be approved")
+            if not low <= check_positive("radius", high, "the largest radius to be approved"):
+                raise ValueError(f"radius must be a range (from, to), got {self.radius!r}")
+
+    def offer(
+        self, problem: Problem, coordinator: str, members: str, alias: str, order: str
+    ) -> Offer:
+        """What is put before the members for a problem."""
+        name, objective = described(problem)
+        low, high = self.radius or (problem.domain.scale, problem.domain.scale)
+        return Offer(
+            coordinator=coordinator,
+            alias=alias,
+            purpose=self.purpose,
+            members=members,
+            target=target_digest(objective.y),
+            order=order,
+            objective=name,
+            fit_intercept=bool(objective.fit_intercept),
+            rows=objective.d,
+            radius_from=float(low),
+            radius_to=float(high),
+            runs=self.runs,
+            rounds=self.rounds,
+            proposals=self.proposals,
+            atoms=self.atoms,
+            atoms_total=self.atoms_total,
+            predict=self.predict,
+            predictions=self.predictions,
+            expires=(int(time.time()) // DAY + 1 + self.days) * DAY,
+        )

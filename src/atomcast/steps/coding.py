@@ -1,0 +1,175 @@
+"""Steps of many signals that share rounds, messages and atoms: each is a problem of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import TYPE_CHECKING, Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast._threads import one_blas_thread, ranges, run_all, thread_count
+from atomcast.atoms.signals import SignalsActiveSet
+from atomcast.domains.ball_product import BallProduct
+from atomcast.messages.proposals import Agreement, Request
+from atomcast.messages.status import Status
+from atomcast.steps.base import Step
+
+if TYPE_CHECKING:
+    from atomcast.loop.replica import Replica
+
+Floats = NDArray[np.float64]
+Ints = NDArray[np.int64]
+
+#: So many signals are fitted in one piece.
+PIECE = 512
+#: An error of less than this share of a signal's square counts as so much; and a gap below the
+#: second share is rounding.
+NEGLIGIBLE, ROUNDING = 1e-10, 1e-14
+#: Gaps are a little smaller than they may be, so that rounding does not lift them above that.
+NEARLY = 0.999
+#: Weights over the known atoms are more exact than is asked of those over all, by this factor.
+EXACT = 1e-3
+
+
+class Coding(Step):
+    """What all steps of many signals have in common: rounds in which every open signal chooses."""
+
+    one_atom: ClassVar[bool] = False
+    patience: ClassVar[float] = 2
+    hears_all: ClassVar[bool] = True
+    #: What a batch ends with.
+    end: ClassVar[Status] = "optimal"
+
+    def request(self, replica: Replica) -> Request:
+        """The best atom of every signal that is not done."""
+        active = _signals(replica)
+        active.levels = np.where(active.open, self.levels(replica, active), np.inf)
+        return Request(known_too=True, signals=len(active.signals))
+
+    def levels(self, replica: Replica, active: SignalsActiveSet) -> Floats:
+        """The merit above which an atom is of use to a signal, shape (B,)."""
+        raise NotImplementedError
+
+    def verdict(self, replica: Replica, agreement: Agreement, gap: float) -> Status | None:
+        """The batch is done when all signals are."""
+        assert agreement.choice is not None
+        return self.end if agreement.complete and not len(agreement.choice.signal) else None
+
+
+class BallCoding(Coding):
+    """The best weights of every signal within its ball, over all known atoms."""
+
+    name: ClassVar[str] = "coding"
+
+    def levels(self, replica: Replica, active: SignalsActiveSet) -> Floats:
+        """Where the gap of a signal is as large as it may be; none if there is nothing left."""
+        assert isinstance(replica.domain, BallProduct)
+        allowed = _allowed(replica, active)
+        level = (allowed - active.inners()) / replica.domain.radii
+        return np.where(active.errors <= allowed, np.inf, np.maximum(level, 0.0))
+
+    def advance(self, replica: Replica, agreement: Agreement) -> None:
+        """Fit all signals that have chosen an atom; the others are done."""
+        from atomcast.steps.inner._codes import in_balls
+
+        active = _signals(replica)
+        assert isinstance(replica.domain, BallProduct)
+        signals, radii = _choosing(active, agreement), replica.domain.radii
+        enough, most = EXACT * _allowed(replica, active), min(active.signals.shape[1], len(active))
+
+        def fit(part: Ints, products: Floats, codes: Floats) -> None:
+            in_balls(active.gram, products, radii[part], enough[part], most, codes)
+
+        _fit(active, signals, fit)
+
+
+class PursuitCoding(Coding):
+    """An orthogonal matching pursuit of every signal.
+
+    Parameters
+    ----------
+    n_nonzero : int
+        How many atoms each signal has, unless fewer explain it.
+    """
+
+    name: ClassVar[str] = "coding-pursuit"
+    end: ClassVar[Status] = "reached"
+
+    def __init__(self, n_nonzero: int) -> None:
+        self.n_nonzero = n_nonzero
+
+    def levels(self, replica: Replica, active: SignalsActiveSet) -> Floats:
+        """Zero for a signal that may have more atoms, and has something left to explain."""
+        full = np.count_nonzero(active.codes, axis=0) >= self.n_nonzero
+        return np.where(full | (active.errors <= _allowed(replica, active)), np.inf, 0.0)
+
+    def advance(self, replica: Replica, agreement: Agreement) -> None:
+        """Fit the weights of the atoms that each signal has chosen so far."""
+        from atomcast.steps.inner._codes import least_squares
+
+        active = _signals(replica)
+        signals, choice = _choosing(active, agreement), agreement.choice
+        assert choice is not None
+        before = np.count_nonzero(active.codes[:, signals], axis=0)
+        chosen = np.empty(len(active.signals), dtype=np.int64)
+        chosen[choice.signal] = [active.position[id] for id in choice.id.tolist()]
+
+        def fit(part: Ints, products: Floats, codes: Floats) -> None:
+            supports = np.full((len(part), self.n_nonzero), -1)
+            signal, place = np.nonzero(codes)
+            first = np.searchsorted(signal, np.arange(len(part)))
+            supports[signal, np.arange(len(signal)) - first[signal]] = place
+            supports[np.arange(len(part)), np.bincount(signal, minlength=len(part))] = chosen[part]
+            least_squares(active.gram, products, supports, codes)
+
+        _fit(active, signals, fit)
+        # An atom that a signal has already, or that depends on those it has, is of use no more.
+        stuck = np.count_nonzero(active.codes[:, signals], axis=0) == before
+        active.open[signals[stuck]] = False
+
+
+def _signals(replica: Replica) -> SignalsActiveSet:
+    assert isinstance(replica.active, SignalsActiveSet)
+    return replica.active
+
+
+def _allowed(replica: Replica, active: SignalsActiveSet) -> Floats:
+    """The gap that each signal may have."""
+    unit = np.maximum(active.errors, NEGLIGIBLE * active.squares)
+    asked = replica.tol.value * (np.ones_like(unit) if replica.tol.absolute else unit)
+    return NEARLY * np.maximum(asked, ROUNDING * active.squares)
+
+
+def _choosing(active: SignalsActiveSet, agreement: Agreement) -> Ints:
+    """The signals that have chosen an atom; if all nodes were heard, the others are done."""
+    assert agreement.choice is not None
+    choosing = np.zeros(len(active.signals), dtype=bool)
+    choosing[agreement.choice.signal] = True
+    if agreement.complete:
+        active.open = choosing
+    return np.flatnonzero(choosing)
+
+
+def _fit(
+    active: SignalsActiveSet, signals: Ints, fit: Callable[[Ints, Floats, Floats], Any]
+) -> None:
+    """New weights for some signals, a piece of them at a time, on all cores."""
+    if not len(signals):
+        return
+    atoms, codes = active.dictionary, np.empty((len(signals), len(active)))
+    active.gram  # noqa: B018  # known before the threads begin
+    pieces = ranges(len(signals), max(-(-len(signals) // PIECE), 1))
+
+    def work(piece: slice) -> None:
+        part = signals[piece]
+        codes[piece] = active.codes[:, part].T
+        fit(part, active.signals[part] @ atoms.T, codes[piece])
+
+    if thread_count() == 1:
+        run_all([partial(work, piece) for piece in pieces])
+    else:
+        with one_blas_thread():
+            run_all([partial(work, piece) for piece in pieces])
+    active.update(signals, codes)

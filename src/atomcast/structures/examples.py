@@ -1,0 +1,139 @@
+"""Examples of structured outputs: a few rows of the data each, and the right output."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar
+
+import numpy as np
+from numpy.typing import NDArray
+from scipy import sparse
+
+from atomcast.data.shards import Shard
+from atomcast.structures.base import DecodesAll, Floats, OutputModel, Rows
+
+Ids = NDArray[np.int64]
+
+
+@dataclass(frozen=True, eq=False)
+class Examples:
+    """The examples of a node.
+
+    Parameters
+    ----------
+    rows : array or CSR matrix of shape (rows, features)
+    lengths : array of shape (n,)
+        How many rows each example has, one after the other.
+    outputs : sequence of n outputs
+        What is right.
+    numbers : array of shape (n,)
+        The number of each example, by which messages call it.
+    source : str
+        How messages call all of them.
+    """
+
+    rows: Rows
+    lengths: Ids
+    outputs: Sequence[Any]
+    numbers: Ids
+    source: str
+
+    @cached_property
+    def starts(self) -> Ids:
+        """Where each example begins, and where the last one ends, shape (n + 1,)."""
+        return np.concatenate([[0], np.cumsum(self.lengths)]).astype(np.int64)
+
+    def __len__(self) -> int:
+        return len(self.outputs)
+
+    def x(self, i: int) -> NDArray[Any]:
+        """The rows of an example."""
+        block = self.rows[self.starts[i] : self.starts[i + 1]]
+        return block.toarray() if sparse.issparse(block) else block
+
+    def decoded(self, model: OutputModel, w: Floats, with_loss: bool) -> Sequence[Any]:
+        """The best output of each example, or the one that is best with its loss added."""
+        right = self.outputs if with_loss else None
+        if isinstance(model, DecodesAll):
+            return model.decode_all(w, self.rows, self.starts, right)
+        return [self.decode(model, w, i, with_loss) for i in range(len(self))]
+
+    def decode(self, model: OutputModel, w: Floats, i: int, with_loss: bool) -> Any:
+        """The same of one example."""
+        with self.naming(i, f"decode of {type(model).__name__}"):
+            return model.decode(w, self.x(i), self.outputs[i] if with_loss else None)
+
+    @contextmanager
+    def naming(self, i: int, method: str) -> Iterator[None]:
+        """Say of which example an error of a model is."""
+        try:
+            yield
+        except Exception as error:
+            raise ValueError(
+                f"example {self.numbers[i]} of {self.source}: {method} failed: "
+                f"{type(error).__name__}: {error}"
+            ) from error
+
+    def take(self, rows: Ids) -> Examples:
+        """The examples that these rows, in order, make up."""
+        return _whole(self.lengths, self.outputs, self.numbers, rows, self.rows[rows], self.source)
+
+
+class Outputs:
+    """The right outputs that go with shards, by global id.
+
+    Parameters
+    ----------
+    lengths : array of shape (n,)
+        How many rows of the data each example has.
+    outputs : sequence of n outputs
+    """
+
+    def __init__(self, lengths: Ids, outputs: Sequence[Any]) -> None:
+        self.lengths, self.outputs = lengths, outputs
+
+    def of(self, shard: Shard) -> Examples:
+        """The examples of a shard."""
+        places, total = self._places(shard), int(self.lengths.sum())
+        if len(places) and places[-1] >= total:
+            raise ValueError(
+                f"y is for {total} rows, but {shard.source} has a row numbered {places[-1]}: "
+                "give an output for every example"
+            )
+        rows = shard.matrix.tocsr() if sparse.issparse(shard.matrix) else shard.matrix
+        numbers = np.arange(len(self.outputs))
+        return _whole(self.lengths, self.outputs, numbers, places, rows, shard.source)
+
+    def _places(self, shard: Shard) -> Ids:
+        return shard.ids
+
+
+class OwnOutputs(Outputs):
+    """The outputs of this process's own share, in its order; no other process knows them."""
+
+    #: Not part of the problem that all processes have in common.
+    immaterial: ClassVar[bool] = True
+    private: ClassVar[bool] = True
+
+    def _places(self, shard: Shard) -> Ids:
+        return shard.ids - shard.origin
+
+
+def _whole(
+    lengths: Ids, outputs: Sequence[Any], numbers: Ids, places: Ids, rows: Rows, source: str
+) -> Examples:
+    """Those of some examples that the rows at these places, in order, make up."""
+    held = np.bincount(np.repeat(np.arange(len(lengths)), lengths)[places], minlength=len(lengths))
+    chosen = np.flatnonzero(held)
+    torn = chosen[held[chosen] < lengths[chosen]]
+    if len(torn):
+        i = torn[0]
+        raise ValueError(
+            f"example {numbers[i]} has {lengths[i]} rows, of which one node of {source} holds "
+            f"{held[i]}: a node must hold whole examples, so cut the data between them"
+        )
+    right = outputs if len(chosen) == len(outputs) else [outputs[i] for i in chosen.tolist()]
+    return Examples(rows, lengths[chosen], right, numbers[chosen], source)

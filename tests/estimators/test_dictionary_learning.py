@@ -1,0 +1,73 @@
+"""Dictionaries that are learned: the error falls, and what made the signals is found."""
+
+import numpy as np
+import pytest
+
+from atomcast import DictionaryLearning, SparseCoder
+
+
+def signals(count=400, atoms=12, d=10, seed=0):
+    """Combinations of two atoms each, and the atoms."""
+    rng = np.random.default_rng(seed)
+    D = rng.standard_normal((atoms, d))
+    D /= np.linalg.norm(D, axis=1, keepdims=True)
+    W = np.zeros((count, atoms))
+    for row in W:
+        row[rng.choice(atoms, 2, replace=False)] = rng.choice([-1, 1], 2) * rng.uniform(1, 2, 2)
+    return W @ D, D
+
+
+def test_the_error_never_rises_within_balls():
+    X, _ = signals()
+    model = DictionaryLearning(12, beta=2.5, max_iter=12, cluster=3).fit(X)
+    assert np.all(np.diff(model.error_) <= 1e-9 * model.error_[0])
+    assert model.error_[-1] < 0.5 * model.error_[0]
+    assert np.all(np.linalg.norm(model.components_, axis=1) <= 1 + 1e-12)
+    assert model.result_.objective == model.error_[-1]
+
+
+def test_the_atoms_that_made_the_signals_are_found():
+    X, D = signals()
+    model = DictionaryLearning(12, beta=3.0, max_iter=60, tol=1e-9).fit(X)
+    assert np.abs(D @ model.components_.T).max(axis=1).min() > 0.99
+    assert model.error_[-1] < 0.01 * np.sum(X**2)
+
+
+def test_nodes_make_no_difference_but_on_the_ledger():
+    X, _ = signals(100)
+    one = DictionaryLearning(8, beta=2.0, max_iter=4).fit(X)
+    many = DictionaryLearning(8, beta=2.0, max_iter=4, cluster=4).fit(X)
+    np.testing.assert_allclose(many.components_, one.components_, atol=1e-7)
+    assert one.result_.ledger.values == 0
+    phases = {one.phase for one in many.result_.ledger.disclosures}
+    assert phases == {f"coding {k}" for k in range(1, many.n_iter_ + 1)}
+    assert many.result_.ledger.by_kind()["target"].values == 4 * X.size
+
+
+def test_new_signals_are_coded_over_the_learned_dictionary():
+    X, _ = signals(120)
+    model = DictionaryLearning(8, n_nonzero=2, max_iter=3).fit(X[:100])
+    expected = SparseCoder(model.components_, n_nonzero=2).transform(X[100:])
+    np.testing.assert_array_equal(model.transform(X[100:]).toarray(), expected.toarray())
+
+
+def test_elements_that_nobody_uses_start_again():
+    X, _ = signals(60, atoms=5)
+    start = DictionaryLearning(30, n_nonzero=1, max_iter=1).fit(X)
+    model = DictionaryLearning(30, n_nonzero=1, max_iter=15).fit(X)
+    used = np.unique(model.transform(X).indices)
+    assert len(used) > len(np.unique(start.transform(X).indices)) or len(used) == 30
+
+
+@pytest.mark.parametrize(
+    ("wrong", "says"),
+    [
+        ({"n_components": 0}, "n_components must be a whole number >= 1"),
+        ({"max_iter": 0}, "max_iter must be a whole number >= 1"),
+        ({"tol": 0.0}, "tol must be a finite number > 0"),
+        ({"n_components": 3, "n_nonzero": 4}, "n_nonzero=4 is more than the 3 atoms"),
+    ],
+)
+def test_bad_parameters(wrong, says):
+    with pytest.raises(ValueError, match=says):
+        DictionaryLearning(**wrong).fit(signals(20)[0])

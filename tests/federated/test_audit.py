@@ -1,0 +1,95 @@
+"""The audit log cannot be altered unnoticed, and tells all that left."""
+
+from __future__ import annotations
+
+import csv
+import json
+
+import numpy as np
+import pytest
+
+from atomcast import Lasso
+from atomcast.federated.audit import AuditLog, TamperedError, check_head, read_log
+from atomcast.federated.disclosures import disclosed, write_csv, write_html
+from federation import Parties, make_data
+
+
+@pytest.fixture
+def log(tmp_path):
+    log = AuditLog(tmp_path / "audit.jsonl")
+    for k in range(4):
+        log.write("scores", round=k)
+    log.close()
+    return tmp_path / "audit.jsonl"
+
+
+def test_a_tampered_line_is_found(log):
+    lines = log.read_text().splitlines()
+    entry = json.loads(lines[1])
+    entry["round"] = 7
+    altered = [lines[0], json.dumps(entry, sort_keys=True), *lines[2:]]
+    for wrong, line in ((altered, 2), (lines[1:], 1), ([*lines[:2], lines[3]], 3)):
+        log.write_text("\n".join(wrong) + "\n")
+        with pytest.raises(TamperedError, match=f"line {line} "):
+            list(read_log(log))
+        with pytest.raises(TamperedError):
+            AuditLog(log)
+
+
+def test_an_end_that_was_cut_off_is_found_by_the_head(log):
+    entries = list(read_log(log))
+    head = entries[-1]["hash"]
+    check_head(entries, head, log)
+    log.write_text("\n".join(log.read_text().splitlines()[:-1]) + "\n")
+    with pytest.raises(TamperedError, match="never had the head"):
+        check_head(list(read_log(log)), head, log)
+
+
+def test_a_line_that_a_power_cut_has_left_unfinished_is_dropped(log):
+    with log.open("a") as file:
+        file.write('{"event": "atom", "li')
+    again = AuditLog(log)
+    assert len(again.entries) == 4
+    again.write("finished")
+    assert len(list(read_log(log))) == 5
+    again.close()
+
+
+def test_one_process_writes_at_a_time(log):
+    first = AuditLog(log)
+    with pytest.raises(ValueError, match="in use by another process"):
+        AuditLog(log)
+    first.close()
+    AuditLog(log).close()
+
+
+def test_the_report_tells_what_left_when_to_whom_and_under_which_approval(tmp_path):
+    parts, y = make_data()
+    with Parties(tmp_path / "p", parts) as parties:
+        cluster = parties.open(terms={"purpose": "a <b>trial</b>"})
+        model = Lasso(5.0, cluster=cluster).fit(cluster.shards("cohort"), y)
+        entries = parties.log("north")
+        write_html(tmp_path / "report.html", entries, "north")
+        write_csv(tmp_path / "report.csv", entries)
+        heads = model.result_.ledger.audit_heads
+        for name in parties.names:
+            check_head(parties.log(name), heads[name], tmp_path)
+    rows = disclosed(entries)
+    left = [int(row.content.split()[1]) for row in rows if row.what == "feature"]
+    ours = [one.atom for one in model.result_.ledger.disclosures if one.party == "north"]
+    assert left == ours
+    feature = next(row for row in rows if row.what == "feature")
+    assert feature.to == "coordinator, north, south, east"
+    assert feature.values == len(y)
+    assert feature.approved_by == "the privacy officer"
+    assert {"target (received)", "scores", "feature", "size"} == {row.what for row in rows}
+    page = (tmp_path / "report.html").read_text()
+    assert "a &lt;b&gt;trial" in page
+    assert "<script" not in page
+    assert "http" not in page
+    with (tmp_path / "report.csv").open(newline="") as file:
+        table = list(csv.DictReader(file))
+    assert len(table) == len(rows)
+    assert sum(int(row["values"]) for row in table) == sum(row.values for row in rows)
+    scores = [e for e in entries if e["event"] == "scores"]
+    assert all(np.isfinite(entry["objective"]) for entry in scores)

@@ -1,0 +1,140 @@
+"""Large features, proxies, cut cables, and parties with networks of their own."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import threading
+from dataclasses import replace
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from atomcast import Lasso, Solver
+from federation import NAMES, Parties, make_data
+from patience import wait_until
+from relay import Relay
+
+
+def test_a_feature_of_8_mb_travels_in_pieces(tmp_path):
+    rng = np.random.default_rng(0)
+    parts = [rng.standard_normal((1_050_000, 1)) for _ in range(2)]
+    y = parts[0][:, 0] - 2.0 * parts[1][:, 0]
+    with Parties(tmp_path / "p", parts, NAMES[:2], min_count=0) as parties:
+        cluster = parties.open()
+
+        def restart(state):
+            if state.round == 1:
+                parties.stop("north")
+                parties.start("north", cluster.listen())
+
+        solver = Solver(tol=1e-3, atoms_per_round=1, callbacks=[restart])
+        model = Lasso(3.0, fit_intercept=False, cluster=cluster, solver=solver)
+        model.fit(cluster.shards("cohort"), y)
+        sizes = [e["values"] for e in parties.log("north") if e["event"] == "atom"]
+    assert set(sizes) == {1_050_000}
+    assert model.result_.ledger.bytes > 8_000_000
+    np.testing.assert_allclose(model.coef_, [1.0, -2.0], atol=1e-2)
+
+
+def test_a_node_behind_a_proxy_whose_cable_is_cut(tmp_path):
+    parts, y = make_data()
+    relay = Relay()
+
+    def cut(state):
+        if state.round == 1:
+            relay.cut()
+            threading.Timer(0.5, lambda: setattr(relay, "open", True)).start()
+
+    solver = Solver(tol=1e-6, callbacks=[cut])
+    expected = Lasso(5.0, solver=Solver(tol=1e-6)).fit(np.hstack(parts), y)
+    with Parties(tmp_path / "p", parts) as parties:
+        proxy = f"http://127.0.0.1:{relay.port}"
+        parties.configs["south"] = replace(parties.configs["south"], proxy=proxy)
+        cluster = parties.open()
+        model = Lasso(5.0, cluster=cluster, solver=solver).fit(cluster.shards("cohort"), y)
+        connected = [e for e in parties.log("south") if e["event"] == "connected"]
+        assert relay.wanted[:1] == [f"127.0.0.1:{cluster.listen()}"]
+    relay.close()
+    assert len(connected) == 2
+    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-6)
+
+
+def test_what_is_no_message_ends_a_connection_and_nothing_else(tmp_path):
+    """A node that talks nonsense is cut off; when it talks sense again, the fit goes on."""
+    from atomcast.federated.party import Node
+
+    class Babbling(Node):
+        babbled = False
+
+        @property
+        def longest(self):
+            if not Babbling.babbled and self._run is not None:
+                Babbling.babbled = True
+                return 1  # everything is too long for it: it hangs up
+            return super().longest
+
+    parts, y = make_data()
+    with Parties(tmp_path / "p", parts) as parties:
+        cluster = parties.open(node_types={"east": Babbling})
+        model = Lasso(5.0, cluster=cluster).fit(cluster.shards("cohort"), y)
+        reasons = [e["reason"] for e in parties.log("east") if e["event"] == "disconnected"]
+    assert model.result_.status == "optimal"
+    assert "was announced" in reasons[0]
+
+
+def test_a_node_that_speaks_unasked_is_cut_off(tmp_path, caplog, monkeypatch):
+    from atomcast.federated.attending import Connection
+    from atomcast.federated.kinds import Done
+
+    meet = Connection._meet
+
+    def meet_and_babble(self, messages):
+        meet(self, messages)
+        self._say(Done("by the way"))
+
+    parts, _ = make_data()
+    with Parties(tmp_path / "p", parts) as parties:
+        parties.cluster = parties.make_cluster()
+        with monkeypatch.context() as rude:
+            rude.setattr(Connection, "_meet", meet_and_babble)
+            parties.start("north", parties.cluster.listen())
+            wait_until(lambda: "north: speaks without being asked" in caplog.text, caplog.text)
+        assert parties.cluster.calls().line(0).peer.name == "north"  # it has learned better
+
+
+def test_an_address_that_cannot_be_listened_at_is_named(tmp_path):
+    parts, _ = make_data()
+    with Parties(tmp_path / "p", parts) as parties:
+        port = parties.open(approve=False).listen()
+        other = parties.make_cluster()
+        other.address = f"127.0.0.1:{port}"
+        with pytest.raises(OSError, match="nothing can listen at"):
+            other.listen()
+
+
+def namespaces_possible():
+    """Whether this process may make networks of its own."""
+    if shutil.which("ip") is None or shutil.which("unshare") is None:
+        return False
+    probe = "ip netns add atomcast-probe && ip netns delete atomcast-probe"
+    command = ["unshare", "--net", "--mount", "sh", "-c", f"mount -t tmpfs none /run && {probe}"]
+    return subprocess.run(command, capture_output=True, check=False).returncode == 0
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not namespaces_possible(), reason="may not make network namespaces here")
+def test_three_parties_in_three_networks(tmp_path):
+    """Each party has an address of its own; they reach the coordinator over a bridge."""
+    script = Path(__file__).with_name("namespaces.py")
+    command = ["unshare", "--net", "--mount", sys.executable, str(script), str(tmp_path)]
+    paths = os.pathsep.join([str(script.parents[1]), os.environ.get("PYTHONPATH", "")])
+    environment = {**os.environ, "PYTHONPATH": paths}
+    done = subprocess.run(
+        command, capture_output=True, text=True, timeout=240, env=environment, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.strip().endswith("optimal from 10.77.0.1, 10.77.0.2, 10.77.0.3")
