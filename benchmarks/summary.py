@@ -113,7 +113,7 @@ def main() -> None:
     text = markdown(found, machine)
     (arguments.out / "summary.md").write_text(text)
     told = {"limits": machine, "rows": [{**vars(row), "ratio": row.ratio} for row in found]}
-    (arguments.out / "summary.json").write_text(json.dumps(told, indent=1))
+    (arguments.out / "summary.json").write_text(json.dumps(told, indent=1, default=int))
     picture(found, arguments.out / "summary.png")
     print(text)
 
