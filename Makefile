@@ -72,8 +72,16 @@ format: install ## format the code and fix what can be fixed
 	$(BIN)/ruff format .
 
 .PHONY: bench
-bench: install ## run every benchmark in benchmarks/
-	@set -e; for script in $(sort $(wildcard benchmarks/*.py)); do \
+bench: install ## compare with other libraries: a table, JSON and a picture in out/bench (half an hour)
+	$(BIN)/python benchmarks/summary.py
+
+.PHONY: bench-check
+bench-check: install ## check that fits take no more rounds, atoms, values and products than stored
+	$(TEST_ENV) $(BIN)/python benchmarks/counts.py
+
+.PHONY: bench-all
+bench-all: install ## run every benchmark in benchmarks/
+	@set -e; for script in $(filter-out benchmarks/kinds.py benchmarks/rows.py, $(sort $(wildcard benchmarks/*.py))); do \
 	  echo "== $$script"; $(BIN)/python $$script; done
 
 .PHONY: examples

@@ -15,14 +15,15 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS")
     os.environ.setdefault(variable, "1")  # one core for everybody
 
 import argparse
-import time
 import warnings
+from functools import partial
 
 import celer
 import numpy as np
 from kinds import gene_like, random_groups, spread
 from rich.console import Console
 from rich.table import Table
+from rows import Row, least_times
 
 from atomcast import GroupLasso, Solver
 
@@ -37,26 +38,40 @@ def relative_gap(X, y, groups, weights: np.ndarray, beta: float) -> float:
     return float((weights @ gradient + beta * steepest) / (residual @ residual))
 
 
-def timed(model, X, y, repeats: int):
-    """The fitted model, and the least processor time of its fits."""
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        model.fit(X, y)
-        times.append(time.process_time() - start)
-    return model, min(times)
-
-
-def theirs(X, y, groups, penalty: float, repeats: int):
-    """celer's model at the first tolerance that is enough, its time, radius and gap."""
+def enough(X, y, groups, penalty: float):
+    """celer's model at the first tolerance that is enough, and its radius and gap."""
     for tol in [10.0**-k for k in range(2, 8)]:
         model = celer.GroupLasso(groups=groups, alpha=penalty, tol=tol, fit_intercept=False)
-        model, seconds = timed(model, X, y, repeats)
+        model.fit(X, y)
         beta = float(sum(np.linalg.norm(model.coef_[group]) for group in groups))
         gap = relative_gap(X, y, groups, model.coef_, beta)
         if gap <= TARGET:
             break
-    return seconds, beta, gap
+    return model, beta, gap
+
+
+def comparisons(seeds: int, repeats: int):
+    """Yield a `Row` for each problem, the gap that celer has reached, and ours."""
+    for seed in range(seeds):
+        X, y = gene_like(seed)
+        X, y = np.asfortranarray(X / np.sqrt(np.mean(X**2, axis=0))), (y - y.mean()) / y.std()
+        groups = random_groups(seed, X.shape[1], 300)
+        largest = max(np.linalg.norm(X[:, group].T @ y) for group in groups) / len(y)
+        for share in (0.3, 0.1, 0.03, 0.01, 0.003):
+            theirs, beta, gap = enough(X, y, groups, share * largest)
+            ours = GroupLasso(
+                beta,
+                groups=groups,
+                weights=np.ones(len(groups)),
+                fit_intercept=False,
+                solver=Solver(tol=TARGET),
+            )
+            fits = {"atomcast": partial(ours.fit, X, y), "celer": partial(theirs.fit, X, y)}
+            seconds = least_times(fits, repeats)
+            row = Row(
+                f"GroupLasso, genes {seed}, penalty {share:g}", len(ours.active_groups_), seconds
+            )
+            yield row, gap, ours.result_.relative_gap
 
 
 def main() -> None:
@@ -65,28 +80,13 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--repeats", type=int, default=3)
     arguments = parser.parse_args()
-    table = Table("seed", "penalty", "groups", "celer s", "its gap", "atomcast s", "gap", "ratio")
+    table = Table("problem", "groups", "celer s", "its gap", "atomcast s", "gap", "ratio")
     ratios = []
     warnings.simplefilter("ignore")
-    for seed in range(arguments.seeds):
-        X, y = gene_like(seed)
-        X, y = np.asfortranarray(X / np.sqrt(np.mean(X**2, axis=0))), (y - y.mean()) / y.std()
-        groups = random_groups(seed, X.shape[1], 300)
-        largest = max(np.linalg.norm(X[:, group].T @ y) for group in groups) / len(y)
-        for share in (0.3, 0.1, 0.03, 0.01, 0.003):
-            seconds, beta, gap = theirs(X, y, groups, share * largest, arguments.repeats)
-            ours = GroupLasso(
-                beta,
-                groups=groups,
-                weights=np.ones(len(groups)),
-                fit_intercept=False,
-                solver=Solver(tol=TARGET),
-            )
-            model, own = timed(ours, X, y, arguments.repeats)
-            ratios.append(own / seconds)
-            count, reached = str(len(model.active_groups_)), f"{model.result_.relative_gap:.1e}"
-            cells = f"{seconds:.3f}", f"{gap:.1e}", f"{own:.3f}", reached, f"{ratios[-1]:.2f}"
-            table.add_row(str(seed), f"{share:g}", count, *cells)
+    for row, gap, reached in comparisons(arguments.seeds, arguments.repeats):
+        ratios.append(row.ratio)
+        cells = f"{row.seconds['celer']:.3f}", f"{gap:.1e}", f"{row.seconds['atomcast']:.3f}"
+        table.add_row(row.problem, str(row.size), *cells, f"{reached:.1e}", f"{row.ratio:.2f}")
     console = Console(width=110)
     console.print(table)
     console.print(f"atomcast / celer: {spread(ratios)}")

@@ -1,7 +1,7 @@
 """Generated data of several kinds, for benchmarks that should not be tuned to one of them.
 
 Each maker takes a seed and returns (X, y), y real: text-like columns, gene-like rows, a tall dense
-matrix, and columns in units that have nothing to do with each other.
+matrix, columns in units that have nothing to do with each other, and a small table.
 """
 
 from __future__ import annotations
@@ -47,7 +47,18 @@ def badly_scaled(seed: int):
     return (X @ sparse.diags(units)).tocsc(), y
 
 
-KINDS = {"text": text_like, "genes": gene_like, "tall": tall, "badly scaled": badly_scaled}
+def small(seed: int, d: int = 80, n: int = 60):
+    """A table of the size of a class exercise: what counts is the time that any fit takes."""
+    return tall(seed, d, n)
+
+
+KINDS = {
+    "text": text_like,
+    "genes": gene_like,
+    "tall": tall,
+    "badly scaled": badly_scaled,
+    "small": small,
+}
 
 
 def random_groups(seed: int, n: int, count: int) -> list[list[int]]:

@@ -25,11 +25,13 @@ import subprocess
 import sys
 import time
 import warnings
+from functools import partial
 
 import numpy as np
 from kinds import KINDS, spread
 from rich.console import Console
 from rich.table import Table
+from rows import Row, least_times
 
 from atomcast import Lasso, Solver
 from atomcast.data import load_dorothea, make_sparse_regression
@@ -115,14 +117,17 @@ def problems(only: str, seeds: int):
             yield f"synthetic s_A={atoms:g} s_alpha={solution:g}", X, y, beta, penalty
 
 
-def best_time(solver: str, X, y, beta: float, penalty: float, tol: float, repeats: int) -> float:
-    """The shortest of several fits, in seconds."""
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        fitted(solver, X, y, beta, penalty, tol)
-        times.append(time.process_time() - start)
-    return min(times)
+def comparisons(only: str, seeds: int, repeats: int):
+    """Yield a `Row` for each problem."""
+    for name, *problem in problems(only, seeds):
+        tolerances = {solver: loosest_tolerance(solver, *problem) for solver in SOLVERS}
+        fits = {
+            solver: partial(fitted, solver, *problem, tol)
+            for solver, tol in tolerances.items()
+            if tol is not None
+        }
+        seconds = least_times(fits, repeats)
+        yield Row(f"Lasso, {name}", np.count_nonzero(fits["atomcast"]()), seconds)
 
 
 def first_fit(solver: str) -> float:
@@ -156,18 +161,10 @@ def main() -> None:
     console = Console(width=120)
     table = Table("problem", "support", *(f"{s} s" for s in SOLVERS), "atomcast / fastest other")
     ratios: list[float] = []
-    for name, X, y, beta, penalty in problems(arguments.only, arguments.seeds):
-        times: dict[str, float] = {}
-        for solver in SOLVERS:
-            tol = loosest_tolerance(solver, X, y, beta, penalty)
-            if tol is not None:
-                times[solver] = best_time(solver, X, y, beta, penalty, tol, arguments.repeats)
-        support = np.count_nonzero(fitted("atomcast", X, y, beta, 0.0, TARGET))
-        shown = [f"{times[s]:.3f}" if s in times else "not reached" for s in SOLVERS]
-        others = [times[s] for s in SOLVERS[1:] if s in times]
-        if others and "atomcast" in times:
-            ratios.append(times["atomcast"] / min(others))
-        table.add_row(name, str(support), *shown, f"{ratios[-1]:.2f}" if others else "-")
+    for row in comparisons(arguments.only, arguments.seeds, arguments.repeats):
+        shown = [f"{row.seconds[s]:.4f}" if s in row.seconds else "not reached" for s in SOLVERS]
+        ratios.append(row.ratio)
+        table.add_row(row.problem, str(row.size), *shown, f"{row.ratio:.2f}")
     console.print(
         f"Lasso to a relative gap of {TARGET:g}, one core, "
         f"least processor time of {arguments.repeats} warm fits"

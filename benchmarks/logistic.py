@@ -3,7 +3,7 @@
 All solve the problem without an intercept, which celer does not offer. Every solver gets the
 tolerance, from a grid, at which its solution first has a relative duality gap of at most 1e-4 on
 the constrained problem (weights scaled into the ball); times are the minimum of the repeats, on
-one core. atomcast simulates ten nodes; rounds, atoms and values are what these had to send.
+one core and one node. Rounds, atoms and values are what ten simulated nodes have to send.
 
     python benchmarks/logistic.py [--repeats 3] [--only dorothea] [--seeds 3]
 
@@ -21,13 +21,14 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS")
     os.environ.setdefault(variable, "1")  # one core for everybody
 
 import argparse
-import time
 import warnings
+from functools import partial
 
 import numpy as np
 from kinds import KINDS, spread
 from rich.console import Console
 from rich.table import Table
+from rows import Row, least_times
 from scipy import sparse
 from scipy.special import expit
 from sklearn.metrics import accuracy_score, roc_auc_score
@@ -41,11 +42,11 @@ SOLVERS = ("atomcast", "celer", "skglm", "scikit-learn")
 TOLERANCES = [10.0**-k for k in range(1, 11)]
 
 
-def fitted(solver: str, X, y, beta: float, penalty: float, tol: float):
+def fitted(solver: str, X, y, beta: float, penalty: float, tol: float, nodes: int = 1):
     """The fitted model of a library, by its own tolerance."""
     if solver == "atomcast":
         model = SparseLogisticRegression(
-            beta, fit_intercept=False, cluster=NODES, solver=Solver(tol=tol)
+            beta, fit_intercept=False, cluster=nodes, solver=Solver(tol=tol)
         )
     elif solver == "celer":
         import celer
@@ -112,17 +113,32 @@ def problems(only: str, seeds: int):
         yield "a9a", data.X.tocsc(), data.y.astype(float), data.X_test, data.y_test
 
 
-def row(solver: str, problem, beta: float, penalty: float, repeats: int) -> list[str]:
+def comparisons(only: str, seeds: int, shares, repeats: int):
+    """Yield, for each problem and penalty, a `Row`, the problem, its test rows and all models."""
+    for name, X, y, *test in problems(only, seeds):
+        for share in shares:
+            penalty = share * np.abs(X.T @ (0.5 * y)).max()
+            beta = float(np.abs(fitted("skglm", X, y, 0.0, penalty, 1e-10).coef_).sum())
+            problem = X, y, beta, penalty
+            tolerances = {solver: loosest(solver, *problem) for solver in SOLVERS}
+            fits = {
+                solver: partial(fitted, solver, *problem, tol)
+                for solver, tol in tolerances.items()
+                if tol is not None
+            }
+            seconds = least_times(fits, repeats)
+            models = {solver: fit() for solver, fit in fits.items()}
+            models["atomcast"] = fitted("atomcast", *problem, TARGET, NODES)
+            size = np.count_nonzero(models["atomcast"].coef_)
+            row = Row(f"logistic, {name}, penalty {share:g}", size, seconds)
+            yield row, problem, test, models
+
+
+def line(solver: str, row: Row, problem, test, models) -> list[str]:
     """A line of the table."""
-    X, y, X_test, y_test = problem
-    tol = loosest(solver, X, y, beta, penalty)
-    if tol is None:
+    if solver not in models:
         return [solver, *["-"] * 8]
-    times = []
-    for _ in range(repeats):
-        start = time.process_time()
-        model = fitted(solver, X, y, beta, penalty, tol)
-        times.append(time.process_time() - start)
+    (X, y, beta, _), (X_test, y_test), model = problem, test, models[solver]
     weights = model.coef_.ravel()
     value, gap = judged(X, y, beta, weights)
     scores = X_test @ weights
@@ -138,7 +154,7 @@ def row(solver: str, problem, beta: float, penalty: float, repeats: int) -> list
         *sent,
         f"{roc_auc_score(y_test, scores):.4f} / "
         f"{accuracy_score(y_test, np.where(scores > 0, 1, -1)):.4f}",
-        f"{min(times):.3f}",
+        f"{row.seconds[solver]:.3f}",
     ]
 
 
@@ -152,23 +168,16 @@ def main() -> None:
     arguments = parser.parse_args()
     console = Console(width=130)
     ratios: list[float] = []
-    for name, *problem in problems(arguments.only, arguments.seeds):
-        X, y = problem[:2]
-        steepest = np.abs(X.T @ (0.5 * y)).max()
-        for share in arguments.shares:
-            penalty = share * steepest
-            beta = float(np.abs(fitted("skglm", X, y, 0.0, penalty, 1e-10).coef_).sum())
-            heads = ("objective", "gap", "nonzeros", "rounds", "atoms sent", "values sent")
-            table = Table(title=f"{name}, penalty {share:g} of the largest: beta = {beta:.3f}")
-            for head in ("solver", *heads, "test AUC / accuracy", "seconds"):
-                table.add_column(head, justify="left" if head == "solver" else "right")
-            rows = [row(solver, problem, beta, penalty, arguments.repeats) for solver in SOLVERS]
-            for line in rows:
-                table.add_row(*line)
-            console.print(table)
-            others = [float(line[-1]) for line in rows[1:] if line[-1] != "-"]
-            if others and rows[0][-1] != "-":
-                ratios.append(float(rows[0][-1]) / max(min(others), 1e-3))
+    chosen = arguments.only, arguments.seeds, arguments.shares, arguments.repeats
+    for row, problem, test, models in comparisons(*chosen):
+        heads = ("objective", "gap", "nonzeros", "rounds", "atoms sent", "values sent")
+        table = Table(title=f"{row.problem} of the largest: beta = {problem[2]:.3f}")
+        for head in ("solver", *heads, "test AUC / accuracy", "seconds"):
+            table.add_column(head, justify="left" if head == "solver" else "right")
+        for solver in SOLVERS:
+            table.add_row(*line(solver, row, problem, test, models))
+        console.print(table)
+        ratios.append(row.ratio)
     console.print(f"atomcast / fastest other: {spread(ratios)}")
 
 

@@ -10,6 +10,7 @@ from sklearn.model_selection import KFold, ShuffleSplit, cross_val_score
 
 from atomcast import Lasso, LassoCV, LocalCluster, Shards, Solver, lasso_path
 from atomcast.domains.base import L1Ball
+from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem
 from problems import STEPS, optimum, regression, sparse_regression
@@ -234,3 +235,45 @@ def test_radii_are_found_also_where_nodes_work_at_their_own_pace(diabetes):
     scale = np.max(np.abs(X.T @ (y - y.mean())) / np.sum(X**2, axis=0))  # one feature, closed form
     assert path.betas[0] <= scale <= path.betas[-1]
     assert LassoCV(n_betas=4, cv=3, cluster=free).fit(X, y).result_.status == "optimal"
+
+
+def test_products_of_atoms_are_kept_from_radius_to_radius(monkeypatch):
+    X, y = regression(seed=4, d=60, n=80)
+    computed = []
+    products = ExplicitActiveSet.products
+
+    def counting(active, start, stop):
+        computed.append(stop - start)
+        return products(active, start, stop)
+
+    monkeypatch.setattr(ExplicitActiveSet, "products", counting)
+    path = lasso_path(X, y, betas=[0.5, 1.0, 1.5, 2.0], cluster=2)
+    assert sum(computed) == path.results[-1].ledger.atoms_sent
+
+
+# -- folds side by side -------------------------------------------------------------------------
+
+
+def test_folds_side_by_side_give_the_same_model_and_account(diabetes):
+    X, y = diabetes
+    alone, together = (
+        LassoCV([10.0, 300.0, 900.0], cv=2, cluster=3, n_jobs=jobs).fit(X, y) for jobs in (None, 2)
+    )
+    np.testing.assert_allclose(together.mse_path_, alone.mse_path_, rtol=1e-9)
+    np.testing.assert_allclose(together.coef_, alone.coef_, rtol=1e-9)
+    assert [led.values for led in together.ledgers_] == [led.values for led in alone.ledgers_]
+    assert together.result_.ledger.values == alone.result_.ledger.values
+
+
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [
+        ({"n_jobs": 0}, "n_jobs=0"),
+        ({"n_jobs": "all"}, "n_jobs='all'"),
+        ({"n_jobs": 2, "solver": Solver(callbacks=[print])}, "callbacks"),
+        ({"n_jobs": 2, "solver": Solver(resume="nowhere")}, "checkpoints"),
+    ],
+)
+def test_what_folds_side_by_side_cannot_do_is_refused(diabetes, how, told):
+    with pytest.raises(ValueError, match=told):
+        LassoCV([1.0], **how).fit(*diabetes)

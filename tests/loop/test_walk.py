@@ -13,7 +13,7 @@ from problems import regression
 
 ROOT = Path(__file__).parents[2]
 SOURCE = Path(atomcast.__file__).parent
-ROUND = 2
+ROUND = 1
 
 
 def files_of_a_round():
@@ -36,7 +36,7 @@ def files_of_a_round():
         model.fit(X, y)
     finally:
         sys.setprofile(before)
-    assert model.result_.rounds > ROUND
+    assert model.result_.rounds > ROUND + 1  # the last one also says goodbye
     assert np.any(model.result_.trace.atoms > 1)
     paths = (Path(name) for name in crossed)
     return {str(path.relative_to(SOURCE)) for path in paths if path.is_relative_to(SOURCE)}

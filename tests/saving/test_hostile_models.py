@@ -101,12 +101,12 @@ def test_arrays_of_another_kind_behind_a_right_checksum(tmp_path, name):
 
 
 def resumed(path):
-    return Lasso(1.0, cluster=2, solver=Solver(resume=path)).fit(X, y)
+    return Lasso(1.0, cluster=2, solver=Solver(atoms_per_round=1, resume=path)).fit(X, y)
 
 
 def test_checkpoints_of_another_content_behind_a_right_checksum(tmp_path):
     path = tmp_path / "c"
-    solver = Solver(max_rounds=1, callbacks=[Checkpoint(path)])
+    solver = Solver(max_rounds=1, atoms_per_round=1, callbacks=[Checkpoint(path)])
     with pytest.warns(ConvergenceWarning):
         Lasso(1.0, cluster=2, solver=solver).fit(X, y)
     best = resumed(path).result_.objective

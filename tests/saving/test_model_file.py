@@ -97,9 +97,11 @@ def test_files_of_the_first_schema_are_still_read(data):
     loaded = load_model(Path(__file__).parent / "files" / "lasso-schema-1.safetensors")
     expected = Lasso(800.0, cluster=3).fit(*data)
     np.testing.assert_allclose(loaded.coef_, expected.coef_)
-    certificate, ledger = loaded.certificate_, expected.result_.ledger
-    assert list(certificate.disclosures) == ledger.disclosures
-    assert (certificate.values, certificate.messages) == (ledger.values, ledger.messages)
+    certificate, sent = loaded.certificate_, loaded.certificate_.disclosures
+    assert {told.atom for told in sent} >= set(np.flatnonzero(loaded.coef_))
+    assert {(told.values, told.kind) for told in sent} == {(len(data[1]), "atom")}
+    assert certificate.atoms_sent == len(sent)
+    assert certificate.values > sum(told.values for told in sent)  # proposals, and every edge
     assert (certificate.told, certificate.parties) == ((), None)
 
 

@@ -14,7 +14,6 @@ from atomcast import Lasso, Solver, SparseLogisticRegression
 from atomcast.domains.base import L1Ball, Simplex
 from atomcast.known import active_set
 from atomcast.known.active_set import ExplicitActiveSet
-from atomcast.known.gram import Gram
 from atomcast.messages.atom import Atom
 from atomcast.objectives import Logistic, SquaredError
 from atomcast.steps import corrective as inner
@@ -98,7 +97,7 @@ def test_it_reaches_the_optimum_of_the_simplex(kind, seed):
     X = KINDS[kind](rng.standard_normal((20, 30)), rng)
     y, domain = rng.standard_normal(20), Simplex()
     exact, active = known_atoms(X, y), known_atoms(X, y)
-    Corral(domain, Gram()).minimise(exact, 1e-12)
+    Corral(domain).minimise(exact, 1e-12)
     for start in (np.zeros(X.shape[1]), np.full(X.shape[1], 1.0 / X.shape[1])):
         active.set_weights(start)
         tolerance = 1e-7 * exact.value()
@@ -180,7 +179,7 @@ def test_where_it_gives_up_the_exact_solver_takes_over(monkeypatch):
     y = rng.normal(size=40)
     exact, active = known_atoms(X, y), known_atoms(X, y)
     domain = L1Ball(1e3)
-    Corral(domain, Gram()).minimise(exact, 1e-10)
+    Corral(domain).minimise(exact, 1e-10)
     monkeypatch.setattr(active_set, "FEW", 10)
     monkeypatch.setattr(active_set, "WORTH", 0)
     monkeypatch.setattr(CoordinateDescent, "alternations", 2)
@@ -198,6 +197,8 @@ def test_operations_decide_not_the_number_of_atoms():
     assert known_atoms(thin, X[:, 0]).sweepable
     labels = np.where(X[:, 0] > 0, 1.0, -1.0)
     assert known_atoms(X, labels, True, Logistic).sweepable
+    wide = np.random.default_rng(2).standard_normal((160, 400))  # 160 of them are independent
+    assert not known_atoms(wide, wide[:, 0]).sweepable
 
 
 @pytest.mark.parametrize("intercept", [False, True])

@@ -7,7 +7,6 @@ from hypothesis import strategies as st
 
 from atomcast.domains.base import L1Ball, Simplex
 from atomcast.known.active_set import ExplicitActiveSet
-from atomcast.known.gram import Gram
 from atomcast.messages.atom import Atom
 from atomcast.objectives import SquaredError
 from atomcast.steps.inner.corral import Corral
@@ -37,7 +36,7 @@ def minimise(X, y, domain, tolerance=1e-9, fit_intercept=False, start=None):
     if start is not None:
         active.set_weights(np.asarray(start, dtype=float))
     target = tolerance * max(float(np.sum((y - y.mean() * fit_intercept) ** 2)), 1e-300)
-    Corral(domain, Gram()).minimise(active, target)
+    Corral(domain).minimise(active, target)
     check_feasible(active.weights, domain)
     longest = float(np.linalg.norm(X, axis=0).max()) * domain.scale
     # The gradient is the sum of terms as long as y and the columns, and cancels down to their last
@@ -239,7 +238,7 @@ def test_atoms_may_join_one_at_a_time(domain):
     """The corral is kept from call to call, and equals one that starts afresh."""
     X, y = mixture(11, 15, 40)
     where = make_domain(domain, 0.8)
-    active, corral = known_atoms(X[:, :1], y), Corral(where, Gram())
+    active, corral = known_atoms(X[:, :1], y), Corral(where)
     for j in range(1, 40):
         corral.minimise(active, 1e-12)
         active.append([Atom(j, 15, X[:, j].copy())])

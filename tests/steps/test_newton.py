@@ -9,7 +9,6 @@ from scipy.special import expit, softmax
 from atomcast import Solver, SparseLogisticRegression
 from atomcast.domains.base import L1Ball, Simplex
 from atomcast.known.active_set import ExplicitActiveSet
-from atomcast.known.gram import Gram
 from atomcast.messages.atom import Atom
 from atomcast.objectives import Logistic, LogMeanExp
 from atomcast.steps.inner.corral import Corral
@@ -63,13 +62,13 @@ def test_newton_steps_find_the_optimum_among_the_known_atoms(domain):
     for objective in (Logistic(y, True), LogMeanExp(y, 0.4)):
         active = ExplicitActiveSet(objective)
         active.append([Atom(j, 40, A[:, j].copy()) for j in range(15)])
-        Newton(domain, lambda: Corral(domain, Gram())).minimise(active, 1e-10)
+        Newton(domain, lambda: Corral(domain)).minimise(active, 1e-10)
         scores = A.T @ objective.gradient(A @ active.weights)
         best = domain.scale * domain.merit(scores).max()
         assert active.weights @ scores + best <= 1e-9
         # A second call has nothing to do, and changes nothing.
         before = active.weights.copy()
-        Newton(domain, lambda: Corral(domain, Gram())).minimise(active, 1e-10)
+        Newton(domain, lambda: Corral(domain)).minimise(active, 1e-10)
         np.testing.assert_array_equal(active.weights, before)
 
 

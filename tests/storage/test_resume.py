@@ -137,7 +137,7 @@ def test_what_an_earlier_inner_solver_remembered_is_no_hindrance(tmp_path):
     """Checkpoints used to hold the direction of a power method."""
     X, y = regression(seed=2, d=60, n=40)
     whole = solve(X, y, L1Ball(1.5), callbacks=[Copies(tmp_path)], tol=1e-6)
-    snapshot = read_checkpoint(tmp_path / "2.safetensors")
+    snapshot = read_checkpoint(tmp_path / "1.safetensors")
     older = replace(snapshot, memory={**snapshot.memory, "direction": np.ones(3)})
     write_checkpoint(tmp_path / "older.safetensors", older)
     agrees(solve(X, y, L1Ball(1.5), resume=tmp_path / "older.safetensors", tol=1e-6), whole)

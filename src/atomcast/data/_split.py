@@ -191,6 +191,8 @@ def _checked_sizes(sizes: Sequence[int], nodes: int, X: Matrix) -> tuple[int, ..
 
 def _fixed_seed(random_state: Any) -> Any:
     """Return a seed that gives the same assignment whenever, and in whichever copy, it is used."""
+    if type(random_state) is int and random_state >= 0:
+        return random_state
     if random_state is None:
         return np.random.SeedSequence().entropy
     if isinstance(random_state, np.random.Generator):

@@ -22,6 +22,9 @@ class LassoCV(PathCV, SparseLinearModel):
     n_betas : int, default=30
         How many, if they are found from the data; more are tried while the error falls.
     cv : int, cross-validation generator or iterable, default=5
+    n_jobs : int, optional
+        How many folds to fit at a time, each in a process of this machine, for a `LocalCluster`;
+        -1: as many as there are cores; default: one after the other.
     fit_intercept, cluster, solver
         As for `Lasso`.
 

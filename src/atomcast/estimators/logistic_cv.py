@@ -28,6 +28,8 @@ class SparseLogisticRegressionCV(PathCV, SparseLogisticModel):
         How many, if they are found from the data; more are tried while the loss falls.
     cv : int, cross-validation generator or iterable, default=5
         An int means so many stratified folds.
+    n_jobs : int, optional
+        As for `LassoCV`.
     fit_intercept, class_weight, cluster, solver
         As for `SparseLogisticRegression`.
 

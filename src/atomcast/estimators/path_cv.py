@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, ClassVar, Self
@@ -18,6 +18,7 @@ from atomcast.data.shards import Shard, Shards
 from atomcast.domains.base import L1Ball
 from atomcast.estimators.linear import LinearModel
 from atomcast.estimators.radii import SHARE, Walk, checked_betas, radius_names
+from atomcast.estimators.side_by_side import checked_jobs, side_by_side
 from atomcast.estimators.solving import warn_unless_converged
 from atomcast.loop.interrupting import all_or_nothing
 from atomcast.loop.journal import Journal
@@ -29,7 +30,6 @@ from atomcast.problems.problem import Problem
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
 Fold = tuple[Rows, Rows]
-
 
 #: Where the last radius is the best, the path goes on, in so many parts, to SHARE^2.
 EXTENSIONS = 2
@@ -51,6 +51,7 @@ class PathCV(LinearModel):
     n_betas: int = 30
     cv: Any = 5
     fit_intercept: bool = True
+    n_jobs: int | None = None
 
     #: What the losses on held-out rows are called.
     _losses_are: ClassVar[str]
@@ -77,9 +78,10 @@ class PathCV(LinearModel):
         """
         objective, folds = self._loss(target), self._folds(target)
         plan = [objective, self.betas, self.n_betas, [list(fold) for fold in folds]]
+        jobs = checked_jobs(self.n_jobs, solver, cluster)
         journal = Journal(solver, plan, cluster)
-        trial, searches = Trial(self, target, folds, shards, cluster, journal), list[Ledger]()
-        make = partial(self._ball, objective)
+        trial = Trial(self, target, folds, shards, cluster, journal, jobs)
+        searches, make = list[Ledger](), partial(self._ball, objective)
         with all_or_nothing():  # until a radius is chosen, there is no model
             if self.betas is None:
                 walk = Walk(
@@ -152,7 +154,7 @@ def warn_at_the_end(mean: Floats, betas: Floats, given: bool) -> None:
 
 
 class Trial:
-    """All folds of a cross-validation."""
+    """All folds of a cross-validation, `jobs` of them at a time."""
 
     def __init__(
         self,
@@ -162,8 +164,10 @@ class Trial:
         shards: Shards,
         cluster: Any,
         journal: Journal,
+        jobs: int,
     ) -> None:
-        self._model, self._target, self._folds, self.journal = model, target, folds, journal
+        self._model, self._target, self._folds = model, target, folds
+        self.journal, self._jobs = journal, jobs
         self._shards, self._cluster = shards, cluster
         #: What was sent, by the fold that it was sent for.
         self.ledgers: list[tuple[str, Ledger]] = []
@@ -171,30 +175,36 @@ class Trial:
     def losses(self, betas: Floats, known: int = 0) -> Floats:
         """The mean losses on the held-out rows, shape (radii that are not known yet, folds)."""
         radii = [*leading_to(betas[:known]), *betas[known:].tolist()]
+        works = [partial(self._fold, k, radii) for k in range(len(self._folds))]
         columns = [
             self.journal.kept(
-                f"losses of {len(betas)} radii, fold {k}", partial(self._fold, k, radii)
+                f"losses of {len(betas)} radii, fold {k}", partial(self._entered, k, work)
             )
-            for k in range(len(self._folds))
+            for k, work in enumerate(side_by_side(works, self._jobs))
         ]
         return np.column_stack(columns)[len(radii) - (len(betas) - known) :]
 
-    def _fold(self, k: int, radii: list[float]) -> Floats:
-        """The mean loss on the test rows of a fold for each radius."""
+    def _entered(self, k: int, work: Callable[[], tuple[Floats, Ledger]]) -> Floats:
+        """The losses of a fold, whose ledger is kept."""
+        losses, ledger = work()
+        self.ledgers.append((f"fold {k + 1}", ledger))
+        return losses
+
+    def _fold(self, k: int, radii: list[float]) -> tuple[Floats, Ledger]:
+        """The mean loss on the test rows of a fold for each radius, and what was sent for it."""
         model, (train, test) = self._model, self._folds[k]
         objective = model._loss(self._target, train)
         held_out = HeldOut(self._shards, test, self._cluster)
         problems = map(partial(model._ball, objective), radii)
         losses = []
         rows = rows_of(self._shards, train)
-        for result in self.journal.results(problems, rows, self._cluster, radius_names(radii)):
-            predicted = held_out.predicted(model._coefficients(result, objective).T)
-            predicted += objective.intercept(np.asarray(result.image))
-            losses.append(model._held_out_loss(self._target[test], predicted))
-        self.ledgers.append(
-            (f"fold {k + 1}", joined([("", result.ledger), ("held-out rows", held_out.ledger())]))
-        )
-        return np.array(losses)
+        with all_or_nothing():  # in other processes, too
+            for result in self.journal.results(problems, rows, self._cluster, radius_names(radii)):
+                predicted = held_out.predicted(model._coefficients(result, objective).T)
+                predicted += objective.intercept(np.asarray(result.image))
+                losses.append(model._held_out_loss(self._target[test], predicted))
+        sent = joined([("", result.ledger), ("held-out rows", held_out.ledger())])
+        return np.array(losses), sent
 
 
 class HeldOut:

@@ -10,7 +10,6 @@ from __future__ import annotations
 
 from typing import Any
 
-import numpy as np
 from numba import njit, types, uint64
 from numba.extending import overload
 
@@ -135,82 +134,3 @@ def sweep(
     for i in range(len(rank_one)):
         gradient[i] -= shift * rank_one[i]
     return settled or worst <= 0.3 * first
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _move(
-    columns: Any, support: Any, change: Any, along: Any, rank_one: Any, diagonal: Any, bent: Any
-) -> None:  # pragma: no cover - compiled
-    """The change of the gradient that goes with a change of some weights."""
-    bent[:] = 0.0
-    tilt = 0.0
-    for m in range(len(support)):
-        _add(columns, support[m], change[m], diagonal, bent)
-        tilt += change[m] * along[support[m]]
-    for i in range(len(rank_one)):
-        bent[i] -= tilt * rank_one[i]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def solve_face(
-    columns: Any,
-    support: Any,
-    lengths: Any,
-    along: Any,
-    rank_one: Any,
-    diagonal: Any,
-    weights: Any,
-    gradient: Any,
-    normal: Any,
-    excess: float,
-    steps: int,
-    share: float,
-    enough: float,
-) -> float:  # pragma: no cover - compiled
-    """The minimum over the affine hull of a face, in place; returns the multiplier there.
-
-    These are conjugate gradients, preconditioned by the lengths of the columns, within the
-    hyperplane where the norm is the radius. They end when no slope is off by more than `enough`,
-    or by more than a share of what it first was.
-
-    Parameters
-    ----------
-    columns, lengths, along, rank_one, diagonal, weights, gradient : as in `sweep`
-    support : positions of the weights that are not zero
-    normal : array of shape (m,), the signs of these weights; zeros inside the domain
-    excess : by how much the norm is too large at the start
-    """
-    inverse, bent = 1.0 / lengths[support], np.empty_like(gradient)
-    across = inverse * normal
-    width = max(np.sum(across * normal), 1e-300)
-    change = -(excess / width) * across
-    _move(columns, support, change, along, rank_one, diagonal, bent)
-    gradient += bent
-    residual, applied = np.empty(len(support)), np.empty(len(support))
-    for m in range(len(support)):
-        residual[m] = -_score(columns, support[m], gradient)
-    direction, size, level, first = np.zeros(len(support)), 0.0, 0.0, -1.0
-    for _ in range(steps):
-        level = np.sum(across * residual) / width
-        off = residual - level * normal
-        left = np.max(np.abs(off))
-        if first < 0.0:
-            first = left
-        if left <= max(share * first, enough):
-            break
-        before, size = size, np.sum(residual * inverse * off)
-        direction = inverse * off + (size / before if before > 0.0 else 0.0) * direction
-        _move(columns, support, direction, along, rank_one, diagonal, bent)
-        bend = 0.0
-        for m in range(len(support)):
-            applied[m] = _score(columns, support[m], bent)
-            bend += direction[m] * applied[m]
-        if bend <= 0.0:
-            break
-        step = size / bend
-        change += step * direction
-        residual -= step * applied
-        gradient += step * bent
-    for m in range(len(support)):
-        weights[support[m]] += change[m]
-    return level

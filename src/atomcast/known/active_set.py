@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from atomcast.domains.base import Domain
 from atomcast.known.columns import Columns, grown, with_appended
+from atomcast.known.gram import Gram
 from atomcast.messages.atom import NO_EXTRAS, Atom, Misfit, Size, misfit_of, receive, rounding
 from atomcast.messages.proposals import Agreement
 from atomcast.objectives import Objective
@@ -49,6 +50,8 @@ class ActiveSet(ABC):
         self.position: dict[int, int] = {}
         self.extras: dict[int, Floats] = {}
         self._weights: Floats = np.zeros(16)
+        #: The products of known atoms that were needed so far, if the curvature never changes.
+        self.kept_products = Gram()
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -238,13 +241,15 @@ class ExplicitActiveSet(ActiveSet):
         That is a matter of operations. In a round whose batch is a tenth of the known atoms, an
         inverse takes about k^3 / 5 to keep up to date, and sweeps and steps on a face some hundred
         products with the columns. Where the curvature changes, an inverse begins anew each round.
+        No more columns than they have entries are independent, and in the inverse.
         """
         k = len(self)
         if self.columns is None or k != self.columns.count:  # a feature has a weight for each class
             return False
         if not self.quadratic:
             return k > FEW_CHANGING
-        return k > FEW and k**3 > WORTH * self.columns.stored
+        independent = min(k, self.objective.d)
+        return independent > FEW and independent**3 > WORTH * self.columns.stored
 
     @property
     def gradient(self) -> Floats:

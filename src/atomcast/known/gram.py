@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dposv, dpotrf
 
-from atomcast.known.active_set import ActiveSet
+if TYPE_CHECKING:
+    from atomcast.known.active_set import ActiveSet
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -81,12 +85,12 @@ class Inverse:
         old = self.size
         projected = self.matrix @ across
         schur = corner - across.T @ projected
-        kept = self._independent(across, np.diag(corner), schur)
+        kept = self._independent(across, corner.diagonal(), schur)
         if len(kept) < len(schur):
             schur, projected = schur[np.ix_(kept, kept)], projected[:, kept]
         if not len(kept):
             return kept
-        corner_inverse = inverse_of(schur)
+        corner_inverse = solved(schur, np.eye(len(kept)))
         corner_inverse = 0.5 * (corner_inverse + corner_inverse.T)
         side = projected @ corner_inverse
         self._resize(old + len(kept))
@@ -117,28 +121,23 @@ class Inverse:
                 order[swap] = order[swap[::-1]]
         side = self._buffer[:last, last : self.size]
         corner = self._buffer[last : self.size, last : self.size]
-        self._buffer[:last, :last] -= (side @ inverse_of(corner)) @ side.T
+        self._buffer[:last, :last] -= side @ solved(corner, side.T)
         self.size = last
         return order[:last]
 
 
-def inverse_of(matrix: Floats) -> Floats:
-    """The inverse of a positive definite matrix, whose rows may differ widely in scale."""
-    scale = 1.0 / np.sqrt(np.maximum(np.abs(np.diag(matrix)), 1e-300))
-    scaled = matrix * scale[:, None] * scale
-    try:
-        inverse = np.linalg.inv(scaled)
-    except np.linalg.LinAlgError:  # rounding made it singular; its user notices and starts afresh
-        inverse = np.linalg.pinv(scaled, hermitian=True)
-    return inverse * scale[:, None] * scale
+def solved(matrix: Floats, right: Floats) -> Floats:
+    """The solution of equations with a positive definite matrix, for one or more right sides."""
+    _factor, solution, failed = dposv(matrix, right)
+    if failed:  # rounding made it singular; its user notices and starts afresh
+        solution = np.linalg.pinv(matrix, hermitian=True) @ right
+    return solution
 
 
 def clearly_independent(schur: Floats, lengths: Floats) -> bool:
     """Whether all rows of a Schur complement are independent, without a closer look."""
-    try:
-        return bool(np.all(np.diag(np.linalg.cholesky(schur)) ** 2 > SAFE * lengths))
-    except np.linalg.LinAlgError:
-        return False
+    factor, failed = dpotrf(schur)
+    return not failed and bool((factor.diagonal() ** 2 > SAFE * lengths).all())
 
 
 def independent_rows(schur: Floats, lengths: Floats, terms: Floats) -> Positions:

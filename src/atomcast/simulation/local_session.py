@@ -71,7 +71,9 @@ class LocalSession(Session):
 
     def _one_fleet(self, problem: Problem, shards: Shards) -> list[Fleet]:
         """All nodes over the user's own matrix, which is neither copied nor cut."""
-        whole = SplitShards(shards.matrix, nodes=1, by="contiguous", names=shards.names)
+        whole = shards
+        if self.nodes > 1:
+            whole = SplitShards(shards.matrix, nodes=1, by="contiguous", names=shards.names)
         try:
             shard = _checked(problem, whole.shard(0, problem.axis))
         except ValueError:

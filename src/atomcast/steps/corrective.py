@@ -16,7 +16,6 @@ from numpy.typing import NDArray
 
 from atomcast.domains.base import Domain
 from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
-from atomcast.known.gram import Gram
 from atomcast.messages.proposals import Agreement, Request
 from atomcast.steps.base import Step
 from atomcast.steps.inner.column_model import ColumnModel
@@ -58,8 +57,8 @@ class Batches(Protocol):
         """The share of the last violation below which atoms are not proposed."""
         ...
 
-    def size(self, known: int) -> int:
-        """How many atoms may join if so many are known."""
+    def size(self, known: int, used: float) -> int:
+        """How many atoms may join if so many are known, and this share of the weights is in use."""
         ...
 
 
@@ -67,18 +66,20 @@ class Batches(Protocol):
 class GrowingBatches:
     """Batches for sparse solutions, of which hardly an atom should be sent in vain.
 
-    The active set at most doubles while batches are below the first size, then grows by a fifth a
-    round; batches above the second size grow it by a tenth at most.
+    The active set grows by a quarter a round, by half where nearly all weights are in use, and by
+    an eighth where many are not, or where that is a large batch; by a small batch if that is more,
+    or half a small one at the start and where many weights are not in use.
     """
 
     small: int = 10
     large: int = 100
     kept: float = 1 / 3
 
-    def size(self, known: int) -> int:
-        """How many atoms may join if so many are known."""
-        growth = min(known // 5, max(known // 10, self.large))
-        return max(growth, min(known + 1, self.small))
+    def size(self, known: int, used: float) -> int:
+        """How many atoms may join if so many are known, and this share of the weights is in use."""
+        part = 2 if used > 0.95 else 4 if used > 0.75 else 8
+        growth = min(known // part, max(known // 8, self.large))
+        return max(growth, self.small if used > 0.75 else self.small // 2)
 
 
 GROWING = GrowingBatches()
@@ -93,8 +94,8 @@ class BoundedBatches:
     largest: int
     kept: float = 1 / 3
 
-    def size(self, known: int) -> int:
-        """How many atoms may join if so many are known."""
+    def size(self, known: int, used: float) -> int:
+        """How many atoms may join if so many are known, whatever their weights."""
         return min(max(int(self.share * known), self.smallest), self.largest)
 
 
@@ -122,14 +123,16 @@ class Corrective(Step):
         self.inner: Inner | None = None
         self._carried: Memory = {}
 
-    def _batch(self, replica: Replica, known: int) -> int:
-        if self.atoms_per_round == "auto":
-            return replica.problem.batches.size(known)
-        return int(self.atoms_per_round)
+    def _batch(self, replica: Replica, atoms: int, weights: int) -> int:
+        """How many atoms may join where so many atoms, with so many weights, are known."""
+        if self.atoms_per_round != "auto":
+            return int(self.atoms_per_round)
+        used = np.count_nonzero(replica.active.weights) / max(weights, 1)
+        return replica.problem.batches.size(atoms, used)
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
-        count = self._batch(replica, replica.active.atoms)
+        count = self._batch(replica, replica.active.atoms, len(replica.active))
         if not replica.feasible:
             return Request(count=count, known_too=False)
         # Below this merit an atom's share of the gap is within the tolerance: it is not needed.
@@ -141,8 +144,7 @@ class Corrective(Step):
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """Minimise over the hull of all known atoms."""
         self._last_violation = 0.0
-        before = replica.active.atoms - len(agreement.id)
-        full = len(agreement.id) and len(agreement.id) == self._batch(replica, before)
+        full = self._full(replica, agreement)
         # Where some node was not heard, its violators may be larger than the last winner.
         if full and replica.feasible and agreement.complete:
             merit = replica.domain.merit(agreement.score)
@@ -153,6 +155,12 @@ class Corrective(Step):
             self.inner = inner_solver(replica, self._carried)
         self.inner.minimise(replica.active, self._tolerance(replica, agreement))
 
+    def _full(self, replica: Replica, agreement: Agreement) -> bool:
+        """Whether as many atoms have just joined as might; their weights are still zero."""
+        active, new = replica.active, len(agreement.id)
+        weights = active.position.get(int(agreement.id[0]), len(active)) if new else 0
+        return new > 0 and new == self._batch(replica, active.atoms - new, weights)
+
     def _tolerance(self, replica: Replica, agreement: Agreement) -> float:
         """How exact the weights must be: far from the optimum, no better than is of use."""
         active, inner = replica.active, self.inner
@@ -161,12 +169,13 @@ class Corrective(Step):
             return max(0.7 * replica.target, min(0.05, 0.2 * gap / replica.unit) * gap)
         kernel = isinstance(inner, KernelQuadratic)
         few = len(active) <= MANY_WEIGHTS if kernel else not active.sweepable
-        if active.quadratic and few:
+        if active.quadratic and few and active.inner_kind != "groups":  # exact, at no extra cost
             return 1e-3 * replica.target
         if kernel:
             # The smaller the gap, the more exact: else rounds go by in which only weights change.
             return max(0.3 * replica.target, min(0.2, 0.5 * gap / replica.unit) * gap)
-        return max(0.1 * replica.target, 0.05 * gap if replica.feasible else 0.0)
+        share = 0.05 if active.quadratic else 0.2  # each model of a changing curvature costs more
+        return max(0.1 * replica.target, share * gap if replica.feasible else 0.0)
 
     def memory(self) -> dict[str, NDArray[Any]]:
         """The last violation, and what the inner solver carries from round to round."""
@@ -189,7 +198,7 @@ class Quadratic:
     """Minimises a quadratic over the hull of the known vertices, by the method for their number."""
 
     def __init__(self, domain: Domain) -> None:
-        self.corral = Corral(domain, Gram())
+        self.corral = Corral(domain)
         self.descent = CoordinateDescent(domain)
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
@@ -220,7 +229,7 @@ class SemiQuadratic:
     """
 
     def __init__(self, domain: Domain) -> None:
-        self.corral = Corral(domain, Gram())
+        self.corral = Corral(domain)
         self.newton = Newton(domain, partial(Quadratic, domain))
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
@@ -233,7 +242,7 @@ class KernelQuadratic:
     """The same for points in a kernel space, where many of them carry weight."""
 
     def __init__(self, domain: Domain, memory: Memory) -> None:
-        self.corral = Corral(domain, Gram())
+        self.corral = Corral(domain)
         self.greedy = GreedyDescent()
         self.newton = ProjectedNewton(memory)
         if "corral.inverse" in memory:

@@ -1,4 +1,4 @@
-"""Compiled passes over known groups of columns, each orthogonal within; see `_sweeps.py`."""
+"""A compiled pass over known groups of columns, each orthogonal within; see `_sweeps.py`."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Any
 import numpy as np
 from numba import njit
 
-from atomcast.known._sweeps import _add, _move, _score
+from atomcast.known._sweeps import _add, _score
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -100,117 +100,3 @@ def sweep_groups(
     for i in range(len(rank_one)):
         gradient[i] -= shift * rank_one[i]
     return settled or worst <= 0.3 * first
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _precondition(
-    slopes: Any, starts: Any, inverse: Any, unit: Any, spared: Any, out: Any
-) -> None:  # pragma: no cover - compiled
-    """Each group's own part of the Hessian, diag(1 / inverse) - spared unit unit', inverted."""
-    for g in range(len(starts) - 1):
-        product, tip = 0.0, 1.0
-        for m in range(starts[g], starts[g + 1]):
-            out[m] = inverse[m] * slopes[m]
-            product += unit[m] * out[m]
-            tip -= spared[g] * unit[m] * unit[m] * inverse[m]
-        factor = spared[g] * product / max(tip, 1e-10)
-        for m in range(starts[g], starts[g + 1]):
-            out[m] += factor * inverse[m] * unit[m]
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def solve_group_face(
-    columns: Any,
-    support: Any,
-    starts: Any,
-    group_weights: Any,
-    lengths: Any,
-    along: Any,
-    rank_one: Any,
-    diagonal: Any,
-    weights: Any,
-    gradient: Any,
-    penalty: float,
-    careful: bool,
-    on_border: bool,
-    excess: float,
-    steps: int,
-    share: float,
-    enough: float,
-) -> float:  # pragma: no cover - compiled
-    """A Newton step to the minimum over the groups in use, in place; returns the multiplier.
-
-    The norm is replaced by its second-order model, and the radius by a plane that touches there.
-    Conjugate gradients solve for the step, preconditioned by the part of each group.
-
-    Parameters
-    ----------
-    support : positions of the weights in use
-    starts : where the groups begin among these, shape (G + 1,)
-    group_weights : of the groups in use, shape (G,)
-    careful : whether the model of each norm should bound it from above, not just touch it
-    """
-    count, groups = len(support), len(starts) - 1
-    unit, normal, round_ = np.empty(count), np.zeros(count), np.empty(groups)
-    inverse, spared = np.empty(count), np.zeros(groups)
-    for g in range(groups):
-        r = 0.0
-        for m in range(starts[g], starts[g + 1]):
-            r += weights[support[m]] ** 2
-        r = np.sqrt(r)
-        round_[g] = max(penalty, 0.0) * group_weights[g] / r
-        if not careful:
-            spared[g] = round_[g]
-        for m in range(starts[g], starts[g + 1]):
-            unit[m] = weights[support[m]] / r
-            if on_border:
-                normal[m] = group_weights[g] * unit[m]
-            inverse[m] = 1.0 / max(lengths[support[m]] + round_[g], 1e-300)
-    across, bent = np.empty(count), np.empty_like(gradient)
-    _precondition(normal, starts, inverse, unit, spared, across)
-    width = max(np.sum(across * normal), 1e-300)
-    change = -(excess / width) * across
-    _move(columns, support, change, along, rank_one, diagonal, bent)
-    residual, applied, direction = np.empty(count), np.empty(count), np.zeros(count)
-    for m in range(count):
-        residual[m] = -_score(columns, support[m], gradient) - _score(columns, support[m], bent)
-    _curve(change, starts, unit, round_, spared, applied)
-    residual -= applied
-    away, size, level, first = np.empty(count), 0.0, 0.0, -1.0
-    for _ in range(steps):
-        level = np.sum(across * residual) / width
-        off = residual - level * normal
-        left = np.max(np.abs(off))
-        if first < 0.0:
-            first = left
-        if left <= max(share * first, enough):
-            break
-        _precondition(off, starts, inverse, unit, spared, away)
-        before, size = size, np.sum(residual * away)
-        direction = away + (size / before if before > 0.0 else 0.0) * direction
-        _move(columns, support, direction, along, rank_one, diagonal, bent)
-        _curve(direction, starts, unit, round_, spared, applied)
-        bend = 0.0
-        for m in range(count):
-            applied[m] += _score(columns, support[m], bent)
-            bend += direction[m] * applied[m]
-        if bend <= 0.0:
-            break
-        change += (size / bend) * direction
-        residual -= (size / bend) * applied
-    for m in range(count):
-        weights[support[m]] += change[m]
-    return level
-
-
-@njit(cache=True, nogil=True, error_model="numpy")
-def _curve(
-    change: Any, starts: Any, unit: Any, round_: Any, spared: Any, out: Any
-) -> None:  # pragma: no cover - compiled
-    """The product with the Hessian of the norms, round I - spared unit unit' for each group."""
-    for g in range(len(starts) - 1):
-        product = 0.0
-        for m in range(starts[g], starts[g + 1]):
-            product += unit[m] * change[m]
-        for m in range(starts[g], starts[g + 1]):
-            out[m] = round_[g] * change[m] - spared[g] * product * unit[m]

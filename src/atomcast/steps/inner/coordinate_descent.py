@@ -139,16 +139,17 @@ class CoordinateDescent:
         The excess is by how much the norm is too large; None inside the domain. A multiplier that
         means nothing is NaN.
         """
-        from atomcast.known._sweeps import solve_face
+        from atomcast.steps.inner._face import solve_face
 
         support = np.flatnonzero(weights)
-        if not len(support):
+        k = len(support)
+        if not k:
             return 0.0
-        normal = np.sign(weights[support]) if excess is not None else np.zeros(len(support))
         return float(
             solve_face(
-                model.columns.compiled, support, *model.bends, weights, gradient, normal,
-                excess or 0.0, FACE_STEPS, *accuracy,
+                model.columns.compiled, support, np.arange(k + 1), np.ones(k), *model.bends,
+                weights, gradient, 0.0, False, excess is not None, excess or 0.0,
+                FACE_STEPS, *accuracy,
             )
         )  # fmt: skip
 

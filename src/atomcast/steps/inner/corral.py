@@ -21,7 +21,7 @@ from numpy.typing import NDArray
 
 from atomcast.domains.base import Domain
 from atomcast.known.active_set import ActiveSet
-from atomcast.known.gram import Gram, Inverse, inverse_of
+from atomcast.known.gram import Gram, Inverse, solved
 from atomcast.messages.proposals import ranking
 
 Floats = NDArray[np.float64]
@@ -36,9 +36,10 @@ ROUNDED = 1e-3
 class Corral:
     """Affinely independent vertices, their weights, and the inverse of their Gram matrix."""
 
-    def __init__(self, domain: Domain, gram: Gram) -> None:
+    def __init__(self, domain: Domain) -> None:
         self.domain = domain
-        self.gram = gram
+        self.scale = domain.scale
+        self.gram = Gram()
         # A multiple of the all-ones matrix changes nothing where the weights sum to one, and
         # makes the Gram matrix regular exactly when the vertices are affinely independent.
         self.shift = 1.0
@@ -46,7 +47,8 @@ class Corral:
 
     def _clear(self) -> None:
         self.position: Positions = np.zeros(0, dtype=np.int64)
-        self.sign: Floats = np.zeros(0)
+        #: What an atom is multiplied by to make a vertex; zero for the origin.
+        self.factor: Floats = np.zeros(0)
         self.share: Floats = np.zeros(0)
         self.inverse = Inverse()
 
@@ -56,29 +58,30 @@ class Corral:
         On return no known vertex promises a decrease (a duality gap within the known atoms) of
         more than `tolerance`, unless rounding forbids.
         """
+        self.gram = active.kept_products
         self.gram.extend(active)
         self.restart(active)
         stalled, promise = 0, np.inf
         best, best_weights = active.value(), active.weights.copy()
         for _ in range(100 + 10 * len(active)):
             scores = active.scores()
-            slopes = self._slopes(scores)
+            slopes = self.factor * scores[self.position]
             level = float(self.share @ slopes)
-            joining, sign, joining_slopes = self._violators(scores, level - tolerance)
+            joining, factor, joining_slopes = self._violators(scores, level - tolerance)
             # Too high a slope matters as well: the opposite vertex of the same atom has minus that.
-            uneven = float(np.max(np.abs(slopes - level), initial=0.0))
+            uneven = float(np.abs(slopes - level).max())
             if not len(joining) and uneven <= tolerance:
                 return
             if stalled or uneven > max(tolerance, ROUNDED * promise):
                 # Rounding piles up in an updated inverse, and vertices that join together may get
                 # in each other's way: with a fresh inverse, the steepest one alone helps.
-                joining, sign, joining_slopes = joining[:1], sign[:1], joining_slopes[:1]
+                joining, factor, joining_slopes = joining[:1], factor[:1], joining_slopes[:1]
                 self._refresh(longest=stalled == 2)
-                slopes = self._slopes(scores)
-            promise = max(uneven, float(np.max(level - joining_slopes, initial=0.0)))
-            refused = False
+                slopes = self.factor * scores[self.position]
+            promise, refused = uneven, False
             if len(joining):
-                kept = self._append(joining, sign, np.zeros(len(joining)))
+                promise = max(uneven, level - float(joining_slopes[0]))
+                kept = self._append(joining, factor, np.zeros(len(joining)))
                 slopes = np.concatenate([slopes, joining_slopes[kept]])
                 refused = not len(kept)
             self._descend(slopes)
@@ -105,7 +108,7 @@ class Corral:
         """The corral and its inverse, in their order and with the rounding that they have."""
         return {
             "corral.position": self.position,
-            "corral.sign": self.sign,
+            "corral.sign": np.sign(self.factor),
             "corral.share": self.share,
             "corral.shift": np.array(self.shift),
             "corral.inverse": self.inverse.matrix.copy(),
@@ -113,10 +116,11 @@ class Corral:
 
     def remember(self, memory: Mapping[str, NDArray[Any]]) -> None:
         """Take over the memory of the same corral in another process."""
-        self.position, self.sign = memory["corral.position"], memory["corral.sign"]
+        self.position = memory["corral.position"]
+        self.factor = self.scale * memory["corral.sign"] * (self.position >= 0)
         self.share, self.shift = memory["corral.share"], float(memory["corral.shift"])
         self.inverse.set(memory["corral.inverse"])
-        if not len(self.position) == len(self.sign) == len(self.share) == self.inverse.size:
+        if not len(self.position) == len(self.factor) == len(self.share) == self.inverse.size:
             raise ValueError("the corral of the checkpoint and its inverse do not go together")
 
     def restart(self, active: ActiveSet) -> None:
@@ -126,53 +130,62 @@ class Corral:
         self._clear()
         self.shift = self._fitting_shift()
         support = np.flatnonzero(active.weights)
-        share = np.abs(active.weights[support]) / self.domain.scale
-        sign = np.sign(active.weights[support])
+        share = np.abs(active.weights[support]) / self.scale
+        factor = self.scale * np.sign(active.weights[support])
         rest = max(1.0 - float(share.sum()), 0.0)
         if self.domain.has_origin and (rest > 0.0 or not len(support)):
-            self._append(np.array([ORIGIN]), np.ones(1), np.array([rest]))
+            self._append(np.array([ORIGIN]), np.zeros(1), np.array([rest]))
         if len(support):
-            self._append_dependent(support, sign, share)
+            self._append_dependent(support, factor, share)
         elif not self.domain.has_origin:
             first = int(np.argmin(np.diag(self.gram.matrix)))
-            self._append(np.array([first]), np.ones(1), np.ones(1))
+            self._append(np.array([first]), np.array([self.scale]), np.ones(1))
         self._publish(active)
 
     # -- vertices ---------------------------------------------------------------------------
 
     def _products(
-        self, position: Positions, sign: Floats, other: Positions, other_sign: Floats
+        self, position: Positions, factor: Floats, other: Positions, other_factor: Floats
     ) -> Floats:
         """Gram matrix between vertices, with the shift; the origin's products are zero."""
-        scale = self.domain.scale
-        left, right = scale * sign * (position >= 0), scale * other_sign * (other >= 0)
-        products = self.gram.matrix[np.ix_(np.maximum(position, 0), np.maximum(other, 0))]
-        result: Floats = products * left[:, None] * right + self.shift
-        return result
+        products = self.gram.matrix.take(position, 0, mode="wrap").take(other, 1, mode="wrap")
+        products *= factor[:, None]
+        products *= other_factor
+        products += self.shift
+        return products
 
-    def _append(self, position: Positions, sign: Floats, share: Floats) -> Positions:
+    def _append(self, position: Positions, factor: Floats, share: Floats) -> Positions:
         """Add vertices to the corral; returns which of them were independent and are in."""
-        across = self._products(self.position, self.sign, position, sign)
-        kept = self.inverse.append(across, self._products(position, sign, position, sign))
-        self.position = np.concatenate([self.position, position[kept]])
-        self.sign = np.concatenate([self.sign, sign[kept]])
-        self.share = np.concatenate([self.share, share[kept]])
+        old = len(self.position)
+        all_positions = np.concatenate([self.position, position])
+        all_factors = np.concatenate([self.factor, factor])
+        products = self._products(all_positions, all_factors, position, factor)
+        kept = self.inverse.append(products[:old], products[old:])
+        if len(kept) < len(position):
+            places = np.concatenate([np.arange(old), old + kept])
+            all_positions, all_factors = all_positions[places], all_factors[places]
+            share = share[kept]
+        self.position, self.factor = all_positions, all_factors
+        self.share = np.concatenate([self.share, share])
         return kept
 
-    def _append_dependent(self, position: Positions, sign: Floats, share: Floats) -> None:
+    def _append_dependent(self, position: Positions, factor: Floats, share: Floats) -> None:
         """Add weighted vertices of which some may depend on others, keeping the image.
 
         Where a vertex is an affine combination of the corral, its weight is moved along that
         combination until it is used up or one of the corral's own weights is (Caratheodory).
         """
-        kept = self._append(position, sign, share)
+        kept = self._append(position, factor, share)
+        if len(kept) == len(position):
+            return
         for j in np.setdiff1d(np.arange(len(position)), kept):
             vertex, left = slice(j, j + 1), float(share[j])
             while left > 0.0:
-                across = self._products(self.position, self.sign, position[vertex], sign[vertex])
+                across = self._products(
+                    self.position, self.factor, position[vertex], factor[vertex]
+                )
                 mix = (self.inverse.matrix @ across)[:, 0]
-                with np.errstate(divide="ignore", invalid="ignore"):
-                    limits = np.where(mix < 0, -self.share / mix, np.inf)
+                limits = self._limits(mix)
                 amount = min(left, float(limits.min()))
                 self.share = np.maximum(self.share + amount * mix, 0.0)
                 left -= amount
@@ -180,15 +193,20 @@ class Corral:
                     break
                 self.share[np.argmin(limits)] = 0.0
                 self._remove(np.array([np.argmin(limits)]))
-                if len(self._append(position[vertex], sign[vertex], np.array([left]))):
+                if len(self._append(position[vertex], factor[vertex], np.array([left]))):
                     break
+
+    def _limits(self, change: Floats) -> Floats:
+        """How far each share may go along a change until it is zero."""
+        limits = np.full(len(change), np.inf)
+        return np.divide(self.share, -change, out=limits, where=change < 0.0)
 
     def _refresh(self, longest: bool) -> None:
         """Compute the inverse afresh; vertices that turn out to be dependent leave."""
-        position, sign, share = self.position, self.sign, self.share
+        position, factor, share = self.position, self.factor, self.share
         self._clear()
         self.shift = self._fitting_shift(longest)
-        self._append_dependent(position, sign, share)
+        self._append_dependent(position, factor, share)
 
     def _fitting_shift(self, longest: bool = False) -> float:
         """A shift of the size of the shortest vertices, beside which none of them look alike.
@@ -199,33 +217,29 @@ class Corral:
         lengths = lengths[lengths > 0.0]
         if not len(lengths):
             return 1.0
-        return self.domain.scale**2 * float(lengths.max() if longest else lengths.min())
+        return self.scale**2 * float(lengths.max() if longest else lengths.min())
 
-    def _remove(self, rows: Positions) -> Positions:
+    def _remove(self, rows: Positions) -> None:
         order = self.inverse.remove(rows)
-        self.position, self.sign = self.position[order], self.sign[order]
+        self.position, self.factor = self.position[order], self.factor[order]
         self.share = self.share[order]
-        return order
-
-    def _slopes(self, scores: Floats) -> Floats:
-        """The slope of the objective towards each vertex of the corral."""
-        slopes = self.domain.scale * self.sign * scores[np.maximum(self.position, 0)]
-        return np.where(self.position >= 0, slopes, 0.0)
 
     def _violators(self, scores: Floats, level: float) -> tuple[Positions, Floats, Floats]:
         """Known vertices outside the corral with a slope below `level`, the steepest first.
 
-        Returns their positions, signs and slopes.
+        Returns their positions, factors and slopes.
         """
-        slopes = -self.domain.scale * self.domain.merit(scores)
-        slopes[self.position[self.position >= 0]] = np.inf
+        slopes = -self.scale * self.domain.merit(scores)
+        slopes[self.position[self.factor != 0.0]] = np.inf
         joining = np.flatnonzero(slopes < level)
-        sign, steepness = self.domain.signs(scores[joining]), slopes[joining]
-        if self.domain.has_origin and level > 0.0 and ORIGIN not in self.position:
+        factor, steepness = self.scale * self.domain.signs(scores[joining]), slopes[joining]
+        if level > 0.0 and self.domain.has_origin and self.factor.all():
             joining = np.append(joining, ORIGIN)
-            sign, steepness = np.append(sign, 1.0), np.append(steepness, 0.0)
-        order = ranking(-steepness, joining)  # of equal atoms the one known first, as everywhere
-        return joining[order], sign[order], steepness[order]
+            factor, steepness = np.append(factor, 0.0), np.append(steepness, 0.0)
+        if len(joining) > 1:  # of equal atoms the one known first, as everywhere
+            order = ranking(-steepness, joining)
+            joining, factor, steepness = joining[order], factor[order], steepness[order]
+        return joining, factor, steepness
 
     # -- minimisation over the corral -------------------------------------------------------
 
@@ -236,23 +250,20 @@ class Corral:
         part of the inverse, and leave it only at the end, all at once: a step costs O(k), not
         O(k^2). For the same reason the Newton direction is updated, not computed again.
         """
-        inverse = self.inverse.matrix
-        newton, ones = (inverse @ np.column_stack([slopes, np.ones(len(slopes))])).T
+        # The Newton direction, and beside it the way in which the sum of the shares changes.
+        newton = self.inverse.matrix @ np.array([slopes, np.ones(len(slopes))]).T
         out = np.zeros(0, dtype=np.int64)
         for _ in range(2 * len(self.share) + 10):
-            toward, along = self._without(out, newton), self._without(out, ones)
-            level = float(toward.sum() / along.sum())
-            direction = level * along - toward
+            toward, along = self._without(out, newton).T
+            direction = (toward.sum() / along.sum()) * along - toward
             direction[out] = 0.0
-            stuck = np.flatnonzero((self.share <= 0.0) & (direction < 0.0))
-            if len(stuck):
-                out = np.concatenate([out, stuck])
-                continue
-            with np.errstate(divide="ignore", invalid="ignore"):
-                limits = np.where(direction < 0, -self.share / direction, np.inf)
+            limits = self._limits(direction)
             step = min(1.0, float(limits.min()))
+            if step <= 0.0:
+                out = np.concatenate([out, np.flatnonzero(limits <= 0.0)])
+                continue
             self.share = np.maximum(self.share + step * direction, 0.0)
-            newton = newton + step * direction  # the objective is quadratic
+            newton[:, 0] += step * direction  # the objective is quadratic
             if step == 1.0:
                 break
             leaving = np.flatnonzero(limits <= step)
@@ -265,21 +276,17 @@ class Corral:
             self._remove(empty)
         self.share /= self.share.sum()
 
-    def _without(self, out: Positions, solved: Floats) -> Floats:
-        """Correct a product with the inverse to the inverse without the rows `out`."""
+    def _without(self, out: Positions, products: Floats) -> Floats:
+        """Correct products with the inverse to the inverse without the rows `out`."""
         if not len(out):
-            return solved
+            return products
         side = self.inverse.matrix[:, out]
-        try:
-            held = np.linalg.solve(side[out], solved[out])
-        except np.linalg.LinAlgError:
-            held = inverse_of(side[out]) @ solved[out]
-        return solved - side @ held
+        return products - side @ solved(side[out], products[out])
 
     def _weights(self, count: int) -> Floats:
         weights = np.zeros(count)
-        atoms = self.position >= 0
-        weights[self.position[atoms]] = (self.domain.scale * self.sign * self.share)[atoms]
+        atoms = self.factor != 0.0
+        weights[self.position[atoms]] = (self.factor * self.share)[atoms]
         return weights
 
     def _publish(self, active: ActiveSet) -> None:

@@ -77,7 +77,7 @@ class GroupDescent(CoordinateDescent):
         excess: float | None,
         accuracy: tuple[float, float],
     ) -> float:
-        from atomcast.steps.inner._group_sweeps import solve_group_face
+        from atomcast.steps.inner._face import solve_face
 
         used = self.blocks.norms(weights) > 0.0
         if not used.any():
@@ -94,7 +94,7 @@ class GroupDescent(CoordinateDescent):
             weights[support] += change
         else:
             level = float(
-                solve_group_face(
+                solve_face(
                     model.columns.compiled, support, starts, self.blocks.c[used], *model.bends,
                     weights, gradient, penalty, self._careful > 0, excess is not None,
                     excess or 0.0, FACE_STEPS, *accuracy,
@@ -121,7 +121,7 @@ class GroupDescent(CoordinateDescent):
 
 
 class Bend:
-    """The second-order model of the norm of each group in use, as `solve_group_face` has it.
+    """The second-order model of the norm of each group in use, as `_face.solve_face` has it.
 
     Parameters
     ----------

@@ -28,7 +28,7 @@ RIDGE = 1e-8
 #: A full step is taken if the objective falls by at least this share of what the model promised.
 ENOUGH = 0.25
 #: Sweeps over columns end at a model's gap of this share of the objective's.
-CLOSE = 0.05
+CLOSE = 0.2
 #: Steps after which rounding must be what is left of the gap.
 STEPS = 200
 

@@ -1,0 +1,122 @@
+"""One table of all comparisons with other libraries, and what the machine can do at all.
+
+    python benchmarks/summary.py [--seeds 1] [--repeats 3] [--out out/bench]
+
+Every row is a problem that atomcast and its peers solve to the same certified gap, on one core, in
+one run, taking turns. Beside them stand the machine's limits, measured in the same run: how fast it
+reads memory, and how fast it multiplies. Written as Markdown, JSON and a picture.
+"""
+
+from __future__ import annotations
+
+import os
+
+for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS"):
+    os.environ.setdefault(variable, "1")  # one core for everybody
+
+import argparse
+import json
+import time
+import warnings
+from functools import partial
+from pathlib import Path
+
+import group_lasso
+import lasso
+import logistic
+import numpy as np
+from kinds import spread
+from rows import Row, least_times
+from sklearn.datasets import make_classification
+from sklearn.svm import SVC
+
+from atomcast import KernelSVC
+
+
+def kernel_rows(seeds: int, repeats: int):
+    """Yield a `Row` for kernel SVMs: ours to its own gap, scikit-learn's to its own tolerance."""
+    for seed in range(seeds):
+        X, y = make_classification(3_000, 20, n_informative=10, random_state=seed)
+        ours, theirs = KernelSVC(C=1.0, gamma=0.05), SVC(C=1.0, gamma=0.05)
+        fits = {"atomcast": partial(ours.fit, X, y), "scikit-learn": partial(theirs.fit, X, y)}
+        seconds = least_times(fits, repeats)
+        yield Row(f"kernel SVM, 3,000 x 20, seed {seed}", len(ours.result_.atom_ids), seconds)
+
+
+def rows(seeds: int, repeats: int):
+    """Yield all rows."""
+    yield from lasso.comparisons("all", seeds, repeats)
+    for row, *_ in logistic.comparisons("kinds", seeds, (0.1, 0.02), repeats):
+        yield row
+    for row, *_ in group_lasso.comparisons(seeds, repeats):
+        yield row
+    yield from kernel_rows(seeds, repeats)
+
+
+def limits() -> dict[str, float]:
+    """GB a second that one core reads, and GFLOP a second that it multiplies."""
+    numbers, square = np.ones(1 << 25), np.ones((1_000, 1_000))
+    seconds = least_times({"read": numbers.sum, "multiply": partial(np.dot, square, square)}, 5)
+    return {
+        "read GB/s": numbers.nbytes / seconds["read"] / 1e9,
+        "multiply GFLOP/s": 2e9 / seconds["multiply"] / 1e9,
+    }
+
+
+def markdown(found: list[Row], machine: dict[str, float]) -> str:
+    """The table, with the limits and the spread of the ratios below."""
+    peers = sorted({name for row in found for name in row.seconds} - {"atomcast"})
+    heads = ["problem", "size", "atomcast ms", *(f"{peer} ms" for peer in peers), "ratio"]
+    lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
+    for row in found:
+        taken = (row.seconds.get(name) for name in ("atomcast", *peers))
+        cells = ["" if seconds is None else f"{1e3 * seconds:.1f}" for seconds in taken]
+        lines.append(
+            f"| {row.problem} | {row.size} | " + " | ".join(cells) + f" | {row.ratio:.2f} |"
+        )
+    measured = ", ".join(f"{name} {value:.1f}" for name, value in machine.items())
+    ratios = [row.ratio for row in found]
+    return "\n".join([*lines, "", f"atomcast / fastest other: {spread(ratios)}", measured, ""])
+
+
+def picture(found: list[Row], path: Path) -> None:
+    """Our time against that of the fastest other library, a dot for each row."""
+    from matplotlib.figure import Figure
+
+    figure = Figure(figsize=(5, 5), layout="constrained")
+    axes = figure.subplots()
+    ours = np.array([row.seconds["atomcast"] for row in found])
+    theirs = ours / np.array([row.ratio for row in found])
+    kinds = np.array([row.problem.split(",")[0] for row in found])
+    for kind in dict.fromkeys(kinds):
+        axes.loglog(theirs[kinds == kind], ours[kinds == kind], "o", label=kind)
+    ends = [min(ours.min(), theirs.min()), max(ours.max(), theirs.max())]
+    axes.loglog(ends, ends, color="grey", linewidth=0.8)
+    axes.set(xlabel="fastest other library, seconds", ylabel="atomcast, seconds")
+    axes.legend()
+    figure.savefig(path)
+
+
+def main() -> None:
+    """Measure, write and print."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--seeds", type=int, default=1)
+    parser.add_argument("--repeats", type=int, default=3)
+    parser.add_argument("--out", type=Path, default=Path("out/bench"))
+    arguments = parser.parse_args()
+    warnings.simplefilter("ignore")
+    machine, found, start = limits(), list[Row](), time.perf_counter()
+    for row in rows(arguments.seeds, arguments.repeats):
+        found.append(row)
+        print(f"{time.perf_counter() - start:6.0f} s  {row.problem}: {row.ratio:.2f}", flush=True)
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    text = markdown(found, machine)
+    (arguments.out / "summary.md").write_text(text)
+    told = {"limits": machine, "rows": [{**vars(row), "ratio": row.ratio} for row in found]}
+    (arguments.out / "summary.json").write_text(json.dumps(told, indent=1, default=int))
+    picture(found, arguments.out / "summary.png")
+    print(text)
+
+
+if __name__ == "__main__":
+    main()
