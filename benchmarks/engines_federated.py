@@ -83,7 +83,7 @@ def echo_times(cluster):
 
 def question_times(cluster, shards, y):
     """Questions that differ in their threshold alone, so that each is answered anew."""
-    from atomcast.domains.base import L1Ball
+    from atomcast.domains.balls import L1Ball
     from atomcast.loop.replica import Replica, Tolerance
     from atomcast.loop.session import RunSpec
     from atomcast.messages.proposals import Request

@@ -40,7 +40,7 @@ def summary(seconds):
 def tiny_problem(d, nodes, per_node=8):
     """A least-squares problem with a few atoms a node, and a state to start from."""
     from atomcast import Shards
-    from atomcast.domains.base import L1Ball
+    from atomcast.domains.balls import L1Ball
     from atomcast.loop.replica import Replica
     from atomcast.objectives import SquaredError
     from atomcast.problems.features import explicit_problem

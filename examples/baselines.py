@@ -11,7 +11,7 @@ from atomcast import LocalCluster, Shards, Solver
 from atomcast.baselines.admm import Admm
 from atomcast.baselines.subsets import local_frank_wolfe, random_subsets, solve_on_subsets
 from atomcast.data.generators import make_sparse_regression
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem
 

@@ -160,7 +160,7 @@ def offline_node(folder, part, y, approve=True, node_type=None, **terms):
 
     It is the first of two members.
     """
-    from atomcast.domains.base import L1Ball
+    from atomcast.domains.balls import L1Ball
     from atomcast.federated.consent import Consents
     from atomcast.federated.identity import Credentials
     from atomcast.federated.kinds import Begin, Introduce

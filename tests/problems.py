@@ -10,7 +10,7 @@ import numpy as np
 from scipy import sparse
 
 from atomcast.data.shards import Shards
-from atomcast.domains.base import L1Ball, Simplex
+from atomcast.domains.balls import L1Ball, Simplex
 from atomcast.loop.solver import Solver
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem

@@ -8,11 +8,11 @@ import typer
 from typer.core import TyperGroup
 
 from atomcast.commands.align import align_app
-from atomcast.commands.coordinator import coordinator_app
+from atomcast.commands.coordinator_command import coordinator_app
 from atomcast.commands.demo import demo
 from atomcast.commands.fit import fit_app
 from atomcast.commands.inspect import inspect
-from atomcast.commands.node import node_app
+from atomcast.commands.node_command import node_app
 from atomcast.commands.predict import predict
 from atomcast.commands.report import report
 from atomcast.commands.reproduce import reproduce_app

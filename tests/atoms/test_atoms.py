@@ -6,7 +6,7 @@ from scipy import sparse
 
 from atomcast.atoms.explicit import PIECE, DenseAtoms, SparseAtoms, explicit_atoms
 from atomcast.data.shards import Shards
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.known.columns import DenseColumns, SparseColumns, with_appended
 from atomcast.loop.replica import Replica, Tolerance

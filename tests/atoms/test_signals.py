@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from atomcast.atoms.pursuit import PursuitActiveSet, lengths_of
+from atomcast.atoms.pursued import PursuitActiveSet, lengths_of
 from atomcast.atoms.signals import SignalsActiveSet
 from atomcast.errors import FalseMessageError
 from atomcast.messages.atom import Atom

@@ -13,7 +13,7 @@ from sklearn.linear_model import Lasso
 
 from atomcast.baselines.admm import Admm, Features, lasso
 from atomcast.data.shards import Shards
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.simulation.local import LocalCluster
 from problems import optimum, regression, sparse_regression
 

@@ -11,7 +11,7 @@ from scipy import sparse
 from atomcast.baselines.gathered import Gathered, gather
 from atomcast.baselines.subsets import local_frank_wolfe, random_subsets, solve_on_subsets
 from atomcast.data.shards import Shards
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.loop.solver import Solver
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem

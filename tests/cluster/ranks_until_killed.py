@@ -14,7 +14,7 @@ import numpy as np
 
 from atomcast.cluster.mpi.cluster import MPICluster
 from atomcast.data.shards import Shards
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.loop.solver import Solver
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem

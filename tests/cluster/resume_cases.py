@@ -21,7 +21,7 @@ from atomcast import (
     Solver,
     lasso_path,
 )
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem
 from atomcast.storage.snapshot import read_checkpoint, write_checkpoint

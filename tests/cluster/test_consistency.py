@@ -18,7 +18,7 @@ from atomcast.cluster.mpi.channel import dumps
 from atomcast.cluster.mpi.stored_shards import StoredShards, store
 from atomcast.cluster.validation import check_owners, check_reports
 from atomcast.cluster.validation import inspect as inspect_shard
-from atomcast.domains.base import L1Ball, Simplex
+from atomcast.domains.balls import L1Ball, Simplex
 from atomcast.loop.replica import Replica, Tolerance
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from atomcast.cluster.coordinator import Answer, Coordinator
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.loop.replica import Replica, Tolerance
 from atomcast.messages.proposals import Proposals, Request
 from atomcast.objectives import SquaredError

@@ -14,7 +14,7 @@ import numpy as np
 import psutil
 import pytest
 
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from cluster.conftest import MPI_ENVIRONMENT
 from patience import PATIENCE, wait_until
 from problems import regression, solve

@@ -28,7 +28,7 @@ from atomcast.cluster.mpi import channel
 from atomcast.cluster.mpi import processes as mpi_processes
 from atomcast.cluster.mpi.failures import RankError
 from atomcast.cluster.mpi.processes import rank_command, rank_environment
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem
 from cluster import contract, resume_cases

@@ -24,7 +24,7 @@ from atomcast import (
 from atomcast.cluster.ray.actor import Start
 from atomcast.cluster.ray.asynchronous_actor import AsynchronousRayNode
 from atomcast.cluster.slowdown import Slowdown, slowdown_of
-from atomcast.domains.base import L1Ball, Simplex
+from atomcast.domains.balls import L1Ball, Simplex
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem
 from atomcast.selection.rules import EXACT

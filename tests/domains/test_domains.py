@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atomcast.domains.base import Domain, L1Ball, Simplex
+from atomcast.domains.balls import Domain, L1Ball, Simplex
 from problems import DOMAINS, make_domain
 
 

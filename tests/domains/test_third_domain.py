@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 import pytest
 
-from atomcast.domains.base import Domain, onto_simplex
+from atomcast.domains.balls import Domain, onto_simplex
 from atomcast.steps import corrective as inner
 from problems import STEPS, regression, solve
 

@@ -6,7 +6,7 @@ import pytest
 from scipy import sparse
 
 from atomcast import Lasso, LassoCV, LocalCluster, Shards, Solver, lasso_path
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.loop.solver import as_solver
 from atomcast.simulation.local import as_cluster
 from problems import regression, solve

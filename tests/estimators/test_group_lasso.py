@@ -9,7 +9,7 @@ from scipy import sparse
 
 from atomcast import GroupLasso, GroupLogisticRegression, Lasso, LocalCluster, Shards, Solver
 from atomcast.data import GroupedShards, one_hot
-from atomcast.domains.base import Domain
+from atomcast.domains.balls import Domain
 from atomcast.domains.group_ball import GroupBall, as_groups
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.messages.atom import Atom

@@ -12,7 +12,7 @@ from sklearn.linear_model import Lasso as PenalisedLasso
 from sklearn.linear_model import LinearRegression
 
 from atomcast import Lasso, LocalCluster, Shards, Solver
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from problems import optimum, regression, sparse_regression
 
 TIGHT = Solver(tol=1e-9)

@@ -9,7 +9,7 @@ from sklearn.linear_model import LinearRegression
 from sklearn.model_selection import KFold, ShuffleSplit, cross_val_score
 
 from atomcast import Lasso, LassoCV, LocalCluster, Shards, Solver, lasso_path
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem

@@ -16,7 +16,7 @@ from atomcast import (
     Shards,
     SparseLogisticRegression,
 )
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.domains.group_ball import GroupBall, as_groups
 from atomcast.objectives import LogMeanExp, Multinomial, SquaredError
 from atomcast.problems.features import group_problem, multiclass_problem

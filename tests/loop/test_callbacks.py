@@ -7,7 +7,7 @@ from dataclasses import FrozenInstanceError
 import numpy as np
 import pytest
 
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.loop.callbacks import Progress, State, TimeLimit, log_progress
 from atomcast.loop.solver import Solver
 from atomcast.simulation.local import LocalCluster

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atomcast.domains.base import L1Ball, Simplex
+from atomcast.domains.balls import L1Ball, Simplex
 from problems import DOMAINS, STEPS, dense_problem, make_domain, mixture, optimum, regression, solve
 
 

@@ -24,7 +24,7 @@ from atomcast import (
     Solver,
     lasso_path,
 )
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.loop.interrupting import all_or_nothing
 from atomcast.loop.rounds import Watchers
 from certificates import true_gap

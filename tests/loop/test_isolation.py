@@ -6,7 +6,7 @@ from scipy import sparse
 
 from atomcast.cluster.node import Fleet
 from atomcast.data.shards import Shards
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.loop.solver import Solver
 from atomcast.network.star import Star
 from atomcast.objectives import SquaredError

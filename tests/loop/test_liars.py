@@ -11,13 +11,13 @@ from scipy import sparse
 from atomcast import Faults, LocalCluster, Shards, Solver
 from atomcast.atoms.kernel import LocalLabels
 from atomcast.atoms.stumps import stump_atoms
-from atomcast.domains.base import L1Ball, Simplex
+from atomcast.domains.balls import L1Ball, Simplex
 from atomcast.domains.group_ball import GroupBall, as_groups
 from atomcast.errors import FalseMessageError
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.known.kernels.functions import KernelSpec
 from atomcast.known.kernels.labels import LabelCode
-from atomcast.known.kernels.views import KernelPlan, ViewKernel
+from atomcast.known.kernels.view_kernels import KernelPlan, ViewKernel
 from atomcast.objectives import LogMeanExp, Multinomial, SquaredError
 from atomcast.problems.examples import kernel_problem
 from atomcast.problems.features import explicit_problem, group_problem, multiclass_problem

@@ -12,7 +12,7 @@ import pytest
 
 from atomcast import Checkpoint, Faults, LocalCluster, Outage
 from atomcast.cluster.machine import machine, ranges
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from problems import regression, solve
 
 

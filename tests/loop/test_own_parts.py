@@ -13,8 +13,8 @@ from atomcast.network.complete import Complete
 from atomcast.network.star import Star
 from atomcast.selection.rules import Rewording, Subset
 from atomcast.steps import Step
-from atomcast.steps.base import winner_vertex
 from atomcast.steps.classic import LineSearch
+from atomcast.steps.step import winner_vertex
 from problems import regression, solve
 
 X, Y = regression(2, d=30, n=20)

@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from atomcast.data.shards import Shards
-from atomcast.domains.base import L1Ball, Simplex
+from atomcast.domains.balls import L1Ball, Simplex
 from atomcast.network.star import Star
 from atomcast.simulation.local import LocalCluster
 from problems import (

@@ -11,7 +11,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.messages.atom import Atom
 from atomcast.network.ledger import Count, Ledger
 from atomcast.network.wire import codec as wire

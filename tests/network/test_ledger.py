@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from atomcast.data.shards import Shards
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.network.ledger import COORDINATOR, Count, Ledger
 from atomcast.simulation.local import LocalCluster
 from problems import (

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from atomcast.data.shards import Shards
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.simulation.local import LocalCluster
 from networks import problem
 from problems import solve

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 from sklearn.base import clone
 
 from atomcast import Lasso, LocalCluster, Solver
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.network import flood
 from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links

@@ -9,7 +9,7 @@ from hypothesis import strategies as st
 
 from atomcast import Balanced, Checkpoint, Faults, LocalCluster, MCenters, Shards
 from atomcast.cluster.validation import refuse_balanced
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.loop.replica import Replica, Tolerance
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem

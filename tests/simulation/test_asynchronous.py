@@ -22,7 +22,7 @@ from atomcast import (
     SparseLogisticRegression,
     lasso_path,
 )
-from atomcast.domains.base import L1Ball, Simplex
+from atomcast.domains.balls import L1Ball, Simplex
 from certificates import assert_certified, assert_sent_once, lasso_problem, true_gap
 from problems import mixture, optimum, regression, solve
 

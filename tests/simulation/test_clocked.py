@@ -11,7 +11,7 @@ from atomcast.atoms.explicit import DenseAtoms
 from atomcast.atoms.l1_space import DenseSpace
 from atomcast.cluster import node as fleet
 from atomcast.data.shards import Shards
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.loop.solver import Solver
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem

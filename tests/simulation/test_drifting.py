@@ -23,7 +23,7 @@ from atomcast import (
     SparseLogisticRegression,
     lasso_path,
 )
-from atomcast.domains.base import L1Ball, Simplex
+from atomcast.domains.balls import L1Ball, Simplex
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem
 from atomcast.simulation.drifting_replica import DriftingReplica

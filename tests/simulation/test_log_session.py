@@ -24,7 +24,7 @@ from atomcast import (
     StallError,
 )
 from atomcast.data import load_adult
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.loop.replica import Replica
 from atomcast.network.tree import Tree
 from atomcast.objectives import SquaredError

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from atomcast import Lasso, Solver, SparseLogisticRegression
-from atomcast.domains.base import L1Ball, Simplex
+from atomcast.domains.balls import L1Ball, Simplex
 from atomcast.known import active_set
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.messages.atom import Atom

@@ -5,7 +5,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from atomcast.domains.base import L1Ball, Simplex
+from atomcast.domains.balls import L1Ball, Simplex
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.objectives import SquaredError

@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from problems import STEPS, make_domain, optimum, solve
 
 KINDS = {

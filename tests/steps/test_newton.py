@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 from scipy.special import expit, softmax
 
 from atomcast import Solver, SparseLogisticRegression
-from atomcast.domains.base import L1Ball, Simplex
+from atomcast.domains.balls import L1Ball, Simplex
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.objectives import Logistic, LogMeanExp

@@ -12,7 +12,7 @@ from pathlib import Path
 import numpy as np
 
 from atomcast.data.shards import Shards
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.loop.solver import Solver
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem

@@ -21,7 +21,7 @@ from atomcast import (
     load_model,
     save_model,
 )
-from atomcast.domains.base import L1Ball, Simplex
+from atomcast.domains.balls import L1Ball, Simplex
 from atomcast.known.kernels.storage import Storage
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem

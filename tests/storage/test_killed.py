@@ -10,7 +10,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from patience import PATIENCE
 from problems import STEPS, regression, solve
 

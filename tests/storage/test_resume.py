@@ -25,7 +25,7 @@ from atomcast import (
     load_model,
     save_model,
 )
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.storage.snapshot import read_checkpoint, write_checkpoint
 from problems import (
     DOMAINS,

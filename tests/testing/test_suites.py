@@ -15,7 +15,7 @@ from atomcast.domains.group_ball import PER_KERNEL, Groups, KernelBall
 from atomcast.experiments.runs.kernel_runs import svm_problem
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.known.kernels.functions import KernelSpec
-from atomcast.known.kernels.views import KernelPlan, ViewKernel
+from atomcast.known.kernels.view_kernels import KernelPlan, ViewKernel
 from atomcast.objectives import (
     Logistic,
     LogMeanExp,
@@ -29,8 +29,8 @@ from atomcast.problems.problem import Problem
 from atomcast.problems.views import view_problem
 from atomcast.simulation.local_session import LocalSession
 from atomcast.steps import STEPS, Step
-from atomcast.steps.base import winner_vertex
 from atomcast.steps.classic import LineSearch
+from atomcast.steps.step import winner_vertex
 from atomcast.testing import (
     check_atoms,
     check_cluster,

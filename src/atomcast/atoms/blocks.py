@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.known.active_set import ActiveSet
-from atomcast.structures.base import same_output
+from atomcast.structures.output_model import same_output
 
 Floats = NDArray[np.float64]
 

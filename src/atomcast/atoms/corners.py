@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from atomcast.atoms.blocks import Blocks, balanced
 from atomcast.data.shards import Shard
 from atomcast.messages.proposals import Request, random_order
-from atomcast.structures.base import DecodesAll, OutputModel
-from atomcast.structures.examples import Examples, Outputs
+from atomcast.structures.output_model import DecodesAll, OutputModel
+from atomcast.structures.structured_examples import Examples, Outputs
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from atomcast.atoms.explicit import DenseAtoms, SparseAtoms, explicit_atoms, gradient_of
 from atomcast.data.shards import Shard
-from atomcast.domains.base import Domain
+from atomcast.domains.balls import Domain
 from atomcast.domains.group_ball import GroupBall, Groups
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.known.columns import with_appended

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from atomcast.atoms.explicit import DenseAtoms, SparseAtoms, explicit_atoms
 from atomcast.atoms.images import ManyImages
 from atomcast.data.shards import Shard
-from atomcast.domains.base import Domain
+from atomcast.domains.balls import Domain
 from atomcast.messages.atom import Atom, Misfit, misfit_of
 from atomcast.objectives import Multinomial
 

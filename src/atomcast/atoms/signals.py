@@ -12,7 +12,7 @@ from scipy import sparse
 from atomcast.atoms.explicit import DenseAtoms, SparseAtoms
 from atomcast.data.shards import Shard
 from atomcast.domains.ball_product import BallProduct
-from atomcast.domains.base import Domain
+from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ActiveSet
 from atomcast.known.columns import Columns, grown, with_appended
 from atomcast.messages.atom import EPS, ROUNDINGS, Atom, check_form, check_scores, misfit_of

@@ -21,7 +21,7 @@ from atomcast._checks import check_choice, check_count, check_positive
 from atomcast.baselines.admm_losses import SharingLogistic, SharingLoss, SharingSquares
 from atomcast.baselines.proximal import ProximalGradient
 from atomcast.data.shards import Shards
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.loop.result import Result
 from atomcast.loop.trace import Row, Trace
 from atomcast.messages.atom import Atom

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast._threads import ranges, run_all
-from atomcast.atoms.base import (
+from atomcast.atoms.held import (
     AtomFamilies,
     Atoms,
     DivisibleAtoms,

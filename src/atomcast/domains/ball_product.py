@@ -9,7 +9,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.domains.base import Domain, L1Ball
+from atomcast.domains.balls import Domain, L1Ball
 
 Floats = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike, NDArray
 
 from atomcast._checks import check_in_scale, check_positive
 from atomcast.data.shards import Shards
-from atomcast.domains.base import Domain
+from atomcast.domains.balls import Domain
 
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]

@@ -10,7 +10,7 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.domains.base import Domain
+from atomcast.domains.balls import Domain
 
 Floats = NDArray[np.float64]
 

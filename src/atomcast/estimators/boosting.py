@@ -14,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from atomcast._checks import check_positive
 from atomcast.atoms.stumps import family_size, stump_atoms
 from atomcast.data.shards import Shards
-from atomcast.domains.base import Simplex
+from atomcast.domains.balls import Simplex
 from atomcast.estimators.base_classifiers import (
     check_base,
     features_for,

@@ -11,7 +11,7 @@ from scipy import sparse
 from sklearn.base import RegressorMixin
 
 from atomcast.data.shards import Shards
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.estimators.inputs import features_and_target
 from atomcast.estimators.linear import LinearModel
 from atomcast.objectives import SquaredError

@@ -9,7 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from sklearn.base import BaseEstimator
 
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.estimators.inputs import features_and_target
 from atomcast.estimators.radii import Walk, checked_betas, radius_names
 from atomcast.estimators.solving import warn_unless_converged

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
 from atomcast.data.shards import Shards
-from atomcast.domains.base import Domain
+from atomcast.domains.balls import Domain
 from atomcast.estimators.inputs import linear_prediction
 from atomcast.estimators.solving import Posed, SolvedEstimator
 from atomcast.loop.result import Result

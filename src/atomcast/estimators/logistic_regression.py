@@ -11,7 +11,7 @@ from scipy.special import expit, log_expit, log_softmax, softmax
 from sklearn.utils.class_weight import compute_sample_weight
 
 from atomcast.data.shards import Shards
-from atomcast.domains.base import Domain, L1Ball
+from atomcast.domains.balls import Domain, L1Ball
 from atomcast.estimators.inputs import features_and_classes
 from atomcast.estimators.linear import LinearModel
 from atomcast.estimators.score_classifier import ScoreClassifier

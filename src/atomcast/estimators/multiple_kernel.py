@@ -26,7 +26,7 @@ from atomcast.estimators.score_classifier import ScoreClassifier
 from atomcast.estimators.solving import SolvedEstimator, warn_unless_converged
 from atomcast.estimators.view_inputs import Holders, in_kernels, in_views, stacked
 from atomcast.known.kernels.labels import LabelCode
-from atomcast.known.kernels.views import FittedKernel, KernelPlan
+from atomcast.known.kernels.view_kernels import FittedKernel, KernelPlan
 from atomcast.loop.result import Result
 from atomcast.loop.session import Cluster
 from atomcast.loop.solver import Solver

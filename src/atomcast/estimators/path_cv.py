@@ -15,7 +15,7 @@ from scipy import sparse
 from atomcast.cluster.mpi.rank_shards import RankShards
 from atomcast.data._split import SplitShards
 from atomcast.data.shards import Shard, Shards
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.estimators.linear import LinearModel
 from atomcast.estimators.radii import SHARE, Walk, checked_betas, radius_names
 from atomcast.estimators.side_by_side import checked_jobs, side_by_side

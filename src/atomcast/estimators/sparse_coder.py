@@ -19,9 +19,9 @@ from atomcast.estimators.solving import SolvedEstimator, warn_unless_converged
 from atomcast.loop.result import Result
 from atomcast.loop.session import Cluster
 from atomcast.loop.solver import Solver
-from atomcast.problems.coding import coding_problem
+from atomcast.problems.signals import coding_problem
 from atomcast.simulation.local import LocalCluster, as_cluster
-from atomcast.steps.coding import BallCoding, PursuitCoding
+from atomcast.steps.coding_step import BallCoding, PursuitCoding
 
 Floats = NDArray[np.float64]
 

@@ -11,7 +11,7 @@ from sklearn.utils import ClassifierTags, RegressorTags
 from sklearn.utils.metaestimators import available_if
 
 from atomcast.data.shards import Shards
-from atomcast.domains.base import Domain
+from atomcast.domains.balls import Domain
 from atomcast.estimators.inputs import features_and_classes, features_and_target
 from atomcast.estimators.linear import LinearModel
 from atomcast.estimators.score_classifier import check_two_classes

@@ -22,7 +22,7 @@ from atomcast.estimators.inputs import (
 )
 from atomcast.simulation.local import as_cluster
 from atomcast.structures import Chain, MultiClass, OutputModel
-from atomcast.structures.examples import Outputs, OwnOutputs
+from atomcast.structures.structured_examples import Outputs, OwnOutputs
 
 Lengths = NDArray[np.int64]
 

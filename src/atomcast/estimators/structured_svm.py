@@ -29,8 +29,8 @@ from atomcast.loop.solver import Solver
 from atomcast.objectives import StructuredDual
 from atomcast.problems.structured import structured_problem
 from atomcast.storage.checkpoint import Checkpoint
-from atomcast.structures.base import OutputModel
-from atomcast.structures.examples import Examples, Outputs
+from atomcast.structures.output_model import OutputModel
+from atomcast.structures.structured_examples import Examples, Outputs
 
 Floats = NDArray[np.float64]
 

@@ -8,12 +8,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.atoms.views import view_points
+from atomcast.atoms.view_atoms import view_points
 from atomcast.data.grouped import GroupedShards
 from atomcast.data.shards import Shard, Shards
 from atomcast.domains.group_ball import as_groups, check_whole_groups
 from atomcast.known.kernels.functions import KernelSpec
-from atomcast.known.kernels.views import FittedKernel, ViewKernel
+from atomcast.known.kernels.view_kernels import FittedKernel, ViewKernel
 
 Ints = NDArray[np.int64]
 Kernels = tuple[ViewKernel, ...]

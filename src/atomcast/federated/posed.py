@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.objectives import Logistic, SquaredError
 from atomcast.problems.features import explicit_problem

@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.domains.base import Domain
+from atomcast.domains.balls import Domain
 from atomcast.known.columns import Columns, grown, with_appended
 from atomcast.known.gram import Gram
 from atomcast.messages.atom import NO_EXTRAS, Atom, Misfit, Size, misfit_of, receive, rounding

@@ -15,8 +15,8 @@ from numpy.typing import NDArray
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals
 from atomcast.network.disclosure import BEFORE, COORDINATOR, Disclosed, Disclosure
+from atomcast.network.ledger_views import Views
 from atomcast.network.picture import plot_network
-from atomcast.network.views import Views
 from atomcast.network.wave import KINDS, Count, Counts, Kind, Payload, Wave
 from atomcast.network.wire import codec as wire
 from atomcast.plots.page.html_tables import HtmlTable

@@ -1,6 +1,5 @@
 """What is minimised: smooth convex functions of the image z = A alpha."""
 
-from atomcast.objectives.base import Curvature, Objective
 from atomcast.objectives.log_mean_exp import LogMeanExp
 from atomcast.objectives.logistic import Logistic
 from atomcast.objectives.losses import (
@@ -11,6 +10,7 @@ from atomcast.objectives.losses import (
     SquaredLoss,
 )
 from atomcast.objectives.multinomial import Multinomial
+from atomcast.objectives.objective import Curvature, Objective
 from atomcast.objectives.squared_error import SquaredError
 from atomcast.objectives.structured_dual import StructuredDual
 

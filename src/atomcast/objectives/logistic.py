@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 from scipy.special import expit
 
 from atomcast._checks import check_in_scale
-from atomcast.objectives.base import Curvature, Floats, Objective
+from atomcast.objectives.objective import Curvature, Floats, Objective
 
 
 class Logistic(Objective):

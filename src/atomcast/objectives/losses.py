@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from atomcast.objectives.base import Floats, Objective
 from atomcast.objectives.logistic import Logistic
+from atomcast.objectives.objective import Floats, Objective
 from atomcast.objectives.pointwise import PointwiseObjective
 from atomcast.objectives.squared_error import SquaredError
 

@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from atomcast._checks import check_in_scale
-from atomcast.objectives.base import Curvature, Floats, Objective
+from atomcast.objectives.objective import Curvature, Floats, Objective
 from atomcast.objectives.search import least
 
 #: Where no intercept of this size is too large, there is no best one.

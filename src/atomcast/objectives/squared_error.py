@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from atomcast._checks import check_in_scale
-from atomcast.objectives.base import Curvature, Floats, Objective
+from atomcast.objectives.objective import Curvature, Floats, Objective
 
 
 class SquaredError(Objective):

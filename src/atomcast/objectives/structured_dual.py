@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import numpy as np
 
-from atomcast.objectives.base import Curvature, Floats, Objective
+from atomcast.objectives.objective import Curvature, Floats, Objective
 
 
 class StructuredDual(Objective):

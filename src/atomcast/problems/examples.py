@@ -9,7 +9,7 @@ import numpy as np
 
 from atomcast.atoms.kernel import LocalLabels, kernel_atoms
 from atomcast.atoms.machines import MachineAtoms
-from atomcast.domains.base import Nonnegative, Simplex
+from atomcast.domains.balls import Nonnegative, Simplex
 from atomcast.known.kernels.functions import KernelSpec
 from atomcast.known.kernels.labels import LabelCode, Machines, Unsigned
 from atomcast.known.kernels.machine_set import MachineActiveSet

@@ -7,8 +7,8 @@ from functools import partial
 from atomcast.atoms.explicit import explicit_atoms
 from atomcast.atoms.groups import GroupActiveSet, group_atoms
 from atomcast.atoms.multiclass import MulticlassActiveSet, multiclass_atoms
-from atomcast.atoms.pursuit import PursuitActiveSet, pursuit_atoms
-from atomcast.domains.base import Domain
+from atomcast.atoms.pursued import PursuitActiveSet, pursuit_atoms
+from atomcast.domains.balls import Domain
 from atomcast.domains.group_ball import GroupBall
 from atomcast.domains.span import Span
 from atomcast.known.active_set import ExplicitActiveSet

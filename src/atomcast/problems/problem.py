@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from atomcast.data.shards import Shard
-from atomcast.domains.base import Domain
+from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ActiveSet
 from atomcast.steps.corrective import GROWING, Batches
 

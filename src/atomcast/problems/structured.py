@@ -5,12 +5,12 @@ from __future__ import annotations
 from functools import partial
 
 from atomcast.atoms.corners import corner_atoms
-from atomcast.domains.base import SolidSimplex
+from atomcast.domains.balls import SolidSimplex
 from atomcast.known.corner_sums import CornerSums
 from atomcast.objectives import StructuredDual
 from atomcast.problems.problem import Problem
-from atomcast.structures.base import OutputModel
-from atomcast.structures.examples import Outputs
+from atomcast.structures.output_model import OutputModel
+from atomcast.structures.structured_examples import Outputs
 
 
 def structured_problem(model: OutputModel, C: float, outputs: Outputs, cache: bool) -> Problem:

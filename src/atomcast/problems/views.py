@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from functools import partial
 
-from atomcast.atoms.views import PORTION, ViewAtoms, check_kernels
+from atomcast.atoms.view_atoms import PORTION, ViewAtoms, check_kernels
 from atomcast.domains.group_ball import PER_KERNEL, KernelBall
 from atomcast.known.kernels.directions import DirectionSet
-from atomcast.known.kernels.views import KernelPlan
+from atomcast.known.kernels.view_kernels import KernelPlan
 from atomcast.objectives import Objective
 from atomcast.problems.problem import Problem
 from atomcast.steps.corrective import BoundedBatches

@@ -8,7 +8,7 @@ import numpy as np
 
 from atomcast.estimators.view_inputs import Holders
 from atomcast.known.kernels.functions import KernelSpec
-from atomcast.known.kernels.views import FittedKernel, ViewKernel
+from atomcast.known.kernels.view_kernels import FittedKernel, ViewKernel
 from atomcast.saving.classes import class_arrays, classes_in
 from atomcast.saving.kernel_layout import point_arrays, points_in
 from atomcast.saving.layouts import Atoms, finite, increasing

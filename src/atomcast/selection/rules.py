@@ -15,7 +15,7 @@ from functools import partial
 from typing import Any, ClassVar
 
 from atomcast._checks import check_choice, check_count
-from atomcast.atoms.base import SpacedAtoms
+from atomcast.atoms.held import SpacedAtoms
 from atomcast.messages.proposals import Agreement, Request
 from atomcast.selection.balanced import BalancedCenters, BalancedSubset
 from atomcast.selection.choosers import (

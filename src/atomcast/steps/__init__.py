@@ -7,10 +7,10 @@ from collections.abc import Callable
 from typing import Any, Literal
 
 from atomcast.steps.away import Away, BlendedPairwise, Pairwise
-from atomcast.steps.base import Step
 from atomcast.steps.block_coordinate import BlockCoordinate
 from atomcast.steps.classic import Classic, LineSearch
 from atomcast.steps.corrective import Corrective
+from atomcast.steps.step import Step
 
 #: The rules by the name that users give; each takes `atoms_per_round`.
 STEPS: dict[str, Callable[[int | Literal["auto"]], Step]] = {

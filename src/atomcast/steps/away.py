@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from atomcast.messages.proposals import Agreement
-from atomcast.steps.base import (
+from atomcast.steps.step import (
     Step,
     Vertices,
     carried_vertex,

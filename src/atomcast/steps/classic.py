@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, ClassVar
 
 from atomcast.messages.proposals import Agreement
-from atomcast.steps.base import Step, move, winner_vertex
+from atomcast.steps.step import Step, move, winner_vertex
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica

@@ -14,10 +14,9 @@ from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.domains.base import Domain
+from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.messages.proposals import Agreement, Request
-from atomcast.steps.base import Step
 from atomcast.steps.inner.column_model import ColumnModel
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent
 from atomcast.steps.inner.corral import Corral
@@ -25,6 +24,7 @@ from atomcast.steps.inner.group_solver import GroupSolver
 from atomcast.steps.inner.machines import GreedyDescent, MachineSolver
 from atomcast.steps.inner.newton import Inner, Newton, QuadraticModel
 from atomcast.steps.inner.projected_newton import ProjectedNewton
+from atomcast.steps.step import Step
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica

@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import solve_triangular
 
-from atomcast.atoms.pursuit import PursuitActiveSet
+from atomcast.atoms.pursued import PursuitActiveSet
 from atomcast.messages.proposals import Agreement, Request
 from atomcast.messages.status import Status
-from atomcast.steps.base import Step
+from atomcast.steps.step import Step
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from atomcast.atoms.base import AtomFamilies, Atoms, DivisibleAtoms, FollowingAtoms
+from atomcast.atoms.held import AtomFamilies, Atoms, DivisibleAtoms, FollowingAtoms
 from atomcast.data.shards import Shards
 from atomcast.errors import FalseMessageError
 from atomcast.loop.callbacks import State

@@ -8,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from atomcast.data.shards import Shards
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.loop.callbacks import State
 from atomcast.loop.session import Cluster
 from atomcast.loop.solver import Solver

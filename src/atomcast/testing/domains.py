@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from atomcast.domains.base import Domain
+from atomcast.domains.balls import Domain
 from atomcast.testing.promise import equal, promise
 
 

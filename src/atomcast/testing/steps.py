@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from atomcast.data.shards import Shards
-from atomcast.domains.base import Domain, L1Ball, Simplex
+from atomcast.domains.balls import Domain, L1Ball, Simplex
 from atomcast.loop.callbacks import State
 from atomcast.loop.solver import Solver
 from atomcast.objectives import SquaredError

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from atomcast.data.shards import Shards
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.experiments.runs import dfw, real_data
 from atomcast.experiments.runs.kernel_runs import svm_problem
 from atomcast.loop.solver import Solver

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from atomcast.data.shards import Shards
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.experiments.figures.lower_bound import ITERATIONS, within_theorem1
 from atomcast.experiments.page.findings import Finding, count, finding, spread
 from atomcast.loop.callbacks import State

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from atomcast.data.datasets import DataSet
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.experiments.figures import baseline_figure as section61
 from atomcast.experiments.figures.options import Options
 from atomcast.experiments.figures.shape import Found

@@ -11,7 +11,7 @@ import numpy as np
 from atomcast.baselines.admm import Features, lasso
 from atomcast.data.generators import make_sparse_regression
 from atomcast.data.shards import Shards
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.experiments.figures.options import Options
 from atomcast.experiments.figures.shape import Experiment, Facts, Found
 from atomcast.experiments.page.findings import Finding, count, finding, not_measured, spread

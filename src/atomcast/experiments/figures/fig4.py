@@ -12,7 +12,7 @@ import numpy as np
 from atomcast.baselines.admm import Features
 from atomcast.data.datasets import DataSet
 from atomcast.data.shards import Shards
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.experiments.figures.options import Options
 from atomcast.experiments.figures.shape import Experiment, Facts, Found
 from atomcast.experiments.page.findings import NO_CASE, Finding, finding, number, spread

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.data.shards import Shards
-from atomcast.domains.base import L1Ball
+from atomcast.domains.balls import L1Ball
 from atomcast.experiments.figures import atom_counts
 from atomcast.experiments.figures.options import Options
 from atomcast.experiments.figures.shape import Experiment, Found

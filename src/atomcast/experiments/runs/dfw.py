@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.atoms.base import Atoms
+from atomcast.atoms.held import Atoms
 from atomcast.data.shards import Shard, Shards
 from atomcast.experiments.runs import curves
 from atomcast.experiments.runs.curves import CLASSIC, CORRECTIVE, LINE_SEARCH, ONCE, Point

@@ -15,7 +15,7 @@ from scipy import sparse
 
 from atomcast.data.generators import LowerBoundInstance, make_lower_bound
 from atomcast.data.shards import Shards
-from atomcast.domains.base import L1Ball, Simplex
+from atomcast.domains.balls import L1Ball, Simplex
 from atomcast.loop.callbacks import State
 from atomcast.loop.solver import Solver
 from atomcast.objectives import SquaredError

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.domains.base import Domain
+from atomcast.domains.balls import Domain
 from atomcast.domains.group_ball import PER_KERNEL, BlockBall
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.known.columns import grown, with_appended

@@ -19,7 +19,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.domains.base import Domain
+from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ActiveSet
 from atomcast.known.gram import Gram, Inverse, solved
 from atomcast.messages.proposals import ranking

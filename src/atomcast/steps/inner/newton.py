@@ -14,7 +14,7 @@ from typing import Protocol
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.domains.base import Domain
+from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.steps.inner.column_model import ColumnModel, ProductModel, Products

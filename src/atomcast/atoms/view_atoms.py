@@ -18,7 +18,7 @@ from atomcast.atoms.explicit import gradient_of
 from atomcast.data.shards import Shard
 from atomcast.domains.group_ball import PER_KERNEL
 from atomcast.known.kernels.directions import DirectionSet
-from atomcast.known.kernels.views import KernelPlan, ViewKernel
+from atomcast.known.kernels.view_kernels import KernelPlan, ViewKernel
 from atomcast.messages.atom import Atom
 
 if TYPE_CHECKING:

@@ -13,7 +13,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.structures.base import Floats, Rows
+from atomcast.structures.output_model import Floats, Rows
 
 Labels = NDArray[np.int64]
 

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from atomcast.data.shards import Shard
-from atomcast.structures.base import DecodesAll, Floats, OutputModel, Rows
+from atomcast.structures.output_model import DecodesAll, Floats, OutputModel, Rows
 
 Ids = NDArray[np.int64]
 

@@ -14,7 +14,7 @@ from atomcast.atoms.signals import SignalsActiveSet
 from atomcast.domains.ball_product import BallProduct
 from atomcast.messages.proposals import Agreement, Request
 from atomcast.messages.status import Status
-from atomcast.steps.base import Step
+from atomcast.steps.step import Step
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
