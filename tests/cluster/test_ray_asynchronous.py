@@ -25,6 +25,7 @@ from atomcast.cluster.ray.actor import Start
 from atomcast.cluster.ray.asynchronous_actor import AsynchronousRayNode
 from atomcast.cluster.slowdown import Slowdown, slowdown_of
 from atomcast.domains.balls import L1Ball, Simplex
+from atomcast.loop.replica import Tolerance
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem
 from atomcast.selection.rules import EXACT
@@ -193,7 +194,7 @@ def test_a_node_that_has_lost_its_shortlist_says_so_instead_of_failing():
     X, y, beta, _ = lasso_problem(0)
     problem = explicit_problem(SquaredError(y), L1Ball(beta))
     sizes = np.array([X.shape[1]])
-    start = Start(problem, STEPS["corrective"](), 1e-6, EXACT, 4, np.zeros(0), sizes)
+    start = Start(problem, STEPS["corrective"](), Tolerance(1e-6), EXACT, 4, np.zeros(0), sizes)
     node = AsynchronousRayNode(0, 1, 1)
     node.load(problem, Shards.split(X, 1).shard(0, 1), X.shape[1])
     assert node.work((0, 0), start, "check", False, []) is None

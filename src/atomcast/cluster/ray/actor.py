@@ -232,7 +232,7 @@ class RayNode:
             inner,
             complete,
             None if version is None else np.array(version, dtype=np.int64),
-            choice,
+            choice=choice,
         )
         new = [id for _, id in agreement.new_to(self._replica.active)]
         self._replica.advance(agreement, self._read(self._replica, new, in_order(owners, parts)))
