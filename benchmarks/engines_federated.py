@@ -75,9 +75,9 @@ def federated_times(folder, d):
 
 def echo_times(cluster):
     """One kilobyte to every node and back."""
-    from atomcast.federated.kinds import Part
+    from atomcast.federated.kinds import PartialPrediction
 
-    calls, message = cluster.calls(), Part(np.zeros(125))
+    calls, message = cluster.calls(), PartialPrediction(np.zeros(125))
     return timed(lambda k: calls.all(message))
 
 

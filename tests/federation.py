@@ -191,7 +191,7 @@ def offline_node(folder, part, y, approve=True, node_type=None, **terms):
 
 def ask(weights=(), ids=(), count=10, known_too=True):
     """A question about some weights."""
-    from atomcast.federated.kinds import Ask
+    from atomcast.federated.kinds import ScoreRequest
 
     ids, weights = np.array(ids, dtype=np.int64), np.array(weights, dtype=np.float64)
-    return Ask(ids, weights, count, -np.inf, known_too, False)
+    return ScoreRequest(ids, weights, count, -np.inf, known_too, False)

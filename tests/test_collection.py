@@ -1,6 +1,7 @@
 """Collecting the tests is quick: each worker does it, before it runs a single one."""
 
 import ast
+from collections import Counter
 from pathlib import Path
 
 FOLDER = Path(__file__).parent
@@ -44,3 +45,16 @@ def test_tests_are_in_the_rooms_of_what_they_test():
     rooms = {path.name for path in (FOLDER.parent / "src" / "atomcast").iterdir() if path.is_dir()}
     folders = {path.name for path in FOLDER.iterdir() if any(path.rglob("test_*.py"))}
     assert folders <= rooms
+
+
+def test_no_two_files_or_classes_of_the_package_share_a_name():
+    """Whoever says a name means one thing."""
+    files = [p for p in (FOLDER.parent / "src").rglob("*.py") if p.name != "__init__.py"]
+    classes = [
+        node.name
+        for path in files
+        for node in ast.parse(path.read_text(encoding="utf-8")).body
+        if isinstance(node, ast.ClassDef) and not node.name.startswith("_")
+    ]
+    for names in ([path.name for path in files], classes):
+        assert [name for name, count in Counter(names).items() if count > 1] == []

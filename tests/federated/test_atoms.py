@@ -52,11 +52,11 @@ def reason(node, message):
 
 
 def test_what_the_owner_has_signed_is_taken(met):
-    from atomcast.federated.kinds import Done, Scores
+    from atomcast.federated.kinds import Acknowledged, Scores
 
     node, sent = met
     assert "were not handed over" in reason(node, ask([0.0], [8]))
-    assert isinstance(node.answer(sent()), Done)
+    assert isinstance(node.answer(sent()), Acknowledged)
     assert isinstance(node.answer(ask([0.0], [8])), Scores)
 
 

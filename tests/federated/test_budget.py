@@ -34,26 +34,26 @@ def begin_again(node, begin, other):
 
 
 def test_budget_of_features_holds_over_a_restart(tmp_path):
-    from atomcast.federated.kinds import Done, Fetch, Refusal, Sealed
+    from atomcast.federated.kinds import Acknowledged, AtomRequest, Refusal, Sealed
 
     parts, y = make_data()
     node, begin, other = offline_node(tmp_path, parts[0], y, atoms=2)
     node.answer(begin)
     answer = node.answer(ask())
     assert len(answer.ids) == 2  # more scores than features that may leave are of no use
-    assert isinstance(node.answer(Fetch(int(answer.ids[0]))), Sealed)
+    assert isinstance(node.answer(AtomRequest(int(answer.ids[0]))), Sealed)
     node = reopened(node)
-    assert isinstance(begin_again(node, begin, other), Done)
+    assert isinstance(begin_again(node, begin, other), Acknowledged)
     again = node.answer(ask())
     np.testing.assert_array_equal(again.scores, answer.scores)  # the same question: no new answer
-    assert isinstance(node.answer(Fetch(int(answer.ids[0]))), Sealed)  # it has left before
-    assert isinstance(node.answer(Fetch(int(answer.ids[1]))), Sealed)
+    assert isinstance(node.answer(AtomRequest(int(answer.ids[0]))), Sealed)  # it has left before
+    assert isinstance(node.answer(AtomRequest(int(answer.ids[1]))), Sealed)
     node = reopened(node)
     begin_again(node, begin, other)
     silent = node.answer(ask(count=3))  # another question
     assert silent.exhausted
     assert len(silent.ids) == 0
-    assert isinstance(node.answer(Fetch(7)), Refusal)
+    assert isinstance(node.answer(AtomRequest(7)), Refusal)
     node.close()
 
 

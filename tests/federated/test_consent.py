@@ -30,10 +30,10 @@ def refused(node, message):
 
 
 def test_what_was_approved_is_answered(begun):
-    from atomcast.federated.kinds import Done, Scores
+    from atomcast.federated.kinds import Acknowledged, Scores
 
     node, begin = begun
-    assert isinstance(node.answer(begin), Done)
+    assert isinstance(node.answer(begin), Acknowledged)
     answer = node.answer(ask())
     assert isinstance(answer, Scores)
     assert len(answer.ids) == 8
@@ -118,24 +118,24 @@ def test_weights_must_lie_in_the_ball_and_be_of_features_that_left(begun):
 
 
 def test_the_objective_must_not_rise(begun):
-    from atomcast.federated.kinds import Fetch, Scores
+    from atomcast.federated.kinds import AtomRequest, Scores
 
     node, begin = begun
     node.answer(begin)
     node.answer(ask())
-    node.answer(Fetch(0))
+    node.answer(AtomRequest(0))
     assert isinstance(node.answer(ask([1.0], [0])), Scores)
     assert "raise the objective" in refused(node, ask([-1.0], [0]))
 
 
 def test_only_proposed_features_leave(begun):
-    from atomcast.federated.kinds import Fetch, Sealed
+    from atomcast.federated.kinds import AtomRequest, Sealed
 
     node, begin = begun
     node.answer(begin)
     first = node.answer(ask(count=1)).ids.tolist()
-    assert "was not proposed" in refused(node, Fetch(1 if first == [0] else 0))
-    assert isinstance(node.answer(Fetch(first[0])), Sealed)
+    assert "was not proposed" in refused(node, AtomRequest(1 if first == [0] else 0))
+    assert isinstance(node.answer(AtomRequest(first[0])), Sealed)
 
 
 def test_a_fit_waits_for_approval_and_names_who_has_not_given_it(tmp_path):

@@ -114,14 +114,14 @@ def test_a_node_that_does_not_come_back_is_named(tmp_path):
 
 
 def test_a_node_that_is_too_slow_is_named(tmp_path):
-    from atomcast.federated.kinds import Ask
+    from atomcast.federated.kinds import ScoreRequest
     from atomcast.federated.party import Node
 
     late, woken = threading.Event(), threading.Event()
 
     class Slow(Node):
         def answer(self, message):
-            if isinstance(message, Ask) and late.is_set():
+            if isinstance(message, ScoreRequest) and late.is_set():
                 woken.wait(60)
             return super().answer(message)
 

@@ -9,7 +9,15 @@ import numpy as np
 import pytest
 
 from atomcast.federated.frames import FIRST, MORE, PIECE, Assembler, frames
-from atomcast.federated.kinds import KINDS, Ask, Begin, Floats, Ids, Part, Refusal
+from atomcast.federated.kinds import (
+    KINDS,
+    Begin,
+    Floats,
+    Ids,
+    PartialPrediction,
+    Refusal,
+    ScoreRequest,
+)
 from atomcast.federated.schema import SchemaError, decode, encode
 
 SAMPLES = {"int": -7, "float": 0.25, "bool": True, "str": "Zürich", "bytes": b"\0\xff"}
@@ -49,7 +57,7 @@ def test_no_bytes_do_harm():
 
 
 def test_sizes_and_versions_are_checked():
-    whole = encode(Part(np.arange(4.0)))
+    whole = encode(PartialPrediction(np.arange(4.0)))
     for wrong in (whole[:-1], whole + b"\0", b"", b"\x02" + whole[1:], b"\x01\xff" + whole[2:]):
         with pytest.raises(SchemaError):
             decode(wrong)
@@ -61,7 +69,7 @@ def test_sizes_and_versions_are_checked():
 
 
 def test_pieces_are_put_together_up_to_a_limit():
-    message = Part(np.arange(2.5 * PIECE / 8))
+    message = PartialPrediction(np.arange(2.5 * PIECE / 8))
     pieces = list(frames(message))
     assert len(pieces) == 3
     assert max(map(len, pieces)) <= PIECE + 16
@@ -79,7 +87,7 @@ def test_pieces_are_put_together_up_to_a_limit():
 
 
 def test_arrays_keep_their_types():
-    found = decode(encode(Ask(np.arange(3), np.ones(3), 1, 0.0, True, False)))
+    found = decode(encode(ScoreRequest(np.arange(3), np.ones(3), 1, 0.0, True, False)))
     assert found.ids.dtype == np.int64
     assert found.weights.dtype == np.float64
     assert Floats != Ids

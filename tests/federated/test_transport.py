@@ -88,13 +88,13 @@ def test_what_is_no_message_ends_a_connection_and_nothing_else(tmp_path):
 
 def test_a_node_that_speaks_unasked_is_cut_off(tmp_path, caplog, monkeypatch):
     from atomcast.federated.attending import Connection
-    from atomcast.federated.kinds import Done
+    from atomcast.federated.kinds import Acknowledged
 
     meet = Connection._meet
 
     def meet_and_babble(self, messages):
         meet(self, messages)
-        self._say(Done("by the way"))
+        self._say(Acknowledged("by the way"))
 
     parts, _ = make_data()
     with Parties(tmp_path / "p", parts) as parties:

@@ -25,7 +25,7 @@ Config = Annotated[
 ]
 
 
-class Coordinator(NamedTuple):
+class CoordinatorSettings(NamedTuple):
     """What coordinator.toml says.
 
     Attributes
@@ -43,7 +43,7 @@ class Coordinator(NamedTuple):
     secret: Path | None = None
 
 
-def read_coordinator(path: Path | None, **how: Any) -> Coordinator:
+def read_coordinator(path: Path | None, **how: Any) -> CoordinatorSettings:
     """The coordinator that a file describes; `how` goes before what it says."""
     from atomcast.federated.federated_cluster import FederatedCluster
     from atomcast.federated.policy import read_toml
@@ -58,7 +58,7 @@ def read_coordinator(path: Path | None, **how: Any) -> Coordinator:
         cluster = FederatedCluster(**{**table, **how})
     except TypeError as error:
         raise ValueError(f"{path} is not what a coordinator needs: {error}") from None
-    return Coordinator(cluster, alias, **own)
+    return CoordinatorSettings(cluster, alias, **own)
 
 
 def federated_data(options: FitOptions) -> tuple[FederatedCluster, PartyShards, NDArray[Any]]:

@@ -100,7 +100,7 @@ class BlockBall(Domain):
         blocks = self.blocks_of(ids)
         order = np.argsort(blocks, kind="stable")
         nearest = np.empty_like(weights)
-        nearest[order] = Blocks(blocks[order], self).project(weights[order])
+        nearest[order] = BlockRanges(blocks[order], self).project(weights[order])
         return nearest
 
     def direction(self, id: int, scores: Floats) -> Floats:
@@ -133,7 +133,7 @@ class KernelBall(BlockBall):
         return np.asarray(ids, dtype=np.int64) // PER_KERNEL
 
 
-class Blocks:
+class BlockRanges:
     """Known weights in blocks, one for each known group, of which each has a weight c_g."""
 
     def __init__(self, ids: Ids, domain: BlockBall) -> None:

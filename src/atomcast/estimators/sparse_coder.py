@@ -19,7 +19,7 @@ from atomcast.estimators.solving import SolvedEstimator, warn_unless_converged
 from atomcast.loop.result import Result
 from atomcast.loop.session import Cluster
 from atomcast.loop.solver import Solver
-from atomcast.problems.signals import coding_problem
+from atomcast.problems.coding_problem import coding_problem
 from atomcast.simulation.local import LocalCluster, as_cluster
 from atomcast.steps.coding_step import BallCoding, PursuitCoding
 

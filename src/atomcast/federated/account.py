@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from atomcast.federated.audit import Entry
-from atomcast.federated.kinds import Offer
+from atomcast.federated.kinds import ConsentOffer
 from atomcast.federated.policy import Policy
 
 
@@ -50,7 +50,7 @@ class Account:
         for entry in entries:
             self.enter(entry)
 
-    def left(self, told: Told, offer: Offer, policy: Policy) -> int:
+    def left(self, told: Told, offer: ConsentOffer, policy: Policy) -> int:
         """How many more features may leave for a problem."""
         return min(
             min(policy.atoms_per_run, offer.atoms) - len(told.sent),

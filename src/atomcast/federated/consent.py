@@ -19,7 +19,7 @@ from numpy.typing import ArrayLike
 
 from atomcast._replacing import replacing
 from atomcast.errors import ClusterError
-from atomcast.federated.kinds import Begin, Offer
+from atomcast.federated.kinds import Begin, ConsentOffer
 
 #: Fields of an offer that must be those approved, and those that may be smaller.
 PINNED = (
@@ -58,11 +58,11 @@ def effective_rows(target: ArrayLike) -> float:
 class Approval:
     """An offer that somebody has approved, and when (in seconds since 1970)."""
 
-    offer: Offer
+    offer: ConsentOffer
     by: str
     at: int
 
-    def covers(self, offer: Offer) -> bool:
+    def covers(self, offer: ConsentOffer) -> bool:
         """Whether everything that is asked for was approved, and still is."""
         mine = self.offer
         same = all(getattr(mine, name) == getattr(offer, name) for name in PINNED)
@@ -94,7 +94,7 @@ class Consents:
     def __init__(self, state: Path) -> None:
         self._offers, self._approvals = state / "offers", state / "approvals"
 
-    def ask(self, offer: Offer) -> bool:
+    def ask(self, offer: ConsentOffer) -> bool:
         """Keep an offer for a human to look at; whether it is new."""
         path = self._offers / f"{offer.id}.json"
         if path.exists():
@@ -104,10 +104,10 @@ class Consents:
         _write(path, dataclasses.asdict(offer))
         return True
 
-    def offers(self) -> list[Offer]:
+    def offers(self) -> list[ConsentOffer]:
         """Offers that nobody has approved yet, and that have not expired."""
         approved = {approval.offer.id for approval in self.approvals()}
-        found = [Offer(**table) for table in _tables(self._offers)]
+        found = [ConsentOffer(**table) for table in _tables(self._offers)]
         return [o for o in found if o.id not in approved and time.time() < o.expires]
 
     def approve(self, id: str, by: str) -> Approval:
@@ -131,7 +131,7 @@ class Consents:
     def approvals(self) -> list[Approval]:
         """All approvals."""
         return [
-            Approval(Offer(**table["offer"]), table["by"], table["at"])
+            Approval(ConsentOffer(**table["offer"]), table["by"], table["at"])
             for table in _tables(self._approvals)
         ]
 

@@ -123,13 +123,15 @@ class FederatedCluster(Cluster):
 
     def combined(self, alias: str, coef: NDArray[np.float64]) -> NDArray[np.float64]:
         """The product of new data with the coefficients of a model, summed over members."""
-        from atomcast.federated.kinds import Part, Predict
+        from atomcast.federated.kinds import PartialPrediction, Predict
 
         ids = np.flatnonzero(coef)
         calls = self.calls()
         calls.where = "in a prediction"
         answers = calls.all(Predict(alias, ids, coef[ids]))
-        return np.sum([answer.values for answer in answers if isinstance(answer, Part)], axis=0)
+        return np.sum(
+            [answer.values for answer in answers if isinstance(answer, PartialPrediction)], axis=0
+        )
 
     def close(self) -> None:
         """Stop listening; nodes go on trying to connect until the next fit."""

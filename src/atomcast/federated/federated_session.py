@@ -20,18 +20,18 @@ from atomcast.federated.calls import Calls
 from atomcast.federated.consent import target_digest
 from atomcast.federated.identity import atom_statement
 from atomcast.federated.kinds import (
-    Ask,
+    Acknowledged,
+    AtomRequest,
     Begin,
     Describe,
-    Done,
-    Fetch,
     Fingerprint,
     Finish,
     Hand,
     Message,
+    Ruling,
+    ScoreRequest,
     Scores,
     Sealed,
-    Verdict,
 )
 from atomcast.federated.posed import check_replica, described
 from atomcast.federated.run import checked_atom, context_of
@@ -72,7 +72,7 @@ class FederatedSession(Session):
         self._accountant = star_accountant(self.nodes, cluster.members, self._rows)
         self.ledger = self._accountant.ledger
         self._begin: Begin | None = None
-        self._ask: Ask | None = None
+        self._ask: ScoreRequest | None = None
         #: Features by id as their owners signed them, and those not handed on yet.
         self._sealed: dict[int, Hand] = {}
         self._new: list[Hand] = []
@@ -95,7 +95,7 @@ class FederatedSession(Session):
         until, told = time.monotonic() + cluster.patience, False
         while True:
             answers = self._calls.all(offer)
-            verdicts = [answer for answer in answers if isinstance(answer, Verdict)]
+            verdicts = [answer for answer in answers if isinstance(answer, Ruling)]
             if len(verdicts) < self.nodes:
                 raise FalseMessageError("a member answers an offer with something else")
             undecided = [cluster.members[i] for i, v in enumerate(verdicts) if not v.approved]
@@ -148,7 +148,7 @@ class FederatedSession(Session):
         """Ask every member to score its features at the present weights."""
         self._calls.where = f"round {replica.round}"
         active = replica.active
-        ask = Ask(
+        ask = ScoreRequest(
             ids=np.array(active.ids, dtype=np.int64),
             weights=active.weights.copy(),
             count=request.count,
@@ -200,7 +200,7 @@ class FederatedSession(Session):
         wanted: dict[int, list[int]] = {}
         for owner, id in new:
             wanted.setdefault(owner, []).append(id)
-        answers = self._calls.ask({o: [Fetch(id) for id in ids] for o, ids in wanted.items()})
+        answers = self._calls.ask({o: [AtomRequest(id) for id in ids] for o, ids in wanted.items()})
         atoms: dict[int, Atom] = {}
         for owner, ids in wanted.items():
             for id, answer in zip(ids, answers[owner], strict=True):
@@ -257,5 +257,5 @@ class FederatedSession(Session):
         self.ledger.audit_heads = {
             name: answer.note
             for name, answer in zip(self._cluster.members, answers, strict=True)
-            if isinstance(answer, Done)
+            if isinstance(answer, Acknowledged)
         }

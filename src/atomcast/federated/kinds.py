@@ -65,7 +65,7 @@ class Describe(Message):
 
 
 @dataclass(frozen=True)
-class Offer(Message):
+class ConsentOffer(Message):
     """What a human at the node is asked to approve; nothing else will be answered.
 
     Parameters
@@ -137,7 +137,7 @@ class Begin(Message):
 
 
 @dataclass(frozen=True)
-class Ask(Message):
+class ScoreRequest(Message):
     """Score your features against the residual of these weights, and propose."""
 
     ids: Ids
@@ -149,7 +149,7 @@ class Ask(Message):
 
 
 @dataclass(frozen=True)
-class Fetch(Message):
+class AtomRequest(Message):
     """Send a feature that you have proposed."""
 
     id: int
@@ -196,7 +196,7 @@ class Refusal(Message):
 
 
 @dataclass(frozen=True)
-class Done(Message):
+class Acknowledged(Message):
     """It is done; a short note where one is due, such as the head of the audit log."""
 
     note: str
@@ -212,7 +212,7 @@ class Description(Message):
 
 
 @dataclass(frozen=True)
-class Verdict(Message):
+class Ruling(Message):
     """Whether an offer is approved; if not, a human has yet to look at it."""
 
     approved: bool
@@ -243,7 +243,7 @@ class Sealed(Message):
 
 
 @dataclass(frozen=True)
-class Part(Message):
+class PartialPrediction(Message):
     """One party's part of a prediction, a number for each row."""
 
     values: Floats
@@ -251,6 +251,7 @@ class Part(Message):
 
 #: Kinds by their number on the wire: append only.
 KINDS: tuple[type[Message], ...] = (
-    *(Hello, Proof, Introduce, Describe, Offer, Begin, Ask, Fetch, Hand, Fingerprint, Predict),
-    *(Finish, Refusal, Done, Description, Verdict, Scores, Sealed, Part),
+    *(Hello, Proof, Introduce, Describe, ConsentOffer, Begin, ScoreRequest, AtomRequest, Hand),
+    *(Fingerprint, Predict, Finish, Refusal, Acknowledged, Description, Ruling, Scores, Sealed),
+    PartialPrediction,
 )

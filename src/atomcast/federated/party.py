@@ -31,7 +31,7 @@ from atomcast.federated.identity import Credentials, IdentityError, Peer, approv
 from atomcast.federated.kinds import Message
 from atomcast.federated.policy import NodeConfig
 from atomcast.federated.prediction import own_part, permitted
-from atomcast.federated.run import Run, weights_digest
+from atomcast.federated.run import NodeRun, weights_digest
 from atomcast.federated.schema import SchemaError
 from atomcast.storage.fingerprint import shard_fingerprint
 
@@ -57,14 +57,14 @@ class Node:
         self._consents = Consents(config.state)
         self._holdings: dict[str, Holding] = {}
         self._peers: dict[str, Peer] = {}
-        self._run: Run | None = None
+        self._run: NodeRun | None = None
         self._handlers: dict[type[Message], Callable[[Any], Message]] = {
             kinds.Introduce: self._introduce,
             kinds.Describe: self._describe,
-            kinds.Offer: self._offer,
+            kinds.ConsentOffer: self._offer,
             kinds.Begin: self._begin,
-            kinds.Ask: self._ask,
-            kinds.Fetch: self._fetch,
+            kinds.ScoreRequest: self._ask,
+            kinds.AtomRequest: self._fetch,
             kinds.Hand: self._hand,
             kinds.Fingerprint: self._fingerprint,
             kinds.Predict: self._predict,
@@ -105,7 +105,7 @@ class Node:
 
     def _introduce(self, message: kinds.Introduce) -> Message:
         self._peers[message.name] = self.credentials.known(message)
-        return kinds.Done("")
+        return kinds.Acknowledged("")
 
     def _describe(self, message: kinds.Describe) -> Message:
         holding = self._holding(message.alias)
@@ -121,7 +121,7 @@ class Node:
             self._holdings[alias] = holding
         return self._holdings[alias]
 
-    def _offer(self, offer: kinds.Offer) -> Message:
+    def _offer(self, offer: kinds.ConsentOffer) -> Message:
         if offer.coordinator != self.config.coordinator:
             raise RefusedError(f"{offer.coordinator!r} is not the coordinator of this node")
         holding = self._holding(offer.alias)
@@ -133,10 +133,10 @@ class Node:
                 "here: align the rows first (`atomcast align`)"
             )
         if any(approval.covers(offer) for approval in self._consents.approvals()):
-            return kinds.Verdict(True, offer.id)
+            return kinds.Ruling(True, offer.id)
         if self._consents.ask(offer):
             self.note("offer", id=offer.id, terms=dataclasses.asdict(offer))
-        return kinds.Verdict(False, offer.id)
+        return kinds.Ruling(False, offer.id)
 
     def _begin(self, begin: kinds.Begin) -> Message:
         approval = self._approval(begin)
@@ -152,7 +152,7 @@ class Node:
         if self.credentials.peer not in members:
             raise RefusedError("this node is no member of the fit")
         own = members.index(self.credentials.peer)
-        run = Run(begin, approval, holding, members, own, self._run)
+        run = NodeRun(begin, approval, holding, members, own, self._run)
         known = self._account.problems[offer.id]
         if run.key not in known:
             if len(known) >= offer.runs:
@@ -172,7 +172,7 @@ class Node:
                 start=run.start,
             )
         self._run = run
-        return kinds.Done(run.key)
+        return kinds.Acknowledged(run.key)
 
     def _approval(self, begin: kinds.Begin) -> Approval:
         for approval in self._consents.approvals():
@@ -185,7 +185,7 @@ class Node:
 
     # -- rounds ---------------------------------------------------------------------------
 
-    def _current(self) -> tuple[Run, Told]:
+    def _current(self) -> tuple[NodeRun, Told]:
         if self._run is None:
             raise RefusedError("no problem was begun")
         self._check_valid(self._run.approval)
@@ -195,7 +195,7 @@ class Node:
         if approval not in self._consents.approvals() or not approval.valid:
             raise RefusedError(f"approval {approval.offer.id} has expired, or was withdrawn")
 
-    def _ask(self, ask: kinds.Ask) -> Message:
+    def _ask(self, ask: kinds.ScoreRequest) -> Message:
         run, told = self._current()
         run.take(ask, self._account.known[run.context])
         if run.asked not in told.answers:
@@ -213,7 +213,7 @@ class Node:
             scores=np.array(answer["scores"], dtype=np.float64),
         )
 
-    def _answer_anew(self, run: Run, told: Told, ask: kinds.Ask) -> None:
+    def _answer_anew(self, run: NodeRun, told: Told, ask: kinds.ScoreRequest) -> None:
         """Score, and write down what will be told before it is."""
         policy, offer = self.config.policy, run.approval.offer
         limit = min(policy.rounds_per_run, offer.rounds)
@@ -245,7 +245,7 @@ class Node:
             scores=scores,
         )
 
-    def _fetch(self, fetch: kinds.Fetch) -> Message:
+    def _fetch(self, fetch: kinds.AtomRequest) -> Message:
         run, told = self._current()
         if fetch.id not in self._account.known[run.context]:  # else it has left for this fit
             if fetch.id not in told.proposed:
@@ -273,7 +273,7 @@ class Node:
         atom = run.accept(hand)
         owner = run.members[hand.owner].name
         self._log.write("handed", durable=False, run=run.key, owner=owner, id=atom.id)
-        return kinds.Done("")
+        return kinds.Acknowledged("")
 
     # -- before and after -----------------------------------------------------------------
 
@@ -281,7 +281,7 @@ class Node:
         run, _ = self._current()
         plain = shard_fingerprint(run.shard, 1)
         keyed = hashlib.sha256(self.credentials.sign(f"fingerprint {plain}".encode())).hexdigest()
-        return kinds.Done(keyed[:16])
+        return kinds.Acknowledged(keyed[:16])
 
     def _predict(self, predict: kinds.Predict) -> Message:
         """The own part of a score, for weights that were asked about in an approved run."""
@@ -299,9 +299,9 @@ class Node:
             question=question,
             rows=new.rows,
         )
-        return kinds.Part(part)
+        return kinds.PartialPrediction(part)
 
     def _finish(self, message: kinds.Finish) -> Message:
         self.note("finished", run="" if self._run is None else self._run.key)
         self._run = None
-        return kinds.Done(self._log.head)
+        return kinds.Acknowledged(self._log.head)

@@ -18,7 +18,7 @@ from atomcast.errors import FalseMessageError
 from atomcast.federated.consent import Approval, RefusedError
 from atomcast.federated.holding import Holding
 from atomcast.federated.identity import Peer, atom_statement
-from atomcast.federated.kinds import Ask, Begin, Floats, Hand, Ids
+from atomcast.federated.kinds import Begin, Floats, Hand, Ids, ScoreRequest
 from atomcast.federated.posed import make_problem
 from atomcast.federated.schema import encode
 from atomcast.loop.replica import Replica, Tolerance
@@ -44,7 +44,7 @@ class OwnProposals(NamedTuple):
     scores: Floats
 
 
-class Run:
+class NodeRun:
     """A problem that was approved, as one node sees it.
 
     Parameters
@@ -67,7 +67,7 @@ class Run:
         holding: Holding,
         members: list[Peer],
         own: int,
-        previous: Run | None,
+        previous: NodeRun | None,
     ) -> None:
         self.begin, self.approval, self.members, self.own = begin, approval, members, own
         self._check_starts(holding)
@@ -118,7 +118,7 @@ class Run:
 
     # -- questions ------------------------------------------------------------------------
 
-    def take(self, ask: Ask, sent: set[int]) -> None:
+    def take(self, ask: ScoreRequest, sent: set[int]) -> None:
         """Go to the weights of a question.
 
         Features of this node count as known only if they have left: otherwise the scores would
@@ -139,7 +139,7 @@ class Run:
         self._replica.active.set_weights(ask.weights)
         self.asked = hashlib.sha256(self.key.encode() + encode(ask)).hexdigest()
 
-    def _check_weights(self, ask: Ask) -> None:
+    def _check_weights(self, ask: ScoreRequest) -> None:
         ids, weights = ask.ids, ask.weights
         sound = len(ids) == len(weights) == len(set(ids.tolist())) and np.all(np.isfinite(weights))
         if not sound or np.any((ids < 0) | (ids >= self.begin.starts[-1])) or ask.count < 1:
@@ -158,7 +158,7 @@ class Run:
                 "no step of a fit"
             )
 
-    def proposals(self, ask: Ask, most: int) -> OwnProposals:
+    def proposals(self, ask: ScoreRequest, most: int) -> OwnProposals:
         """What this node proposes: `most` features at most."""
         request = Request(min(ask.count, most), ask.threshold, ask.known_too, ask.partial_sums)
         found = self._fleet.propose(self._replica, request)

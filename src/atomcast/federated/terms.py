@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 from atomcast._checks import check_count, check_positive
 from atomcast.federated.consent import target_digest
-from atomcast.federated.kinds import Offer
+from atomcast.federated.kinds import ConsentOffer
 from atomcast.federated.posed import described
 from atomcast.problems.problem import Problem
 
@@ -62,11 +62,11 @@ class Terms:
 
     def offer(
         self, problem: Problem, coordinator: str, members: str, alias: str, order: str
-    ) -> Offer:
+    ) -> ConsentOffer:
         """What is put before the members for a problem."""
         name, objective = described(problem)
         low, high = self.radius or (problem.domain.scale, problem.domain.scale)
-        return Offer(
+        return ConsentOffer(
             coordinator=coordinator,
             alias=alias,
             purpose=self.purpose,

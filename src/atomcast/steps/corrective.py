@@ -21,7 +21,7 @@ from atomcast.steps.inner.column_model import ColumnModel
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent
 from atomcast.steps.inner.corral import Corral
 from atomcast.steps.inner.group_solver import GroupSolver
-from atomcast.steps.inner.machines import GreedyDescent, MachineSolver
+from atomcast.steps.inner.machine_solver import GreedyDescent, MachineSolver
 from atomcast.steps.inner.newton import Inner, Newton, QuadraticModel
 from atomcast.steps.inner.projected_newton import ProjectedNewton
 from atomcast.steps.step import Step

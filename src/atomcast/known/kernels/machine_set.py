@@ -21,7 +21,7 @@ Positions = NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Part:
+class MachinePart:
     """What takes part in one machine.
 
     Parameters
@@ -140,16 +140,16 @@ class MachineActiveSet(KernelActiveSet):
             products[part.at] = part.products(self.matrix(part), weights[part.at])
         self.install(weights, products)
 
-    def part(self, m: int) -> Part:
+    def part(self, m: int) -> MachinePart:
         """The points that take part in machine m."""
         places = self._places[m][self.labels]
         points = (places >= 0).nonzero()[0]
         places = places[points]
-        return Part(
+        return MachinePart(
             m, points, points * self.width + places, self.machines.side[self.labels[points], places]
         )
 
-    def matrix(self, part: Part) -> NDArray[Any]:
+    def matrix(self, part: MachinePart) -> NDArray[Any]:
         """The augmented kernel between the points of a machine, without their sides.
 
         Matrices are kept and extended as long as they fit in the budget.

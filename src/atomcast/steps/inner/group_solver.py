@@ -12,7 +12,7 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.domains.group_ball import BlockBall, Blocks
+from atomcast.domains.group_ball import BlockBall, BlockRanges
 from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.steps.inner.column_model import ColumnModel, Products
 from atomcast.steps.inner.coordinate_descent import FACE_STEPS, SWEEPS, SWEPT, CoordinateDescent
@@ -37,7 +37,7 @@ class GroupDescent(CoordinateDescent):
 
     alternations = 300  # there is no other method to fall back on
 
-    def __init__(self, domain: BlockBall, blocks: Blocks) -> None:
+    def __init__(self, domain: BlockBall, blocks: BlockRanges) -> None:
         self.domain = domain
         self.blocks = blocks
         self._careful = 0  # steps to come that must not go too far, as one did
@@ -196,7 +196,7 @@ class GroupSolver:
         """Put the best weights over all known groups into the active set."""
         if not len(active):
             return
-        blocks = Blocks(active.ids, self.domain)
+        blocks = BlockRanges(active.ids, self.domain)
         if self.turned is None:
             few_rows = isinstance(active, ExplicitActiveSet) and active.objective.d <= FEW_ROWS
             self.turned = TurnedColumns() if few_rows else TurnedProducts()
