@@ -149,13 +149,6 @@ class ScoreRequest(Message):
 
 
 @dataclass(frozen=True)
-class AtomRequest(Message):
-    """Send a feature that you have proposed."""
-
-    id: int
-
-
-@dataclass(frozen=True)
 class Hand(Message):
     """A feature of another member, with its signature."""
 
@@ -164,6 +157,13 @@ class Hand(Message):
     score: float
     atom: bytes
     signature: bytes
+
+
+@dataclass(frozen=True)
+class AtomRequest(Message):
+    """Send a feature that you have proposed."""
+
+    id: int
 
 
 @dataclass(frozen=True)
