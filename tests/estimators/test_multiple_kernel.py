@@ -14,6 +14,8 @@ from atomcast import (
     MultipleKernelRegressor,
     Shards,
     Solver,
+    load_model,
+    save_model,
 )
 
 EXACT = Solver(tol=1e-7)
@@ -109,7 +111,8 @@ def test_several_classes_equal_cvxpy():
     def loss(cp, f):
         return cp.sum_squares(cp.pos(1 - f))
 
-    model = MultipleKernelClassifier(C=2.0, kernels=KERNELS, views=VIEWS, solver=EXACT).fit(X, y)
+    settings = {"C": 2.0, "kernels": KERNELS, "views": VIEWS, "solver": EXACT}
+    model = MultipleKernelClassifier(**settings, multi_class="direct").fit(X, y)
     value, _ = optimum([(K + 1.0) * label for K in matrices(X)], loss, C=2.0)
     assert model.result_.objective == pytest.approx(value, rel=1e-6)
     decisions = model.decision_function(X)
@@ -118,6 +121,30 @@ def test_several_classes_equal_cvxpy():
     missing = np.maximum(1.0 - decisions[np.arange(45), y], 0.0)
     penalised = 0.5 * model.beta_**2 + 2.0 * float(missing @ missing)
     assert penalised == pytest.approx(model.result_.objective, rel=1e-6)
+
+
+def test_one_machine_a_class_is_that_of_each_class_alone(tmp_path):
+    X, _, _ = data(n=45, seed=2)
+    y = np.array(["a", "b", "c"])[np.digitize(X[:, 4] + X[:, 0] ** 2, [0.3, 1.2])]
+    settings = {"C": 2.0, "kernels": KERNELS, "views": VIEWS, "solver": EXACT, "cluster": 2}
+    model = MultipleKernelClassifier(**settings).fit(X, y)
+    alone = [MultipleKernelClassifier(**settings).fit(X, y == one) for one in model.classes_]
+    decisions = np.column_stack([one.decision_function(X) for one in alone])
+    np.testing.assert_allclose(model.decision_function(X), decisions, atol=1e-9)
+    np.testing.assert_array_equal(model.predict(X), model.classes_[decisions.argmax(axis=1)])
+    assert model.result_.objective == pytest.approx(sum(one.result_.objective for one in alone))
+    assert model.result_.gap == pytest.approx(sum(one.result_.gap for one in alone))
+    assert model.result_.status == "optimal"
+    ledgers = [one.result_.ledger for one in (model, *alone)]
+    whole, *parts = (each.values for each in ledgers)
+    assert whole == sum(parts)
+    phases = {one.phase.partition(",")[0] for one in ledgers[0].disclosures}
+    assert phases == {"class 1", "class 2", "class 3"}
+    save_model(model, tmp_path / "model.safetensors")
+    loaded = load_model(tmp_path / "model.safetensors")
+    np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
+    with pytest.raises(ValueError, match="multi_class"):
+        MultipleKernelClassifier(multi_class="ovo").fit(X, y)
 
 
 SMALL = {"C": 2.0, "kernels": ["rbf", "linear"], "solver": Solver(tol=1e-5)}

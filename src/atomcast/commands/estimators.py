@@ -246,6 +246,9 @@ def mkl_classifier(
     kernels: Kernels = "",
     views: Views = "sources",
     send: Send = "directions",
+    multi_class: Annotated[
+        str, typer.Option(help="With several classes: one-vs-rest, or direct.")
+    ] = "one-vs-rest",
 ) -> None:
     """Classification with few of many kernels, by default on the columns of each file."""
 

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from collections.abc import Sequence
+from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
 from typing import Any, Self
 
@@ -30,11 +31,40 @@ from atomcast.known.kernels.view_kernels import FittedKernel, KernelPlan
 from atomcast.loop.result import Result
 from atomcast.loop.session import Cluster
 from atomcast.loop.solver import Solver
+from atomcast.network.joined_ledgers import joined, named
 from atomcast.objectives import Objective, SquaredError, SquaredHingeLoss
 from atomcast.problems.views import view_problem
 from atomcast.storage.checkpoint import Checkpoint
 
 Floats = NDArray[np.float64]
+#: The labels of one class and of all others.
+ONE_CLASS = LabelCode(2, np.ones(2))
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One model: its result, as it was asked for, and that of its ball, with norm and C."""
+
+    plan: KernelPlan
+    result: Result
+    ball: Result
+    norm: float
+    C: float
+
+    def norms(self) -> Floats:
+        """The norm of the function of each kernel."""
+        kernel, weights = self.ball.atom_ids // PER_KERNEL, self.ball.atom_weights
+        return np.array([np.linalg.norm(weights[kernel == k]) for k in self.plan.numbers()])
+
+    def function(self, k: int) -> tuple[tuple[float, float] | None, Floats]:
+        """Gamma and scale of a kernel, if it is in use, and the coefficients of all examples."""
+        ball = self.ball
+        mine = np.flatnonzero(ball.atom_ids // PER_KERNEL == self.plan.numbers()[k])
+        if not len(mine):
+            assert self.plan.codes is not None  # a single model has no kernel without a function
+            return None, self.plan.outputs(np.zeros(len(self.plan.codes)))
+        gamma, scale = ball.atom_extras[mine[0], :2].tolist()
+        return (gamma, scale), self.plan.outputs(ball.atom_weights[mine] @ ball.content[mine])
 
 
 @dataclass(eq=False, repr=False)
@@ -62,25 +92,39 @@ class MultipleKernelModel(SolvedEstimator):
         solver = self._solver()
         self._check_parameters(solver)
         X = stacked(self.kernels, X)
-        objective, coding, shards, cluster = self._target(X, y)
+        objective, codings, shards, cluster = self._target(X, y)
         shards, columns, names = in_views(self.views, self.kernels, shards, isinstance(X, Shards))
-        plan = KernelPlan(columns, in_kernels(self.kernels, names), names, **coding)
-        make = partial(view_problem, objective, plan, self.send, self.cache_bytes)
-        if self.beta is None:
-            search = RadiusSearch(make, _norm, objective, float(self.C), solver.tol)
-            found, self.result_ = search.solve(solver, shards, cluster)
-            self.beta_, self.C_, ball = found.norm, float(self.C), found.result
-        else:
-            self.result_ = ball = solver.solve(make(float(self.beta)), shards, cluster)
-            slope = slopes(ball, float(self.beta), objective)[0]
-            self.beta_, self.C_ = _norm(ball), float(self.beta) / slope if slope else np.inf
-        self._keep_functions(ball, plan, shards)
+        kernels = in_kernels(self.kernels, names)
+        machines = []
+        for coding in codings:
+            plan = KernelPlan(columns, kernels, names, **coding)
+            machines.append(self._machine(objective, plan, solver, shards, cluster))
+            if machines[-1].result.status == "interrupted" and len(machines) < len(codings):
+                raise KeyboardInterrupt("there is no model before every class has its machine")
+        self.result_ = together([machine.result for machine in machines])
+        self.beta_ = float(np.mean([machine.norm for machine in machines]))
+        self.C_ = float(np.mean([machine.C for machine in machines]))
+        self._keep_functions(machines, shards)
         self._keep(self.result_, objective)
         warn_unless_converged(self.result_, solver)
         return self
 
-    def _target(self, X: Any, y: Any) -> tuple[Objective, dict[str, Any], Shards, Any]:
-        """The objective, how labels are compared, the data in shards, the cluster."""
+    def _machine(
+        self, objective: Objective, plan: KernelPlan, solver: Solver, shards: Shards, cluster: Any
+    ) -> Machine:
+        """One model, in the form with C or with beta."""
+        make = partial(view_problem, objective, plan, self.send, self.cache_bytes)
+        if self.beta is None:
+            search = RadiusSearch(make, _norm, objective, float(self.C), solver.tol)
+            found, result = search.solve(solver, shards, cluster)
+            return Machine(plan, result, found.result, found.norm, float(self.C))
+        ball = solver.solve(make(float(self.beta)), shards, cluster)
+        slope = slopes(ball, float(self.beta), objective)[0]
+        C = float(self.beta) / slope if slope else np.inf
+        return Machine(plan, ball, ball, _norm(ball), C)
+
+    def _target(self, X: Any, y: Any) -> tuple[Objective, list[dict[str, Any]], Shards, Any]:
+        """The objective, how labels are compared in each machine, the data, the cluster."""
         raise NotImplementedError
 
     def _check_parameters(self, solver: Solver) -> None:
@@ -103,10 +147,10 @@ class MultipleKernelModel(SolvedEstimator):
                 'directions are sent that only their round knows: give beta=... and send="columns"'
             )
 
-    def _keep_functions(self, ball: Result, plan: KernelPlan, shards: Shards) -> None:
-        """Take kernel weights and functions from the result of a ball."""
-        numbers, kernel = plan.numbers(), ball.atom_ids // PER_KERNEL
-        norms = np.array([np.linalg.norm(ball.atom_weights[kernel == k]) for k in numbers])
+    def _keep_functions(self, machines: Sequence[Machine], shards: Shards) -> None:
+        """Take kernel weights and functions from the results of balls."""
+        plan = machines[0].plan
+        norms = np.sum([machine.norms() for machine in machines], axis=0)
         self.kernel_weights_ = norms / norms.sum() if norms.any() else norms
         pairs = [(v, own) for v, kernels in enumerate(plan.kernels) for own in kernels]
         self.kernel_names_ = [f"{plan.names[view]}: {own}" for view, own in pairs]
@@ -115,12 +159,12 @@ class MultipleKernelModel(SolvedEstimator):
         here = shards.matrix is not None
         self._training, holders = None if here else shards, Holders(shards)
         self.functions_ = []
-        for k in np.flatnonzero(norms):
-            (view, own), mine = pairs[k], np.flatnonzero(kernel == numbers[k])
-            gamma, scale = ball.atom_extras[mine[0], :2].tolist()
-            columns, dual = plan.views[view], ball.atom_weights[mine] @ ball.content[mine]
+        for k in np.flatnonzero(norms).tolist():
+            view, own = pairs[k]
+            columns, found = plan.views[view], [machine.function(k) for machine in machines]
+            gamma, scale = next(about for about, _ in found if about is not None)
             points = holders.points(columns) if here and own.spec is not None else None
-            outputs = plan.outputs(dual)
+            outputs = np.hstack([dual for _, dual in found])
             about = gamma or np.nan, scale, plan.constant
             self.functions_.append(FittedKernel(columns, own, *about, outputs, points))
 
@@ -153,7 +197,7 @@ class MultipleKernelClassifier(ScoreClassifier, MultipleKernelModel):
     a function for each kernel: few of them are not zero. Every node keeps its own view of the
     examples; of a kernel that is needed, n values a round are broadcast. Kernels are taken with
     values that are 1 on average at equal examples, and plus 1, so that functions have a constant.
-    With T > 2 classes, labels are the corners of a regular simplex, as in `KernelSVC`.
+    With T > 2 classes there is such a model for each class, against all others.
 
     Parameters
     ----------
@@ -176,6 +220,9 @@ class MultipleKernelClassifier(ScoreClassifier, MultipleKernelModel):
     cache_bytes : int, default=2**31
         The memory that kernel matrices may take in each process, 8 n^2 bytes each. What does not
         fit is computed anew in each round.
+    multi_class : {"one-vs-rest", "direct"}, default="one-vs-rest"
+        With more than two classes: a model for each of them, one after the other, or a single one
+        in which labels are the corners of a regular simplex, which sends less and is less accurate.
     cluster : None, int or cluster, default=None
         Where the views are: None is one node, an int so many nodes simulated in this process.
     solver : None, str or Solver, default=None
@@ -191,12 +238,12 @@ class MultipleKernelClassifier(ScoreClassifier, MultipleKernelModel):
     views_ : list of int arrays
         The columns of each view.
     beta_, C_ : float
-        The norm of the solution, and the C that it goes with.
+        The norm of the solution, and the C that it goes with; of several models, means.
     functions_ : list of FittedKernel
         The functions that are not zero.
     result_ : Result
         Objective and certified gap, of the form with C or with beta as it was asked for, and the
-        ledger of all that was sent.
+        ledger of all that was sent. Of several models, objectives, gaps and rounds are sums.
     dual_gap_ : float
     n_iter_ : int
 
@@ -210,12 +257,21 @@ class MultipleKernelClassifier(ScoreClassifier, MultipleKernelModel):
     True
     """
 
-    def _target(self, X: Any, y: Any) -> tuple[Objective, dict[str, Any], Shards, Any]:
+    _: KW_ONLY
+    multi_class: str = "one-vs-rest"
+
+    def _target(self, X: Any, y: Any) -> tuple[Objective, list[dict[str, Any]], Shards, Any]:
+        check_choice("multi_class", self.multi_class, ("one-vs-rest", "direct"))
         shards, codes, cluster = features_and_classes(self, X, y, self.cluster)
-        code = LabelCode(len(self.classes_), np.ones(len(self.classes_)))
+        classes = range(len(self.classes_))
         # A margin is the product of an example's label with what the functions say of it.
         objective = SquaredHingeLoss(fit_intercept=False).bind(np.ones(len(codes)))
-        return objective, {"codes": codes, "code": code, "constant": 1.0}, shards, cluster
+        labels = [codes]
+        if len(classes) > 2 and self.multi_class == "one-vs-rest":
+            labels = [(codes == k).astype(codes.dtype) for k in classes]
+        code = LabelCode(len(classes), np.ones(len(classes))) if len(labels) == 1 else ONE_CLASS
+        codings = [{"codes": own, "code": code, "constant": 1.0} for own in labels]
+        return objective, codings, shards, cluster
 
     def decision_function(self, X: Any) -> Floats:
         """How far examples are on a class's side, in units of the margin.
@@ -260,9 +316,9 @@ class MultipleKernelRegressor(RegressorMixin, MultipleKernelModel):  # type: ign
     _: KW_ONLY
     fit_intercept: bool = True
 
-    def _target(self, X: Any, y: Any) -> tuple[Objective, dict[str, Any], Shards, Any]:
+    def _target(self, X: Any, y: Any) -> tuple[Objective, list[dict[str, Any]], Shards, Any]:
         shards, y, cluster = features_and_target(self, X, y, self.cluster)
-        return SquaredError(y, self.fit_intercept), {}, shards, cluster
+        return SquaredError(y, self.fit_intercept), [{}], shards, cluster
 
     def _keep(self, result: Result, objective: Objective) -> None:
         super()._keep(result, objective)
@@ -272,6 +328,23 @@ class MultipleKernelRegressor(RegressorMixin, MultipleKernelModel):  # type: ign
     def predict(self, X: Any) -> Floats:
         """Predict the target; X as for `MultipleKernelClassifier.decision_function`."""
         return self._values(X, 1)[:, 0] + self.intercept_
+
+
+def together(results: Sequence[Result]) -> Result:
+    """One result of several runs, one for each class: sums, and an account of all of them."""
+    if len(results) == 1:
+        return results[0]
+    objective, gap = sum(one.objective for one in results), sum(one.gap for one in results)
+    worst = next((one.status for one in results if one.status != "optimal"), results[0].status)
+    return replace(
+        results[-1],
+        objective=objective,
+        gap=gap,
+        relative_gap=gap / max(objective, 1e-300),
+        rounds=sum(one.rounds for one in results),
+        status=worst,
+        ledger=joined(named("class", [one.ledger for one in results])),
+    )
 
 
 def _norm(result: Result) -> float:
