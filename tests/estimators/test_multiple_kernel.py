@@ -145,6 +145,10 @@ def test_one_machine_a_class_is_that_of_each_class_alone(tmp_path):
     np.testing.assert_array_equal(loaded.decision_function(X), model.decision_function(X))
     with pytest.raises(ValueError, match="multi_class"):
         MultipleKernelClassifier(multi_class="ovo").fit(X, y)
+    watched = Solver(callbacks=[Checkpoint(tmp_path / "run.safetensors")])
+    model = MultipleKernelClassifier(beta=2.0, send="columns", solver=watched)
+    with pytest.raises(ValueError, match=r'a model for each class: give multi_class="direct"'):
+        model.fit(X, y)
 
 
 SMALL = {"C": 2.0, "kernels": ["rbf", "linear"], "solver": Solver(tol=1e-5)}

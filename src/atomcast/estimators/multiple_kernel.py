@@ -93,6 +93,8 @@ class MultipleKernelModel(SolvedEstimator):
         self._check_parameters(solver)
         X = stacked(self.kernels, X)
         objective, codings, shards, cluster = self._target(X, y)
+        if len(codings) > 1:
+            refuse_checkpoints(solver, "there is a model for each class", 'multi_class="direct"')
         shards, columns, names = in_views(self.views, self.kernels, shards, isinstance(X, Shards))
         kernels = in_kernels(self.kernels, names)
         machines = []
@@ -139,12 +141,11 @@ class MultipleKernelModel(SolvedEstimator):
                 'solver has tol_kind="absolute", but the radius that goes with C is found to a '
                 "relative gap: leave tol_kind out, or give beta=..."
             )
-        writes = any(isinstance(callback, Checkpoint) for callback in solver.callbacks)
-        fleeting = self.beta is None or self.send == "directions"
-        if fleeting and (writes or solver.resume is not None):
-            raise ValueError(
-                "checkpoints are neither written nor resumed where a radius is looked for, or "
-                'directions are sent that only their round knows: give beta=... and send="columns"'
+        if self.beta is None or self.send == "directions":
+            refuse_checkpoints(
+                solver,
+                "a radius is looked for, or directions are sent that only their round knows",
+                'beta=... and send="columns"',
             )
 
     def _keep_functions(self, machines: Sequence[Machine], shards: Shards) -> None:
@@ -328,6 +329,15 @@ class MultipleKernelRegressor(RegressorMixin, MultipleKernelModel):  # type: ign
     def predict(self, X: Any) -> Floats:
         """Predict the target; X as for `MultipleKernelClassifier.decision_function`."""
         return self._values(X, 1)[:, 0] + self.intercept_
+
+
+def refuse_checkpoints(solver: Solver, where: str, remedy: str) -> None:
+    """Refuse to write or resume what could not be gone on with."""
+    writes = any(isinstance(callback, Checkpoint) for callback in solver.callbacks)
+    if writes or solver.resume is not None:
+        raise ValueError(
+            f"checkpoints are neither written nor resumed where {where}: give {remedy}"
+        )
 
 
 def together(results: Sequence[Result]) -> Result:
