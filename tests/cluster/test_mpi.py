@@ -153,12 +153,13 @@ def test_the_command_line_as_the_ranks_of_a_job(tmp_path):
         np.save(tmp_path / f"{name}.npy", content)
     a, b, target, out = (str(tmp_path / name) for name in ("a.npy", "b.npy", "y.npy", "t.csv"))
     fit = ["-m", "atomcast.cli", "fit", "lasso", a, b, "--target", target, "--beta", "2"]
-    code, output = mpirun(2, *fit, "--json", "--max-rounds", "1", "--trace", out, limit=PATIENCE)
+    short = ["--json", "--step", "classic", "--max-rounds", "1", "--trace", out]
+    code, output = mpirun(2, *fit, *short, limit=PATIENCE)
     assert code == 0, output
     assert output.count("atomcast: warning: ") == 1, output
     told = json.loads(output[output.index("{") : output.rindex("}") + 1])
     shards = Shards.files([a, b])
-    expected = fitted(shards, y, simulated(2), max_rounds=1).result_
+    expected = fitted(shards, y, simulated(2), step="classic", max_rounds=1).result_
     assert (told["nodes"], told["values"]) == (2, expected.ledger.values)
     np.testing.assert_allclose(told["objective"], expected.objective, rtol=1e-9)
     assert len(Path(out).read_text().splitlines()) == 3

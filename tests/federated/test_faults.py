@@ -108,7 +108,7 @@ def test_a_node_that_does_not_come_back_is_named(tmp_path):
     with Parties(tmp_path / "p", parts) as parties:
         cluster = parties.open()
         shards = cluster.shards("cohort")
-        solver = Solver(tol=1e-8, callbacks=[leave])
+        solver = Solver(tol=1e-8, atoms_per_round=1, callbacks=[leave])
         with pytest.raises(StallError, match=r"round 1: south has not connected for 0\.7 s"):
             Lasso(5.0, cluster=cluster, solver=solver).fit(shards, y)
 
