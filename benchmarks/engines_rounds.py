@@ -41,7 +41,7 @@ def tiny_problem(d, nodes, per_node=8):
     """A least-squares problem with a few atoms a node, and a state to start from."""
     from atomcast import Shards
     from atomcast.domains.balls import L1Ball
-    from atomcast.loop.replica import Replica
+    from atomcast.loop.replica import Replica, Tolerance
     from atomcast.objectives import SquaredError
     from atomcast.problems.features import explicit_problem
     from atomcast.steps import STEPS
@@ -51,7 +51,7 @@ def tiny_problem(d, nodes, per_node=8):
     y = X @ rng.choice([-1.0, 1.0], per_node * nodes)
     problem = explicit_problem(SquaredError(y), L1Ball(0.5 * per_node * nodes))
     shards = Shards.split(X, nodes, by="contiguous")
-    return problem, shards, Replica(problem, STEPS["classic"]("auto"), 1e-9)
+    return problem, shards, Replica(problem, STEPS["classic"]("auto"), Tolerance(1e-9))
 
 
 class Scored:
