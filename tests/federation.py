@@ -155,10 +155,10 @@ class Parties:
         shutil.rmtree(self.folder, ignore_errors=True)
 
 
-def offline_node(folder, part, y, approve=True, node_type=None, **terms):
+def offline_node(folder, part, y, approve=True, node_type=None, second=False, **terms):
     """A node without any transport, which has begun an approved fit, and the other party's keys.
 
-    It is the first of two members.
+    It is the first of two members, or the second.
     """
     from atomcast.domains.balls import L1Ball
     from atomcast.federated.consent import Consents
@@ -175,7 +175,7 @@ def offline_node(folder, part, y, approve=True, node_type=None, **terms):
     other = Credentials(trial_keys(), "south")
     node = (node_type or Node)(config, Credentials(trial_keys(), "north"))
     peers = (node.credentials.peer, other.peer)
-    members = " ".join(f"{peer.name}={peer.fingerprint}" for peer in peers)
+    members = " ".join(f"{p.name}={p.fingerprint}" for p in (peers[::-1] if second else peers))
     problem = explicit_problem(SquaredError(y, True), L1Ball(2.0))
     offer = Terms(**terms).offer(problem, "coordinator", members, "cohort", "")
     node.answer(offer)

@@ -126,6 +126,36 @@ def test_the_objective_must_not_rise(begun):
     node.answer(AtomRequest(0))
     assert isinstance(node.answer(ask([1.0], [0])), Scores)
     assert "raise the objective" in refused(node, ask([-1.0], [0]))
+    assert isinstance(node.answer(ask()), Scores)  # the first question once more
+    assert "raise the objective" in refused(node, ask([-1.0], [0]))
+
+
+def test_features_keep_their_numbers_under_one_approval(tmp_path):
+    """Else weights of one feature could be said to be of another that never left."""
+    parts, y = make_data()
+    node, begin, _ = offline_node(tmp_path, parts[0], y, runs=3, second=True)
+    node.answer(begin)
+    moved = replace(begin, starts=begin.starts + np.array([0, -3, -3]))
+    assert "other numbers" in refused(node, moved)
+    node.close()
+
+
+def test_rows_must_still_be_those_of_the_approval(begun):
+    node, begin = begun
+    holding = node._holding(begin.alias)
+    node._holdings[begin.alias] = replace(holding, order="another")
+    assert "no longer those" in refused(node, begin)
+
+
+@pytest.mark.parametrize("expires", [0, 2**62])
+def test_offers_must_expire_within_years(tmp_path, expires):
+    from atomcast.federated.consent import Consents
+
+    parts, y = make_data()
+    node, _, _ = offline_node(tmp_path, parts[0], y, approve=False)
+    (offer,) = Consents(node.config.state).offers()
+    assert "must expire" in refused(node, replace(offer, expires=expires))
+    node.close()
 
 
 def test_only_proposed_features_leave(begun):

@@ -8,7 +8,7 @@ from dataclasses import replace
 
 import pytest
 
-from atomcast.federated.identity import Credentials, IdentityError
+from atomcast.federated.identity import Credentials, IdentityError, proof_statement
 from atomcast.federated.keys import CA, CA_KEY, make_ca, make_keys, revoke, sign_request
 from atomcast.federated.kinds import Introduce
 from federation import NAMES, Parties, make_data, trial_keys
@@ -117,6 +117,27 @@ def test_keys_are_private_and_never_replaced(tmp_path):
             make_keys(name, tmp_path)
     with pytest.raises(FileNotFoundError, match="node keys"):
         Credentials(tmp_path, "west")
+
+
+def test_a_request_is_certified_for_the_party_it_is_named_after(tmp_path):
+    make_ca(tmp_path)
+    make_keys("south", tmp_path)
+    sign_request(tmp_path, tmp_path / "south.csr")
+    for name in ("coordinator.csr", "ca.csr"):
+        shutil.copy(tmp_path / "south.csr", tmp_path / name)
+        with pytest.raises(ValueError, match="asks for the name 'south'"):
+            sign_request(tmp_path, tmp_path / name)
+
+
+def test_a_greeting_cannot_be_passed_on():
+    """What the coordinator signs for one node says nothing to another."""
+    coordinator, north, south = (
+        Credentials(trial_keys(), name).hello() for name in ("coordinator", *NAMES[:2])
+    )
+    relayed = replace(south, nonce=north.nonce)
+    assert proof_statement("coordinator", relayed, coordinator) != proof_statement(
+        "coordinator", north, coordinator
+    )
 
 
 def test_claims_are_checked_whoever_passes_them_on():

@@ -80,10 +80,14 @@ def test_pieces_are_put_together_up_to_a_limit():
         Assembler(PIECE).feed(pieces[0])
     with pytest.raises(SchemaError, match="out of place"):
         Assembler(4 * PIECE).feed(pieces[1])
-    short = Assembler(PIECE)
-    short.feed(FIRST + (10).to_bytes(4, "little") + b"1234")
+    short = Assembler(2 * PIECE)
+    short.feed(FIRST + (PIECE + 4).to_bytes(4, "little") + bytes(PIECE))
     with pytest.raises(SchemaError, match="longer than was announced"):
         short.feed(MORE + b"1234567")
+    crumbs = Assembler(PIECE)  # each of which would have to be looked at
+    crumbs.feed(FIRST + (10).to_bytes(4, "little") + b"1234")
+    with pytest.raises(SchemaError, match="shorter than it should be"):
+        crumbs.feed(MORE + b"1")
 
 
 def test_arrays_keep_their_types():

@@ -28,6 +28,8 @@ PINNED = (
 )
 #: How many offers may wait: a coordinator cannot fill the disk with them.
 MOST_OFFERS = 100
+#: For how many seconds an offer may be good: five years.
+LONGEST = 5 * 366 * 86_400
 LIMITS = ("radius_to", "runs", "rounds", "proposals", "atoms", "atoms_total", "predictions")
 
 
@@ -97,6 +99,8 @@ class Consents:
     def ask(self, offer: ConsentOffer) -> bool:
         """Keep an offer for a human to look at; whether it is new."""
         path = self._offers / f"{offer.id}.json"
+        if not time.time() < offer.expires <= time.time() + LONGEST:
+            raise RefusedError("an offer must expire, within five years, and not have expired")
         if path.exists():
             return False
         if len(self.offers()) >= MOST_OFFERS:

@@ -13,6 +13,7 @@ from atomcast._checks import check_positive
 from atomcast.cluster.summing import refuse_sums
 from atomcast.data.party_names import checked_party_names
 from atomcast.data.shards import Shards
+from atomcast.errors import FalseMessageError
 from atomcast.federated import check_installed
 from atomcast.federated.terms import Terms
 from atomcast.loop.session import DEADLINE, Cluster, check_deadline
@@ -129,9 +130,11 @@ class FederatedCluster(Cluster):
         calls = self.calls()
         calls.where = "in a prediction"
         answers = calls.all(Predict(alias, ids, coef[ids]))
-        return np.sum(
-            [answer.values for answer in answers if isinstance(answer, PartialPrediction)], axis=0
-        )
+        parts = [answer.values for answer in answers if isinstance(answer, PartialPrediction)]
+        lengths = {len(part) for part in parts}
+        if len(parts) < len(answers) or len(lengths) > 1 or not np.isfinite(parts).all():
+            raise FalseMessageError("a member's part of the prediction is missing, or no numbers")
+        return np.sum(parts, axis=0)
 
     def close(self) -> None:
         """Stop listening; nodes go on trying to connect until the next fit."""

@@ -42,7 +42,7 @@ class Assembler:
 
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self._length = 0
+        self._length = self._got = 0
         self._pieces: list[bytes] = []
 
     def feed(self, frame: bytes) -> Message | None:
@@ -53,12 +53,15 @@ class Assembler:
                 raise SchemaError(
                     f"a message of {self._length} bytes was announced, at most {self.limit} fit"
                 )
-            self._pieces = [frame[5:]]
+            self._pieces, self._got = [frame[5:]], len(frame) - 5
         elif frame[:1] == MORE and self._pieces and len(frame) > 1:
+            if self._got % PIECE:
+                raise SchemaError("a piece of a message is shorter than it should be")
             self._pieces.append(frame[1:])
+            self._got += len(frame) - 1
         else:
             raise SchemaError("a piece of a message is out of place")
-        missing = self._length - sum(map(len, self._pieces))
+        missing = self._length - self._got
         if missing < 0:
             raise SchemaError("a message is longer than was announced")
         if missing:

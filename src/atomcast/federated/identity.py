@@ -19,6 +19,7 @@ from cryptography.x509.oid import NameOID
 from atomcast.errors import ClusterError
 from atomcast.federated.keys import CA, REVOKED, checked_name
 from atomcast.federated.kinds import Hello, Introduce
+from atomcast.federated.schema import encode
 
 _ENDORSED = b"atomcast: this key signs my atoms\n"
 _ATOM = b"atomcast: this is my atom\n"
@@ -177,5 +178,6 @@ def atom_statement(context: str, question: str, score: float, atom: bytes) -> by
 
 
 def proof_statement(role: str, hello: Hello, reply: Hello) -> bytes:
-    """What both sign when they meet."""
-    return b"atomcast: I am here\n" + role.encode() + hello.nonce + reply.nonce + reply.key
+    """What both sign when they meet: both greetings whole, so that neither can be passed on."""
+    said = b"".join(hashlib.sha256(encode(one)).digest() for one in (hello, reply))
+    return b"atomcast: I am here\n" + role.encode() + said

@@ -58,7 +58,11 @@ def sign_request(folder: Path, request_path: Path, days: int = 365) -> Path:
     if not request.is_signature_valid:
         raise ValueError(f"{request_path} is not signed by its own key: ask for a new one")
     (name,) = request.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
-    checked_name(str(name.value))
+    if checked_name(str(name.value)) != request_path.stem or request_path.stem == Path(CA).stem:
+        raise ValueError(
+            f"{request_path} asks for the name {name.value!r}: certify a request only as a file of "
+            "that name, if it is from that party"
+        )
     made = _certificate(request.subject, authority.subject, request.public_key(), days)
     made = made.add_extension(x509.BasicConstraints(ca=False, path_length=None), critical=True)
     usages = [ExtendedKeyUsageOID.SERVER_AUTH, ExtendedKeyUsageOID.CLIENT_AUTH]

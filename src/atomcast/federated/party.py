@@ -147,6 +147,10 @@ class Node:
                 "against it would be their data"
             )
         holding = self._holding(begin.alias)
+        if (holding.rows, holding.order) != (offer.rows, offer.order):
+            raise RefusedError(
+                "the rows here are no longer those, or in the order, of the approval"
+            )
         peers = {**self._peers, self.config.name: self.credentials.peer}
         members = approved_members(begin.members, peers)
         if self.credentials.peer not in members:
@@ -154,6 +158,8 @@ class Node:
         own = members.index(self.credentials.peer)
         run = NodeRun(begin, approval, holding, members, own, self._run)
         known = self._account.problems[offer.id]
+        if known and self._begun(offer.id)["start"] != run.start:
+            raise RefusedError("features have other numbers than in earlier runs of this approval")
         if run.key not in known:
             if len(known) >= offer.runs:
                 raise RefusedError(f"approval {offer.id} is for {offer.runs} problems, all used")
@@ -201,7 +207,6 @@ class Node:
         if run.asked not in told.answers:
             self._answer_anew(run, told, ask)
         answer = told.answers[run.asked]
-        told.objective = answer["objective"]
         exhausted = answer["best"] is None
         return kinds.Scores(
             question=run.asked,
@@ -285,10 +290,9 @@ class Node:
 
     def _predict(self, predict: kinds.Predict) -> Message:
         """The own part of a score, for weights that were asked about in an approved run."""
-        approval, question = permitted(predict, self._consents.approvals(), self._account)
+        approval, question, run = permitted(predict, self._consents.approvals(), self._account)
         offer = approval.offer
-        begun = [entry for entry in self._log.entries if entry["event"] == "run"]
-        start = next(one["start"] for one in reversed(begun) if one["approval"] == offer.id)
+        start = self._begun(offer.id, run)["start"]
         new = self._holding(predict.alias)
         part = own_part(predict, start, self._holding(offer.alias), new)
         self.note(
@@ -300,6 +304,16 @@ class Node:
             rows=new.rows,
         )
         return kinds.PartialPrediction(part)
+
+    def _begun(self, approval: str, run: str | None = None) -> dict[str, Any]:
+        """What the log says of a run of an approval; by default of the first."""
+        return next(
+            entry
+            for entry in self._log.entries
+            if entry["event"] == "run"
+            and entry["approval"] == approval
+            and run in (None, entry["run"])
+        )
 
     def _finish(self, message: kinds.Finish) -> Message:
         self.note("finished", run="" if self._run is None else self._run.key)

@@ -18,8 +18,8 @@ from atomcast.federated.schema import encode
 
 def permitted(
     predict: Predict, approvals: Iterable[Approval], account: Account
-) -> tuple[Approval, str]:
-    """The approval under which a prediction may be made, and what it counts as.
+) -> tuple[Approval, str, str]:
+    """The approval under which a prediction may be made, what it counts as, and the run it is of.
 
     The weights must be of a model that was fitted under the approval: others could be chosen so
     that a prediction is a column of the data.
@@ -30,11 +30,12 @@ def permitted(
         offer, used = approval.offer, account.predictions[approval.offer.id]
         if offer.predict != predict.alias or not approval.valid:
             continue
-        if not any(digest in account.runs[run].weights for run in account.problems[offer.id]):
+        runs = [run for run in account.problems[offer.id] if digest in account.runs[run].weights]
+        if not runs:
             continue
         if question not in used and len(used) >= offer.predictions:
             raise RefusedError(f"the {offer.predictions} approved predictions are used up")
-        return approval, question
+        return approval, question, runs[0]
     raise RefusedError(
         "a prediction needs an approval that names these data, and the weights of a model that was "
         "fitted under it"
