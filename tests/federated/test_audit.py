@@ -93,3 +93,24 @@ def test_the_report_tells_what_left_when_to_whom_and_under_which_approval(tmp_pa
     assert sum(int(row["values"]) for row in table) == sum(row.values for row in rows)
     scores = [e for e in entries if e["event"] == "scores"]
     assert all(np.isfinite(entry["objective"]) for entry in scores)
+
+
+def test_a_line_that_could_not_be_written_is_the_last(tmp_path, monkeypatch):
+    """Else what follows it would look tampered with."""
+    log = AuditLog(tmp_path / "audit.jsonl")
+    log.write("first")
+
+    def full(descriptor):
+        raise OSError(28, "no space left")
+
+    with monkeypatch.context() as patch:
+        patch.setattr("os.fsync", full)
+        with pytest.raises(OSError, match="no space"):
+            log.write("second")
+    with pytest.raises(OSError, match="restart the node"):
+        log.write("third")
+    log.close()
+    again = AuditLog(tmp_path / "audit.jsonl")
+    again.write("fourth")
+    assert [entry["event"] for entry in again.entries][-1] == "fourth"
+    again.close()

@@ -131,6 +131,10 @@ def test_denied_and_rare_features_are_never_scored(tmp_path):
     assert holding.matrix.shape == (40, 3)
     assert set(holding.withheld) == {"postcode", "rare"}
     assert replace(policy, min_count=0).too_rare(holding.matrix) == []
+    np.save(tmp_path / "data.npy", frame)  # without names, columns are called by their numbers
+    nameless = load_holding(DataSource(tmp_path / "data.npy"), Policy(deny=("column 0",)))
+    assert [nameless.name(j) for j in range(nameless.features)] == ["column 1", "column 2"]
+    np.testing.assert_array_equal(nameless.matrix, frame[:, 1:])
     allowed = load_holding(DataSource(tmp_path / "data.csv"), Policy(allow=("lab_*",)))
     assert allowed.names == ("lab_a", "lab_b")
 

@@ -49,6 +49,7 @@ class AuditLog:
         self._drop_unfinished()
         self.entries = list(read_log(path))
         self.head = self.entries[-1]["hash"] if self.entries else START
+        self._broken = False
 
     def _drop_unfinished(self) -> None:
         self._file.seek(0)
@@ -59,14 +60,19 @@ class AuditLog:
 
     def write(self, event: str, durable: bool = True, **what: Any) -> Entry:
         """Add a line; if it is to be `durable`, it is on the disk when this returns."""
+        if self._broken:
+            raise OSError("a line of the audit log could not be written: restart the node")
         now = datetime.datetime.now(datetime.UTC).isoformat(timespec="milliseconds")
         entry = {"line": len(self.entries) + 1, "time": now, "event": event, **what}
         entry["before"] = self.head
-        entry["hash"] = self.head = _hash(entry)
+        entry["hash"] = _hash(entry)
+        self._broken = True  # until the line is there: what follows a half line would look tampered
         self._file.write(_line(entry) + b"\n")
         self._file.flush()
         if durable:
             os.fsync(self._file.fileno())
+        self._broken = False
+        self.head = entry["hash"]
         self.entries.append(entry)
         return entry
 

@@ -28,6 +28,9 @@ class Holding:
     ----------
     matrix : array or scipy sparse matrix of shape (rows, features)
     names : tuple of str or None
+        The names that the file has.
+    labels : tuple of str
+        What policy and reports call features: names, or numbers of columns of the file.
     order : str
         The keyed hash of the order of rows; "" if there is no secret.
     withheld : dict of str to str
@@ -36,6 +39,7 @@ class Holding:
 
     matrix: Matrix
     names: tuple[str, ...] | None
+    labels: tuple[str, ...]
     order: str
     withheld: dict[str, str]
 
@@ -51,7 +55,7 @@ class Holding:
 
     def name(self, feature: int) -> str:
         """What reports call a feature."""
-        return f"column {feature}" if self.names is None else self.names[feature]
+        return self.labels[feature]
 
     def shard(self, start: int, source: str) -> Shard:
         """The features with global ids from `start` on."""
@@ -64,15 +68,15 @@ def load_holding(source: DataSource, policy: Policy) -> Holding:
     part = read_part(source.path, row_ids=source.row_ids)
     matrix, order = _ordered(part, source)
     matrix = ready(oriented(matrix, 1))
-    names = part.names or tuple(str(j) for j in range(matrix.shape[1]))
+    names = part.names or tuple(f"column {j}" for j in range(matrix.shape[1]))
     withheld = {name: "not allowed" for name in names if not policy.permits(name)}
     for j in policy.too_rare(matrix) if policy.min_count and not source.new else ():
         withheld.setdefault(names[j], f"a value occurs fewer than {policy.min_count} times")
     kept = np.array([j for j, name in enumerate(names) if name not in withheld], dtype=np.int64)
     if len(kept) < len(names):
         matrix = take(matrix, kept, 1)
-    own = None if part.names is None else tuple(part.names[j] for j in kept)
-    return Holding(matrix, own, order, withheld)
+    labels = tuple(names[j] for j in kept)
+    return Holding(matrix, None if part.names is None else labels, labels, order, withheld)
 
 
 def _ordered(part: Part, source: DataSource) -> tuple[Matrix, str]:

@@ -21,6 +21,8 @@ from atomcast.federated.kinds import Hello, Introduce, Message, Proof
 from atomcast.federated.schema import SchemaError
 
 logger = logging.getLogger(__name__)
+#: How many seconds a caller has to prove who it is.
+GREETING = 10.0
 
 
 class LostError(ConnectionError):
@@ -122,6 +124,9 @@ class Switchboard:
     def _attend(self, requests: Iterator[bytes], context: Any) -> Iterator[bytes]:
         """Everything that is said to one caller."""
         assembler = Assembler(1 << 20)
+        hurry = threading.Timer(GREETING, context.cancel)  # silent callers would take every thread
+        hurry.daemon = True
+        hurry.start()
         try:
             hello = _next(requests, assembler)
             if not isinstance(hello, Hello):
@@ -137,6 +142,8 @@ class Switchboard:
             logger.warning("a caller was turned away: %s", error)
             context.abort(grpc.StatusCode.PERMISSION_DENIED, str(error))
             return
+        finally:
+            hurry.cancel()
         yield from frames(Proof(self.credentials.sign(proof_statement("coordinator", hello, mine))))
         context.add_callback(line.lose)
         listener = threading.Thread(target=self._listen, args=(requests, line, assembler))
