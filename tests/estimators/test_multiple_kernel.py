@@ -298,3 +298,14 @@ def test_parties_that_see_a_quarter_of_an_image_each_are_better_together():
 
     alone = [accuracy(None, X[:, quarter]) for quarter in quarters]
     assert accuracy(quarters, X) > max(alone) + 0.1
+
+
+def test_hard_margins_are_certified_and_constant_targets_too():
+    X = np.random.default_rng(0).normal(size=(60, 12))
+    model = MultipleKernelClassifier(C=1e4).fit(X, np.sign(2 * X[:, 0] + X[:, 3]))
+    columns = MultipleKernelClassifier(C=1e4, send="columns")
+    columns.fit(X, np.sign(2 * X[:, 0] + X[:, 3]))
+    assert model.result_.status == columns.result_.status == "optimal"
+    assert model.result_.objective == pytest.approx(columns.result_.objective, rel=2e-4)
+    constant = MultipleKernelRegressor().fit(X, np.ones(60)).result_
+    assert (constant.status, constant.gap) == ("optimal", 0.0)

@@ -397,3 +397,14 @@ def test_what_does_not_go_with_sums_is_refused(tmp_path):
         StructuredSVM(solver=Solver(selection="random-subset")).fit(X, y)
     with pytest.raises(ValueError, match="a block for each example"):
         Lasso(solver=BLOCKS).fit(X, y)
+
+
+def test_sequences_may_be_sparse_and_labels_must_go_with_them():
+    rng = np.random.default_rng(0)
+    X, y = rng.normal(size=(30, 4)), rng.integers(3, size=30)
+    rows, labels = np.split(X, 3), np.split(y, 3)
+    dense = StructuredSVM("chain").fit(rows, labels)
+    lean = StructuredSVM("chain").fit([sparse.csr_array(part) for part in rows], labels)
+    np.testing.assert_allclose(lean.coef_, dense.coef_, atol=1e-6)
+    with pytest.raises(ValueError, match="examples in y"):
+        dense.score(rows, y)

@@ -8,7 +8,7 @@ import pytest
 from sklearn.datasets import load_diabetes
 from typer.testing import CliRunner
 
-from atomcast import Lasso, LassoCV, LocalCluster, save_model
+from atomcast import KernelSVC, Lasso, LassoCV, LocalCluster, save_model
 from atomcast.cli import app
 from atomcast.plots.page.html_tables import HtmlTable, whole_page
 
@@ -118,3 +118,10 @@ def test_notebooks_show_tables(model):
         page = Page(shown._repr_html_())
         assert ("table", {}) in page.elements
     assert EVIL in Page(model.result_.ledger._repr_html_()).text
+
+
+def test_weights_that_are_no_atoms_have_no_owner(tmp_path):
+    X, y = load_diabetes(return_X_y=True)
+    model = KernelSVC(cluster=3).fit(X[:60], np.digitize(y[:60], [100, 180]))
+    assert not model.result_._story(model).owned
+    checked(model.result_.report(tmp_path / "run.html", model))

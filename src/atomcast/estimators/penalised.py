@@ -73,7 +73,7 @@ class Penalised:
         slope, inner = slopes(result, beta, objective)
         value = 0.5 * norm**2 + C * result.objective
         gap = 0.5 * norm**2 + C * inner + 0.5 * (C * slope) ** 2
-        if result.gap >= result.objective:  # no duality gap: a fit that leaves as good as no loss
+        if result.gap >= result.objective and value > 0.0:  # a fit that leaves as good as no loss
             slope, gap = -inner / max(norm, 1e-300), np.inf
         return Penalised(result, beta, C, norm, slope, value, max(gap, 0.0))
 
@@ -150,11 +150,14 @@ class RadiusSearch:
             near = abs(last.excess) <= NEAR * last.norm
             right = abs(last.excess) <= self._tol**0.5 * last.norm
             doubt = DOUBT * rough * self._tol
-            if last.excess < 0.0:
+            unknown = bool(np.isinf(last.gap))  # so hard a margin that only duality tells
+            if last.excess < 0.0 and unknown:
+                pass  # its slope is a guess
+            elif last.excess < 0.0:
                 self._low = max(self._low, (1.0 - doubt) * last.norm)
             else:
                 self._high = min(self._high, (1.0 + doubt) * last.norm)
-            if near and np.isinf(last.gap):  # so hard a margin that only duality tells
+            if unknown and lossless and (near or last.excess < 0.0):
                 lossless = False
             elif rough <= 1.0 or not right:  # else it is the ball that is not solved well enough
                 self._beta = self._next(last)

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import column_or_1d
 
@@ -114,19 +115,26 @@ def checked_lengths(model: Any, lengths: Any, rows: int) -> Lengths:
 
 def is_listed(X: Any) -> bool:
     """Whether examples are given one by one, as a list of arrays with two dimensions."""
-    return isinstance(X, list | tuple) and len(X) > 0 and all(np.ndim(x) == 2 for x in X)
+    return (
+        isinstance(X, list | tuple)
+        and len(X) > 0
+        and all(getattr(x, "ndim", None) == 2 or np.ndim(x) == 2 for x in X)
+    )
 
 
-def flattened(X: Sequence[Any]) -> tuple[NDArray[Any], Lengths]:
+def flattened(X: Sequence[Any]) -> tuple[Any, Lengths]:
     """The rows of a list of examples, one after the other, and how many each has."""
-    arrays = [np.asarray(x) for x in X]
+    arrays = [x if sparse.issparse(x) else np.asarray(x) for x in X]
     for i, x in enumerate(arrays):
-        if x.shape[1] != arrays[0].shape[1] or not len(x):
+        if x.shape[1] != arrays[0].shape[1] or not x.shape[0]:
             raise ValueError(
                 f"example {i} of X has the shape {x.shape}, but example 0 {arrays[0].shape}: all "
                 "must have as many columns, and one or more rows"
             )
-    return np.concatenate(arrays), np.array([len(x) for x in arrays])
+    sizes = np.array([x.shape[0] for x in arrays])
+    if any(sparse.issparse(x) for x in arrays):
+        return sparse.vstack(arrays, format="csr"), sizes
+    return np.concatenate(arrays), sizes
 
 
 def joined(y: Any, sizes: Lengths) -> NDArray[Any]:

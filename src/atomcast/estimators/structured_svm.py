@@ -23,6 +23,7 @@ from atomcast.estimators.structured_inputs import (
     flattened,
     given,
     is_listed,
+    joined,
 )
 from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver
@@ -221,5 +222,6 @@ class StructuredSVM(ScoreClassifier):
             losses = [self.model_.loss(right, other) for right, other in zip(y, found, strict=True)]
             return -float(np.average(losses, weights=sample_weight))
         if isinstance(found, list):
-            y, found = np.concatenate(y), np.concatenate(found)
+            sizes = np.array([len(one) for one in found])
+            y, found = joined(y, sizes), np.concatenate(found)
         return float(accuracy_score(y, found, sample_weight=sample_weight))

@@ -112,11 +112,14 @@ class Result:
         return self._story(model).write(path)
 
     def _story(self, model: Any) -> Story:
-        ledger, known = self.ledger, {one.atom: one.name for one in self.ledger.disclosures}
+        ledger, ids = self.ledger, self.atom_ids.tolist()
+        known = {one.atom: one.name for one in ledger.disclosures}
+        # Where a model has several weights for an atom, ids count them, and are none of atoms.
+        plain = ledger.nodes == 1 or known.keys() >= set(ids)
         features = getattr(model, "feature_names_in_", ())
-        names = dict(enumerate(features)) if len(features) == self.n else known
+        names = (dict(enumerate(features)) if len(features) == self.n else known) if plain else {}
         order = np.argsort(-np.abs(self.atom_weights), kind="stable").tolist()
-        ids, weights = self.atom_ids.tolist(), self.atom_weights.tolist()
+        weights = self.atom_weights.tolist()
         return Story(
             title=f"{type(model).__name__ if model is not None else 'A run'}: {self.status}",
             figures={
@@ -124,7 +127,7 @@ class Result:
                 "certified gap": "none" if self.gap is None else f"{self.gap:.3g}",
                 "relative gap": "none" if self.gap is None else f"{self.relative_gap:.1e}",
                 "rounds": f"{self.rounds:,}",
-                "atoms in the model": f"{len(ids):,} of {self.n:,}",
+                "weights that are not zero": f"{len(ids):,} of {self.n:,}",
                 "atoms sent": f"{ledger.atoms_sent:,}",
                 "values sent": f"{ledger.values:,}",
                 "bytes sent": f"{ledger.bytes:,}",
@@ -136,6 +139,7 @@ class Result:
             traffic={kind: count for kind, count in ledger.by_kind().items() if count.bytes},
             trace=self.trace,
             ledger=ledger,
+            owned=plain,
             parameters=model.get_params(deep=False) if model is not None else {},
             tables=fold_tables(model),
         )

@@ -142,7 +142,7 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     name = type(estimator).__name__
     if type(estimator) is not _class_of(name):
         raise ValueError(f"{type(estimator)!r} is another class than the known {name}")
-    check_is_fitted(estimator)
+    check_is_fitted(estimator, "n_features_in_")
     certificate, layout = certificate_of(estimator), layout_of(name)
     parameters = estimator.get_params(deep=False).items()
     apart = getattr(layout, "holds", ())

@@ -46,6 +46,8 @@ class Story:
     parameters : mapping
     tables : sequence of HtmlTable
         What else there is, such as the folds of a cross-validation.
+    owned : bool
+        Whether atoms have the numbers that disclosures call them by.
     """
 
     title: str
@@ -58,6 +60,7 @@ class Story:
     ledger: Ledger | None = None
     parameters: Mapping[str, Any] = field(default_factory=dict)
     tables: Sequence[HtmlTable] = ()
+    owned: bool = True
 
     def write(self, path: str | PathLike[str]) -> Path:
         """Write the page; an older one is replaced once the new one is complete."""
@@ -95,9 +98,9 @@ class Story:
         return f"<figure>{image}<figcaption>{escape(caption)}</figcaption></figure>"
 
     def _atoms(self) -> HtmlTable:
-        owner = {one.atom: one.who for one in self.disclosures}
+        owner = {one.atom: one.who for one in self.disclosures} if self.owned else {}
         rows = [(atom, name, owner.get(atom, ""), weight) for atom, name, weight in self.atoms]
-        title = f"{len(rows):,} atoms with a weight"
+        title = f"{len(rows):,} weights that are not zero"
         return HtmlTable(title, ("atom", "name", "sent by", "weight"), rows, "atoms.csv")
 
     def _left(self) -> list[HtmlTable]:
