@@ -309,3 +309,11 @@ def test_hard_margins_are_certified_and_constant_targets_too():
     assert model.result_.objective == pytest.approx(columns.result_.objective, rel=2e-4)
     constant = MultipleKernelRegressor().fit(X, np.ones(60)).result_
     assert (constant.status, constant.gap) == ("optimal", 0.0)
+
+
+def test_what_is_hardly_new_is_not_taken_for_a_lie():
+    rng = np.random.default_rng(0)
+    X = rng.normal(size=(60, 12))
+    y = 2 * X[:, 0] + X[:, 3] + 0.1 * rng.normal(size=60)
+    result = MultipleKernelRegressor(C=1e4).fit(X, y).result_
+    assert result.status == "optimal"

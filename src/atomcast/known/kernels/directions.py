@@ -185,6 +185,9 @@ class DirectionSet(ExplicitActiveSet):
         if self.width > 1:
             difference = np.minimum(difference, 0.0)
         allowed = self._rounding(length, gradient) + ROUNDING * (np.abs(stated) + promised)
+        # What is new in a direction may be so little of it that its rounding is that much more.
+        spoilt = float(np.finfo(np.float64).eps) / NOTHING_NEW * float(np.linalg.norm(gradient))
+        allowed = allowed + spoilt * length
         return misfit_of(difference, allowed, length)
 
     def support(self) -> tuple[NDArray[np.int64], Floats]:
