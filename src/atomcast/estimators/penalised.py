@@ -151,12 +151,10 @@ class RadiusSearch:
             right = abs(last.excess) <= self._tol**0.5 * last.norm
             doubt = DOUBT * rough * self._tol
             unknown = bool(np.isinf(last.gap))  # so hard a margin that only duality tells
-            if last.excess < 0.0 and unknown:
-                pass  # its slope is a guess
-            elif last.excess < 0.0:
-                self._low = max(self._low, (1.0 - doubt) * last.norm)
-            else:
+            if last.excess >= 0.0:
                 self._high = min(self._high, (1.0 + doubt) * last.norm)
+            elif not unknown:  # else the slope is a guess
+                self._low = max(self._low, (1.0 - doubt) * last.norm)
             if unknown and lossless and (near or last.excess < 0.0):
                 lossless = False
             elif rough <= 1.0 or not right:  # else it is the ball that is not solved well enough
