@@ -8,9 +8,9 @@ vectors where that is shorter, so that ADMM is charged no more than dFW would be
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from time import process_time
 from typing import Literal
 
 import numpy as np
@@ -178,8 +178,8 @@ class Admm:
         -------
         Result
             `objective` is ||y - A x||^2, or the logistic loss, of x scaled into the ball;
-            `seconds` in the trace is the time for the local problems, one after the other, and for
-            the coordinator's step. "optimal" means that the residuals are small enough.
+            `seconds` in the trace is the computing time of the local problems, one after the other,
+            and of the coordinator's step. "optimal" means that the residuals are small enough.
         """
         features = shards if isinstance(shards, Features) else Features.of(shards)
         nodes = features.nodes
@@ -214,9 +214,9 @@ class Run:
         self._observe(0)
         for k in range(1, self.how.max_rounds + 1):
             self.ledger.round = k
-            start = time.perf_counter()
+            start = process_time()
             primal, dual = self._round()
-            self.seconds += time.perf_counter() - start
+            self.seconds += process_time() - start
             self._communicate()
             x, image = self._observe(k)
             if max(primal, dual) <= self.how.tol:
