@@ -10,7 +10,6 @@ from scipy import sparse
 
 from atomcast.atoms.explicit import SparseAtoms
 from atomcast.known.active_set import ExplicitActiveSet
-from atomcast.known.kernels.point_set import rescaling
 from atomcast.messages.atom import Atom
 
 if TYPE_CHECKING:
@@ -49,9 +48,7 @@ class FollowedAtoms:
         if self._start is None:
             assert not np.any(active.weights)
             self._start = self.atoms.scores(replica)
-        before = np.zeros(len(active))
-        before[: len(self._weights)] = self._weights
-        scale, rest = rescaling(before, active.weights)
+        scale, rest = shrinking(self._weights, active.weights)
         self._moved *= scale
         curvature = active.objective.curvature(active.image)
         assert curvature.rank_one is None
@@ -67,3 +64,19 @@ class FollowedAtoms:
     def atom(self, j: int, id: int) -> Atom:
         """The j-th column."""
         return self.atoms.atom(j, id)
+
+
+def shrinking(old: Floats, new: Floats) -> tuple[float, Floats]:
+    """Write new weights as a multiple of the old ones plus a rest, mostly of one entry.
+
+    The factor is not above one, so that rounding errors shrink with the weights.
+    """
+    before = np.zeros(len(new))
+    before[: len(old)] = old
+    used = np.flatnonzero(before)
+    ratios = new[used] / before[used]
+    ratios = ratios[(ratios >= 0) & (ratios <= 1)]
+    scale = float(np.median(ratios)) if len(ratios) else 0.0
+    rest = new - scale * before
+    rest[np.abs(rest) <= 8 * np.finfo(float).eps * np.abs(new)] = 0.0
+    return scale, rest
