@@ -184,7 +184,8 @@ class Fleet:
         ids = self._ids_put_forward(replica)
         priority = random_order(self.ids, replica.round) if request.random else merit
         rows = self._candidates(merit, best, request)
-        rows = rows[leaders(priority[rows], ids[rows], self.owner[rows], request.count)]
+        if len(rows) > 1:
+            rows = rows[leaders(priority[rows], ids[rows], self.owner[rows], request.count)]
         return Proposals(
             node=self.owner[rows],
             id=ids[rows],
@@ -341,6 +342,10 @@ class Fleet:
     def _partial_sums(self, replica: Replica) -> Floats:
         """S_i of Algorithm 3: each node's own part of <alpha, grad f(alpha)>."""
         products = (replica.active.weights * replica.active.scores())[self._known_at]
+        if len(self._holders) == 1:
+            sums = np.zeros(self.nodes)
+            sums[self._holders[0]] = products.sum()
+            return sums
         return np.bincount(
             self.owner[self._local], products.astype(np.float64), minlength=self.nodes
         ).astype(np.float64)
