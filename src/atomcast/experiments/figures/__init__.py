@@ -32,6 +32,10 @@ EXPERIMENTS = {
         "The footnote of section 6.3 on clustering in kernel space: which pairs break its bound.",
         "runs synthetic download",
     ),
+    "centers": Listed(
+        "Lemma 1: the error that choosing among centers leaves (Algorithm 5), and its bound.",
+        "runs jobs resume finished",
+    ),
     "fig2a": Listed(
         "Figure 2(a): kernel SVM on Adult, dFW beside local FW and random subsets.",
         "runs synthetic download jobs resume finished",
