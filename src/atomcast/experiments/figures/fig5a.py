@@ -61,7 +61,7 @@ class Fig5a(Experiment):
     nodes: Sequence[int] = (1, 2, 5, 10, 25, 50)
     ranks: Sequence[int] = (1, 2, 4, 8)
     rounds: int = 100
-    corrective_rounds: int = 8
+    corrective_rounds: int = 8  # 0: without it
     network: Network = PAPERS_NETWORK
 
     name = "fig5a"
@@ -116,7 +116,8 @@ class Fig5a(Experiment):
         Run r has seed r, for the data. Examples come in random order, so that blocks of them are
         random parts.
         """
-        tell = Counter(self.name, runs * (len(data.numbers) + 2 * len(self.nodes)))
+        steps = 2 if self.corrective_rounds else 1
+        tell = Counter(self.name, runs * (len(data.numbers) + steps * len(self.nodes)))
         rows: list[Point] = []
         timings: list[Timing] = []
         self._warm_up()
@@ -124,7 +125,7 @@ class Fig5a(Experiment):
             examples, problem = speech_problem(self.n, run)
             target = None
             better = clocked_runs.corrective_problem(examples)
-            for how, its in ((CLOCK, problem), (CORRECTIVE_CLOCK, better)):
+            for how, its in ((CLOCK, problem), (CORRECTIVE_CLOCK, better))[:steps]:
                 for N in self.nodes:
                     points, timing = self.by_clock(its, examples, N, run, target)
                     rows += points
@@ -189,10 +190,12 @@ class Fig5a(Experiment):
         figure = new_figure(11.0, 4.8)
         left, right = figure.subplots(1, 2)
         for k, N in enumerate(self.nodes):
-            for how, label, dash in ((CLOCK, f"N = {N}", "-"), (CORRECTIVE_CLOCK, "", "--")):
+            shown = ((CLOCK, f"N = {N}", "-"), (CORRECTIVE_CLOCK, "", "--"))
+            for how, label, dash in shown if self.corrective_rounds else shown[:1]:
                 line = curves.average(found.rows, f"N={N}", how, "seconds", "objective")
                 draw(left, line, label, k, dash)
-        title = f"{CLOCK} (dashed: corrective step, {clocked_runs.BATCH} a round)"
+        more = f" (dashed: corrective step, {clocked_runs.BATCH} a round)"
+        title = CLOCK + (more if self.corrective_rounds else "")
         finish(left, "clock", "objective", title, legend=True)
         for color, how, mark in (
             (COLORS[0], CLOCK, "o-"), (COLORS[2], CORRECTIVE_CLOCK, "^--"), (COLORS[1], MPI, "s-"),

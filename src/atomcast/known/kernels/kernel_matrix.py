@@ -104,7 +104,8 @@ class AugmentedKernel:
         if self._bits is not None and len(positions) * width >= LARGE_BLOCK // 16:
             self._bits.fill(self.kernel, positions, out, (left, right), self.code.other)
         else:
-            rows = self.kernel.block(self._points[positions], self._points[:width], out.dtype)
+            part = slice(positions[0], positions[-1] + 1) if len(positions) == 1 else positions
+            rows = self.kernel.block(self._points[part], self._points[:width], out.dtype)
             self._apply_labels(rows, left, right)
             out[:, :width] = rows
         out[np.arange(len(positions)), positions] = self.diagonal[positions]
