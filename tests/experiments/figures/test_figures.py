@@ -16,8 +16,7 @@ from atomcast.commands.reproduce import reproduce_app
 from atomcast.data.generators import make_sparse_regression
 from atomcast.data.shards import Shards
 from atomcast.domains.balls import L1Ball
-from atomcast.experiments.figures import EXPERIMENTS, atom_counts, find, topologies
-from atomcast.experiments.figures import fig3
+from atomcast.experiments.figures import EXPERIMENTS, atom_counts, fig3, find, topologies
 from atomcast.experiments.figures.fig2b import Fig2b
 from atomcast.experiments.figures.fig3 import Fig3, Truth
 from atomcast.experiments.figures.fig4 import Fig4
