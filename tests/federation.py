@@ -163,17 +163,17 @@ def offline_node(folder, part, y, approve=True, node_type=None, second=False, **
     from atomcast.domains.balls import L1Ball
     from atomcast.federated.consent import Consents
     from atomcast.federated.identity import Credentials
-    from atomcast.federated.kinds import Begin, Introduce
+    from atomcast.federated.kinds import Begin
     from atomcast.federated.party import Node
     from atomcast.federated.terms import Terms
     from atomcast.objectives import SquaredError
     from atomcast.problems.features import explicit_problem
 
-    policy = terms.pop("policy", {})
-    parties = Parties(folder, [part, part], NAMES[:2], **policy)
+    policy, keys = terms.pop("policy", {}), terms.pop("keys", trial_keys())
+    parties = Parties(folder, [part, part], NAMES[:2], keys, **policy)
     config = parties.configs["north"]
-    other = Credentials(trial_keys(), "south")
-    node = (node_type or Node)(config, Credentials(trial_keys(), "north"))
+    other = Credentials(keys, "south")
+    node = (node_type or Node)(config, Credentials(keys, "north"))
     peers = (node.credentials.peer, other.peer)
     members = " ".join(f"{p.name}={p.fingerprint}" for p in (peers[::-1] if second else peers))
     problem = explicit_problem(SquaredError(y, True), L1Ball(2.0))
@@ -181,12 +181,32 @@ def offline_node(folder, part, y, approve=True, node_type=None, second=False, **
     node.answer(offer)
     if approve:
         Consents(config.state).approve(offer.id, "the privacy officer")
-    hello = other.hello()
-    node.answer(Introduce("south", hello.certificate, hello.key, hello.endorsement))
+    node.answer(claim_of(other))
     n = part.shape[1]
     starts = np.array([0, n, 2 * n])
     begin = Begin("cohort", members, "squared error", True, 2.0, y, starts)
     return node, begin, other
+
+
+def claim_of(credentials):
+    """How the coordinator introduces somebody."""
+    from atomcast.federated.attending import introduction
+
+    return introduction(credentials.name, credentials.hello())
+
+
+def reopened(node):
+    """The node after a restart: it knows what is on the disk."""
+    from atomcast.federated.party import Node
+
+    node.close()
+    return Node(node.config, node.credentials)
+
+
+def begin_again(node, begin, other):
+    """What the coordinator tells a node that has come back."""
+    node.answer(claim_of(other))
+    return node.answer(begin)
 
 
 def ask(weights=(), ids=(), count=10, known_too=True):

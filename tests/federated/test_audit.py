@@ -11,7 +11,7 @@ import pytest
 from atomcast import Lasso
 from atomcast.federated.audit import AuditLog, TamperedError, check_head, read_log
 from atomcast.federated.disclosures import disclosed, write_csv, write_html
-from federation import Parties, make_data
+from federation import Parties, ask, make_data, offline_node, reopened
 
 
 @pytest.fixture
@@ -114,3 +114,43 @@ def test_a_line_that_could_not_be_written_is_the_last(tmp_path, monkeypatch):
     again.write("fourth")
     assert [entry["event"] for entry in again.entries][-1] == "fourth"
     again.close()
+
+
+def test_decisions_are_in_the_log_even_if_nothing_came_of_them(tmp_path):
+    """Also those that were made while the node was not running."""
+    from atomcast.federated.consent import Consents
+
+    parts, y = make_data()
+    node, _, _ = offline_node(tmp_path, parts[0], y, approve=False)
+    node.close()
+    consents = Consents(node.config.state)
+    (offer,) = consents.offers()
+    consents.approve(offer.id, "Dr. Yes")
+    consents.withdraw(offer.id)
+    node = reopened(node)
+    node.answer(offer)
+    consents.approve(offer.id, "Dr. Yes")
+    node.answer(offer)
+    told = [(e["event"], e["by"]) for e in node._log.entries if "at" in e]
+    decisions = ["approved", "withdrawn", "approved"]
+    assert told == [(decision, "Dr. Yes") for decision in decisions]
+    node = reopened(node)  # nothing is written down twice
+    assert [e["event"] for e in node._log.entries if "at" in e] == decisions
+    node.close()
+
+
+def test_what_is_told_once_more_is_in_the_log(tmp_path):
+    from atomcast.federated.kinds import Fingerprint
+
+    parts, y = make_data()
+    node, begin, _ = offline_node(tmp_path, parts[0], y)
+    node.answer(begin)
+    for message in (ask(), ask(), Fingerprint()):
+        node.answer(message)
+    entries = node._log.entries
+    node.close()
+    assert [e["event"] for e in entries][-3:] == ["scores", "repeated", "fingerprint"]
+    assert entries[-2]["question"] == entries[-3]["question"]
+    assert [row.what for row in disclosed(entries)][-3:] == ["scores", "scores", "fingerprint"]
+    met = next(entry for entry in entries if entry["event"] == "introduced")
+    assert f"{met['name']}={met['fingerprint']}" in begin.members

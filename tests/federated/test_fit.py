@@ -54,7 +54,7 @@ def test_logistic_regression_and_predictions_by_parts(tmp_path):
         # Weights that were never part of the fit would read the data column by column.
         unit = np.eye(20)[0]
         with pytest.raises(RefusedError, match="weights of a model that was fitted under it"):
-            cluster.combined("new", unit)
+            cluster.combined("new", 7, unit)
         with pytest.raises(RefusedError, match="names these data"):
             model.predict(cluster.shards("cohort"))
         left = [e for e in parties.log("north") if e["event"] == "prediction"]

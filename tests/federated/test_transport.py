@@ -9,6 +9,7 @@ import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -138,3 +139,47 @@ def test_three_parties_in_three_networks(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip().endswith("optimal from 10.77.0.1, 10.77.0.2, 10.77.0.3")
+
+
+def test_sizes_that_a_member_announces_are_not_believed(tmp_path):
+    """They would be allocated at the end of the fit, by the coordinator."""
+    from atomcast.errors import FalseMessageError
+    from atomcast.federated.kinds import Describe
+    from atomcast.federated.party import Node
+
+    class Boasting(Node):
+        def answer(self, message):
+            answer = super().answer(message)
+            return replace(answer, features=2**60) if isinstance(message, Describe) else answer
+
+    parts, _ = make_data()
+    with Parties(tmp_path / "p", parts) as parties:
+        cluster = parties.open(approve=False, node_types={"east": Boasting})
+        with pytest.raises(FalseMessageError, match="east says that it has 1152921504606846976"):
+            cluster.shards("cohort")
+
+
+def test_a_target_of_another_length_is_refused_before_anything_is_sent(tmp_path):
+    parts, y = make_data()
+    with Parties(tmp_path / "p", parts) as parties:
+        cluster = parties.open(approve=False)
+        with pytest.raises(ValueError, match="y has 59 values, but there are 60 rows"):
+            Lasso(5.0, cluster=cluster).fit(cluster.shards("cohort"), y[1:])
+        assert not parties.approve()
+
+
+def test_answers_that_nobody_reads_do_not_pile_up():
+    """The node waits with the next answer, until the other side reads or is gone."""
+    from atomcast.federated.attending import WAITING, Connection
+    from atomcast.federated.kinds import Acknowledged
+    from atomcast.federated.schema import SchemaError
+
+    connection, lost = Connection(None, threading.Event()), threading.Event()
+    connection._call = SimpleNamespace(is_active=lambda: not lost.is_set())
+    for _ in range(WAITING):
+        connection._say(Acknowledged("nobody reads this"))
+    threading.Timer(0.3, lost.set).start()
+    with pytest.raises(SchemaError, match="has not listened"):
+        connection._say(Acknowledged("nor this"))
+    assert lost.is_set()
+    assert connection._outgoing.qsize() == WAITING

@@ -45,8 +45,13 @@ class Account:
         self.features: dict[str, set[str]] = defaultdict(set)
         self.predictions: dict[str, set[str]] = defaultdict(set)
         self.ever: set[str] = set()
-        #: The ids of features that have left, by the fit that they were signed for.
+        #: The ids of features that have left, by the fit and the data that they are of.
         self.known: dict[str, set[int]] = defaultdict(set)
+        #: What others have sent, by fit and id: the SHA-256 of its content.
+        self.received: dict[tuple[str, int], str] = {}
+        #: By offer, which data it was about; and the decisions that were written down.
+        self.offered: dict[str, str] = {}
+        self.decided: set[tuple[str, str, int]] = set()
         for entry in entries:
             self.enter(entry)
 
@@ -75,5 +80,11 @@ class Account:
             feature = f"{entry['alias']}/{entry['name']}"
             self.features[entry["approval"]].add(feature)
             self.ever.add(feature)
+        elif event == "handed":
+            self.received[entry["context"], entry["id"]] = entry["sha256"]
+        elif event == "offer":
+            self.offered[entry["id"]] = entry["data"]
+        elif event in ("approved", "withdrawn"):
+            self.decided.add((event, entry["id"], entry["at"]))
         elif event == "prediction":
             self.predictions[entry["approval"]].add(entry["question"])

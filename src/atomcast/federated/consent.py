@@ -58,7 +58,7 @@ def effective_rows(target: ArrayLike) -> float:
 
 @dataclasses.dataclass(frozen=True)
 class Approval:
-    """An offer that somebody has approved, and when (in seconds since 1970)."""
+    """An offer that somebody has approved, and when (in nanoseconds since 1970)."""
 
     offer: ConsentOffer
     by: str
@@ -95,6 +95,7 @@ class Consents:
 
     def __init__(self, state: Path) -> None:
         self._offers, self._approvals = state / "offers", state / "approvals"
+        self._withdrawn = state / "withdrawn"
 
     def ask(self, offer: ConsentOffer) -> bool:
         """Keep an offer for a human to look at; whether it is new."""
@@ -118,26 +119,35 @@ class Consents:
         """Approve the offer with this id, in the name of somebody."""
         for offer in self.offers():
             if offer.id == id:
-                approval = Approval(offer, by, int(time.time()))
+                approval = Approval(offer, by, time.time_ns())
                 _write(self._approvals / f"{id}.json", dataclasses.asdict(approval))
                 return approval
         waiting = ", ".join(offer.id for offer in self.offers()) or "none"
         raise ValueError(f"no offer {id!r} waits for approval; those that do: {waiting}")
 
     def withdraw(self, id: str) -> None:
-        """Take an approval back."""
-        path = self._approvals / f"{id}.json"
-        if id not in {approval.offer.id for approval in self.approvals()}:
+        """Take an approval back; it is kept among those withdrawn, for the audit log."""
+        found = [approval for approval in self.approvals() if approval.offer.id == id]
+        if not found:
             raise ValueError(f"there is no approval {id!r} to withdraw")
-        path.unlink()
+        self._withdrawn.mkdir(exist_ok=True)
+        (self._approvals / f"{id}.json").rename(self._withdrawn / f"{id}-{found[0].at}.json")
         (self._offers / f"{id}.json").unlink(missing_ok=True)
 
     def approvals(self) -> list[Approval]:
-        """All approvals."""
-        return [
-            Approval(ConsentOffer(**table["offer"]), table["by"], table["at"])
-            for table in _tables(self._approvals)
-        ]
+        """All approvals that hold."""
+        return _approvals(self._approvals)
+
+    def withdrawn(self) -> list[Approval]:
+        """Those that were taken back."""
+        return _approvals(self._withdrawn)
+
+
+def _approvals(folder: Path) -> list[Approval]:
+    return [
+        Approval(ConsentOffer(**table["offer"]), table["by"], table["at"])
+        for table in _tables(folder)
+    ]
 
 
 def _tables(folder: Path) -> Iterator[dict[str, Any]]:

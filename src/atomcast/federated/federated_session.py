@@ -78,6 +78,10 @@ class FederatedSession(Session):
         self._new: list[Hand] = []
         self._silent: set[int] = set()
         self._asked, self._context, self._digits = "", "", np.zeros(self.nodes, dtype=np.int64)
+        if self._rows != problem.d:
+            raise ValueError(
+                f"y has {problem.d} values, but there are {self._rows} rows under {shards.alias!r}"
+            )
         cluster.limit(self._rows)
         self._introductions = cluster.introductions(self._calls)
         self._peers = cluster.peers(self._calls)
@@ -147,6 +151,7 @@ class FederatedSession(Session):
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Ask every member to score its features at the present weights."""
         self._calls.where = f"round {replica.round}"
+        self._cluster.recheck(self._introductions)
         active = replica.active
         ask = ScoreRequest(
             ids=np.array(active.ids, dtype=np.int64),
@@ -232,6 +237,8 @@ class FederatedSession(Session):
                     f"with {hand.score:.17g}"
                 )
         atom = checked_atom(hand, peer.name, range(id, id + 1), self._rows, gradient)
+        if id in self._sealed and self._sealed[id].atom != hand.atom:
+            raise FalseMessageError(f"{peer.name} has sent another feature {id} than before")
         self._sealed[id] = hand
         return atom
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import datetime
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, cast
@@ -89,6 +89,7 @@ class Credentials:
         public = signing.public_key().public_bytes_raw()
         endorsement = key.sign(_ENDORSED + public, ec.ECDSA(hashes.SHA256()))
         self._hello = self._der(self.certificate), public, endorsement
+        self._revoked_at: tuple[int, ...] | None = None
         self.peer = self.known(Introduce(name, *self._hello))
 
     def _read(self, name: str) -> bytes:
@@ -136,6 +137,16 @@ class Credentials:
                 f"{claim.name!r} is not who it says: a signature does not fit ({error})"
             ) from None
         return Peer(name, claim.key)
+
+    def recheck(self, claims: Iterable[Introduce]) -> None:
+        """Look at claims, and this party's own, again if the list of the revoked has changed."""
+        revoked = self.folder / REVOKED
+        found = revoked.stat() if revoked.exists() else None
+        stamp = () if found is None else (found.st_mtime_ns, found.st_size, found.st_ino)
+        if stamp != self._revoked_at:
+            for claim in (Introduce(self.name, *self._hello), *claims):
+                self.known(claim)
+            self._revoked_at = stamp
 
     def _check_valid(self, certificate: x509.Certificate, name: str) -> None:
         authorities = x509.load_pem_x509_certificates(self.authority)

@@ -81,7 +81,7 @@ class PartyShards(Shards):
 
     def combine(self, coef: NDArray[np.float64]) -> NDArray[np.float64]:
         """The sum of what each member computes for its own features, which it tells by name."""
-        total = self.cluster.combined(self.alias, coef.reshape(-1))
+        total = self.cluster.combined(self.alias, self.rows(), coef.reshape(-1))
         return total.reshape(-1, *coef.shape[1:])
 
     def _columns(self, axis: int) -> None:

@@ -16,7 +16,7 @@ from atomcast.cluster.node import Fleet
 from atomcast.cluster.validation import checked_shard
 from atomcast.errors import FalseMessageError
 from atomcast.federated.consent import Approval, RefusedError
-from atomcast.federated.holding import Holding
+from atomcast.federated.holding import Holding, plain_name
 from atomcast.federated.identity import Peer, atom_statement
 from atomcast.federated.kinds import Begin, Floats, Hand, Ids, ScoreRequest
 from atomcast.federated.posed import make_problem
@@ -71,10 +71,13 @@ class NodeRun:
     ) -> None:
         self.begin, self.approval, self.members, self.own = begin, approval, members, own
         self._check_starts(holding)
-        self.key = hashlib.sha256(encode(begin)).hexdigest()
         offer = approval.offer
         #: What signatures are about: they are of no use in another fit.
         self.context = context_of(begin, offer.coordinator, offer.target)
+        self._problem_digest = hashlib.sha256(encode(begin)).hexdigest()
+        #: What this node calls the problem, and the fit: with other data they are others.
+        self.key = _digest(self._problem_digest, holding.digest)
+        self.own_context = _digest(self.context, holding.digest)
         same = previous is not None and previous.context == self.context
         self._atoms: dict[int, Atom] = previous._atoms if same and previous else {}
         self._problem = make_problem(
@@ -137,7 +140,7 @@ class NodeRun:
         new = [self._atoms.get(id) or self._fleet.atom(id) for id in ids[known:]]
         self._replica.active.append(new)
         self._replica.active.set_weights(ask.weights)
-        self.asked = hashlib.sha256(self.key.encode() + encode(ask)).hexdigest()
+        self.asked = hashlib.sha256(self._problem_digest.encode() + encode(ask)).hexdigest()
 
     def _check_weights(self, ask: ScoreRequest) -> None:
         ids, weights = ask.ids, ask.weights
@@ -176,8 +179,8 @@ class NodeRun:
         """What the owner of a feature signs."""
         return atom_statement(self.context, question, score, content)
 
-    def accept(self, hand: Hand) -> Atom:
-        """Know a feature of another member, if it is what its owner has signed."""
+    def checked(self, hand: Hand) -> Atom:
+        """A feature of another member, if it is what its owner has signed."""
         if not 0 <= hand.owner < len(self.members) or hand.owner == self.own:
             raise FalseMessageError("a feature must be of another member")
         owner = self.members[hand.owner]
@@ -185,9 +188,15 @@ class NodeRun:
         owner.check(statement, hand.signature, "a feature")
         gradient = self._replica.active.iterate() if hand.question == self.asked else None
         first, last = self.begin.starts[hand.owner : hand.owner + 2].tolist()
-        atom = checked_atom(hand, owner.name, range(first, last), self.rows, gradient)
+        return checked_atom(hand, owner.name, range(first, last), self.rows, gradient)
+
+    def accept(self, atom: Atom) -> None:
+        """Know a feature of another member."""
         self._atoms[atom.id] = atom
-        return atom
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 
 
 def context_of(begin: Begin, coordinator: str, target: str) -> str:
@@ -206,6 +215,8 @@ def checked_atom(sealed: Hand, owner: str, ids: range, rows: int, gradient: Floa
         raise FalseMessageError(f"{owner} sent feature {atom.id}, which is not its own")
     if atom.extras.size or not np.all(np.isfinite(atom.values)):
         raise FalseMessageError(f"{owner} sent a feature {atom.id} with NaN, infinity or extras")
+    if not plain_name(atom.name):
+        raise FalseMessageError(f"{owner} sent a feature {atom.id} with a name that cannot be")
     if gradient is not None:
         values = atom.values.astype(np.float64)
         allowed = SCORE * float(np.linalg.norm(values)) * float(np.linalg.norm(gradient))
