@@ -14,8 +14,9 @@ from typing import Any
 
 import grpc
 
+from atomcast.federated.chains import IdentityError
 from atomcast.federated.frames import METHOD, OPTIONS, Assembler, frames
-from atomcast.federated.identity import Credentials, IdentityError, proof_statement
+from atomcast.federated.identity import Credentials, proof_statement
 from atomcast.federated.kinds import Hello, Introduce, Message, Proof
 from atomcast.federated.party import Node
 from atomcast.federated.schema import SchemaError

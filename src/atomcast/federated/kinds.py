@@ -26,7 +26,9 @@ class Message:
 
 @dataclass(frozen=True)
 class Hello(Message):
-    """Who is there: a certificate (DER), the key that signs atoms, and proof that they go together.
+    """Who is there: a certificate (PEM), the key that signs atoms, and proof that they go together.
+
+    The certificate may be followed by those of authorities that lead to one everybody believes.
 
     `endorsement` is the signature, by the key of the certificate, of the key that signs atoms.
     """

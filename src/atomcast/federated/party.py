@@ -19,6 +19,7 @@ from atomcast.errors import FalseMessageError
 from atomcast.federated import kinds
 from atomcast.federated.account import Account, Told
 from atomcast.federated.audit import AuditLog
+from atomcast.federated.chains import IdentityError
 from atomcast.federated.consent import (
     Approval,
     Consents,
@@ -27,7 +28,7 @@ from atomcast.federated.consent import (
     target_digest,
 )
 from atomcast.federated.holding import Holding, load_holding
-from atomcast.federated.identity import Credentials, IdentityError, approved_members
+from atomcast.federated.identity import Credentials, approved_members
 from atomcast.federated.kinds import Introduce, Message
 from atomcast.federated.policy import NodeConfig
 from atomcast.federated.prediction import own_part, permitted
