@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import multiprocessing
+import os
 import shutil
+import signal
 import threading
 from contextlib import suppress
 from dataclasses import replace
@@ -55,6 +58,35 @@ def one_at_a_time(node_type):
     return Node
 
 
+def run_node(config):
+    """A node in a process of its own, until it is killed."""
+    from atomcast.federated.attending import attend
+    from atomcast.federated.identity import Credentials
+    from atomcast.federated.party import Node
+
+    attend(Node(config, Credentials(config.certificates, config.name)), threading.Event())
+
+
+def coordinate(address, names, keys, y, how, file):
+    """A coordinator that is killed in its fifth round; it writes checkpoints."""
+    from atomcast import Checkpoint, FederatedCluster, Lasso, Solver
+
+    def die(state):
+        if state.round == 4:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    cluster = FederatedCluster(address, names, keys, deadline=60.0, patience=60.0)
+    solver = Solver(**how, callbacks=[Checkpoint(file, rounds=1), die])
+    Lasso(8.0, cluster=cluster, solver=solver).fit(cluster.shards("cohort"), y)
+
+
+def processes():
+    """How processes are started quickly: as forks of one that has imported everything, once."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["atomcast.federated.attending", "atomcast.data.readers"])
+    return context
+
+
 class Parties:
     """Nodes that run in threads of this process, each with its own folder and identity."""
 
@@ -63,8 +95,8 @@ class Parties:
         from atomcast.federated.policy import DataSource, NodeConfig, Policy
 
         self.folder, self.names, self.keys = folder, names, keys or trial_keys()
-        self.make_cluster = lambda **how: FederatedCluster(
-            "127.0.0.1:0", names, self.keys, **{"deadline": 60.0, "patience": 60.0, **how}
+        self.make_cluster = lambda address="127.0.0.1:0", **how: FederatedCluster(
+            address, names, self.keys, **{"deadline": 60.0, "patience": 60.0, **how}
         )
         self.configs, self._nodes, self._approving = {}, {}, None
         for name, part in zip(names, parts, strict=True):
@@ -94,6 +126,13 @@ class Parties:
         thread.start()
         self._nodes[name] = node, stop, thread
         return node
+
+    def start_process(self, name, port):
+        """Start a node as a process, which is returned."""
+        config = replace(self.configs[name], address=f"127.0.0.1:{port}")
+        process = processes().Process(target=run_node, args=(config,), daemon=True)
+        process.start()
+        return process
 
     def stop(self, name):
         """Stop a node, which forgets all but its state on the disk."""

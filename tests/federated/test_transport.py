@@ -41,27 +41,49 @@ def test_a_feature_of_8_mb_travels_in_pieces(tmp_path):
     np.testing.assert_allclose(model.coef_, [1.0, -2.0], atol=1e-2)
 
 
-def test_a_node_behind_a_proxy_whose_cable_is_cut(tmp_path):
+def fitted_through(relay, folder, fault):
+    """Fit with a node behind a proxy, to which something happens; returns when it has connected."""
     parts, y = make_data()
-    relay = Relay()
 
-    def cut(state):
+    def happen(state):
         if state.round == 1:
-            relay.cut()
-            threading.Timer(0.5, lambda: setattr(relay, "open", True)).start()
+            fault()
 
-    solver = Solver(tol=1e-6, callbacks=[cut])
-    expected = Lasso(5.0, solver=Solver(tol=1e-6)).fit(np.hstack(parts), y)
-    with Parties(tmp_path / "p", parts) as parties:
+    how = {"tol": 1e-6, "atoms_per_round": 1}
+    expected = Lasso(5.0, solver=Solver(**how)).fit(np.hstack(parts), y)
+    with Parties(folder, parts) as parties:
         proxy = f"http://127.0.0.1:{relay.port}"
         parties.configs["south"] = replace(parties.configs["south"], proxy=proxy)
-        cluster = parties.open()
+        cluster = parties.open(patience=120.0)
+        solver = Solver(**how, callbacks=[happen])
         model = Lasso(5.0, cluster=cluster, solver=solver).fit(cluster.shards("cohort"), y)
-        connected = [e for e in parties.log("south") if e["event"] == "connected"]
+        connected = [e["time"] for e in parties.log("south") if e["event"] == "connected"]
         assert relay.wanted[:1] == [f"127.0.0.1:{cluster.listen()}"]
     relay.close()
-    assert len(connected) == 2
-    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-6)
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=0, atol=1e-9)
+    return connected
+
+
+def test_a_node_behind_a_proxy_whose_connections_end_for_seconds(tmp_path):
+    relay = Relay()
+
+    def cut():
+        relay.cut()
+        threading.Timer(3.0, lambda: setattr(relay, "open", True)).start()
+
+    assert len(fitted_through(relay, tmp_path / "p", cut)) == 2
+
+
+def test_a_node_whose_network_is_silent_for_a_moment_is_waited_for(tmp_path):
+    relay = Relay()
+    assert len(fitted_through(relay, tmp_path / "p", lambda: relay.silence(2.0))) == 1
+
+
+@pytest.mark.endurance
+def test_a_network_that_is_silent_for_half_a_minute(tmp_path):
+    """Longer than it takes to notice: the node gives the connection up, and comes back."""
+    relay = Relay()
+    assert len(fitted_through(relay, tmp_path / "p", lambda: relay.silence(30.0))) == 2
 
 
 def test_what_is_no_message_ends_a_connection_and_nothing_else(tmp_path):
