@@ -199,15 +199,13 @@ def offline_node(folder, part, y, approve=True, node_type=None, second=False, **
 
     It is the first of two members, or the second.
     """
-    from atomcast.domains.balls import L1Ball
     from atomcast.federated.consent import Consents
     from atomcast.federated.identity import Credentials
     from atomcast.federated.kinds import Begin
     from atomcast.federated.party import Node
     from atomcast.federated.terms import Terms
-    from atomcast.objectives import SquaredError
-    from atomcast.problems.features import explicit_problem
 
+    posed = terms.pop("posed", {})
     policy, keys = terms.pop("policy", {}), terms.pop("keys", trial_keys())
     parties = Parties(folder, [part, part], NAMES[:2], keys, **policy)
     config = parties.configs["north"]
@@ -215,15 +213,27 @@ def offline_node(folder, part, y, approve=True, node_type=None, second=False, **
     node = (node_type or Node)(config, Credentials(keys, "north"))
     peers = (node.credentials.peer, other.peer)
     members = " ".join(f"{p.name}={p.fingerprint}" for p in (peers[::-1] if second else peers))
-    problem = explicit_problem(SquaredError(y, True), L1Ball(2.0))
-    offer = Terms(**terms).offer(problem, "coordinator", members, "cohort", "")
+    n, none = part.shape[1], np.zeros(0, dtype=np.int64)
+    begin = Begin(
+        alias="cohort",
+        members=members,
+        objective="squared error",
+        domain="l1 ball",
+        fit_intercept=True,
+        radius=2.0,
+        target=y,
+        starts=np.array([0, n, 2 * n]),
+        groups=none,
+        group_weights=np.zeros(0),
+        folds=none,
+        fold=-1,
+    )
+    begin = replace(begin, **posed)
+    offer = Terms(**terms).offer(begin, "coordinator", "")
     node.answer(offer)
     if approve:
         Consents(config.state).approve(offer.id, "the privacy officer")
     node.answer(claim_of(other))
-    n = part.shape[1]
-    starts = np.array([0, n, 2 * n])
-    begin = Begin("cohort", members, "squared error", True, 2.0, y, starts)
     return node, begin, other
 
 

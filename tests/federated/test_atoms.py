@@ -32,7 +32,7 @@ def met(tmp_path):
         atom = wire.encode(Atom(id, d, values, name=name))
         score = float(values @ gradient) if score is None else score
         signature = signer.sign(atom_statement(about, question, score, atom))
-        return Hand(1, question, score, atom, signature)
+        return Hand(1, id, question, score, atom, signature)
 
     yield node, sent
     node.close()

@@ -108,11 +108,15 @@ def test_approvals_expire_and_can_be_withdrawn(begun, monkeypatch):
 
 
 def test_weights_must_lie_in_the_ball_and_be_of_features_that_left(begun):
+    from atomcast.federated.kinds import AtomRequest
+
     node, begin = begun
     node.answer(begin)
     node.answer(ask())
-    assert "outside of the ball" in refused(node, ask([2.1], [9]))
     assert "have not left" in refused(node, ask([0.5], [0]))
+    node.answer(AtomRequest(0))
+    assert "0.1 outside of the ball" in refused(node, ask([2.1], [0]))
+    assert "a finite weight for each" in refused(node, ask([0.1, 0.1], [0]))
     assert "finite weight" in refused(node, ask([np.nan], [9]))
     assert "finite weight" in refused(node, ask([0.1, 0.1], [9, 9]))
 

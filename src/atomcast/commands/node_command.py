@@ -151,6 +151,8 @@ def _check_target(consents: Any, id: str, path: str) -> None:
     y = read_vector(path)
     if offer is not None and offer.objective == "logistic":
         y = np.where(y == np.unique(y)[-1], 1.0, -1.0)
+    elif offer is not None and offer.objective == "multinomial":
+        y = np.unique(y, return_inverse=True)[1]
     if offer is not None and target_digest(y) != offer.target:
         raise ValueError(f"offer {id} is about another target than {path}: do not approve it")
 

@@ -22,8 +22,10 @@ class Told:
         By question, what was answered. To ask again is to get the same answer, and costs nothing.
     weights : set of str
         Digests of the weights that were asked about.
-    proposed, sent : sets of int
-        The ids of features whose scores were told, and of those that have left.
+    proposed : set of int
+        The ids of features, or groups, whose scores were told.
+    sent : set of str
+        The features that have left.
     objective : float or None
         At the weights of the last question.
     """
@@ -31,7 +33,7 @@ class Told:
     answers: dict[str, dict[str, Any]] = field(default_factory=dict)
     weights: set[str] = field(default_factory=set)
     proposed: set[int] = field(default_factory=set)
-    sent: set[int] = field(default_factory=set)
+    sent: set[str] = field(default_factory=set)
     objective: float | None = None
 
 
@@ -75,11 +77,11 @@ class Account:
             told.proposed.update(entry["ids"])
             told.objective = entry["objective"]
         elif event == "atom":
-            self.runs[run].sent.add(entry["id"])
+            features = {f"{entry['alias']}/{name}" for name in entry["names"]}
+            self.runs[run].sent |= features
             self.known[entry["context"]].add(entry["id"])
-            feature = f"{entry['alias']}/{entry['name']}"
-            self.features[entry["approval"]].add(feature)
-            self.ever.add(feature)
+            self.features[entry["approval"]] |= features
+            self.ever |= features
         elif event == "handed":
             self.received[entry["context"], entry["id"]] = entry["sha256"]
         elif event == "offer":

@@ -19,12 +19,13 @@ from numpy.typing import ArrayLike
 
 from atomcast._replacing import replacing
 from atomcast.errors import ClusterError
+from atomcast.federated.folds import summary
 from atomcast.federated.kinds import Begin, ConsentOffer
 
 #: Fields of an offer that must be those approved, and those that may be smaller.
 PINNED = (
-    *("coordinator", "alias", "members", "target", "order", "objective", "fit_intercept"),
-    *("rows", "predict"),
+    *("coordinator", "alias", "members", "target", "order", "objective", "domain", "groups"),
+    *("folds", "fit_intercept", "rows", "predict"),
 )
 #: How many offers may wait: a coordinator cannot fill the disk with them.
 MOST_OFFERS = 100
@@ -42,18 +43,19 @@ def target_digest(target: ArrayLike) -> str:
     return hashlib.sha256(np.ascontiguousarray(target, dtype="<f8").tobytes()).hexdigest()
 
 
-def effective_rows(target: ArrayLike) -> float:
-    """How many rows a target is spread over: 1 for a single spike, all for equal deviations.
-
-    Of labels, it is about the number of those that are rarer.
-    """
-    values = np.asarray(target, dtype=np.float64)
-    centred = values - float(values.mean())
-    largest = float(np.max(np.abs(centred), initial=0.0))
-    if largest == 0.0:
-        return float(centred.size)
-    squares = (centred / largest) ** 2
-    return float(squares.sum() ** 2 / (squares**2).sum())
+def pinned(begin: Begin) -> dict[str, Any]:
+    """What an offer says of a problem, and an approval holds it to."""
+    return {
+        "alias": begin.alias,
+        "members": begin.members,
+        "objective": begin.objective,
+        "domain": begin.domain,
+        "groups": summary(begin.groups, "groups", begin.group_weights),
+        "folds": summary(begin.folds, "folds"),
+        "fit_intercept": begin.fit_intercept,
+        "target": target_digest(begin.target),
+        "rows": len(begin.target),
+    }
 
 
 @dataclasses.dataclass(frozen=True)
@@ -79,12 +81,9 @@ class Approval:
     def fits(self, begin: Begin) -> bool:
         """Whether a problem is the one that was approved."""
         mine = self.offer
+        asked = pinned(begin)
         return (
-            (mine.alias, mine.members, mine.objective, mine.fit_intercept, mine.target)
-            == (
-                *(begin.alias, begin.members, begin.objective, begin.fit_intercept),
-                target_digest(begin.target),
-            )
+            {name: getattr(mine, name) for name in asked} == asked
             and mine.radius_from <= begin.radius <= mine.radius_to
             and self.valid
         )

@@ -54,7 +54,8 @@ def disclosed(entries: Sequence[Entry], parties: str = "the coordinator") -> lis
             sums = 1 + (entry["partial"] is not None)
             row = ("scores", told, len(entry["ids"]) + sums, coordinator)
         elif event == "atom":
-            row = ("feature", entry["name"], entry["values"], ", ".join(entry["recipients"]))
+            told, to = ", ".join(entry["names"]), ", ".join(entry["recipients"])
+            row = ("feature", told, entry["values"], to)
         elif event == "prediction":
             told = f"its part of the score for each row of {entry['alias']!r}"
             row = ("prediction", told, entry["rows"], coordinator)
@@ -82,7 +83,7 @@ def write_csv(path: Path, entries: Sequence[Entry]) -> None:
 def write_html(path: Path, entries: Sequence[Entry], party: str) -> None:
     """A page that needs nothing but itself."""
     rows = disclosed(entries)
-    features = sorted({row.content for row in rows if row.what == "feature"})
+    features = sorted({name for one in entries if one["event"] == "atom" for name in one["names"]})
     approvals = [entry["terms"] for entry in entries if entry["event"] == "offer"]
     ids = [entry["id"] for entry in entries if entry["event"] == "offer"]
     decisions = [entry for entry in entries if entry["event"] in ("approved", "withdrawn")]

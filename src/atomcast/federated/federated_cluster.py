@@ -132,19 +132,20 @@ class FederatedCluster(Cluster):
         return FederatedSession(self, problem, shards)
 
     def combined(self, alias: str, rows: int, coef: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The product of new data with the coefficients of a model, summed over members."""
+        """The product of new data with coefficients of shape (n,) or (n, T), over all members."""
         from atomcast.federated.kinds import PartialPrediction, Predict
 
-        ids = np.flatnonzero(coef)
+        flat, outputs = coef.reshape(-1), int(np.prod(coef.shape[1:]))
+        ids = np.flatnonzero(flat)
         calls = self.calls()
-        self.limit(rows)
+        self.limit(rows, outputs)
         calls.where = "in a prediction"
-        answers = calls.all(Predict(alias, ids, coef[ids]))
+        answers = calls.all(Predict(alias, ids, flat[ids]))
         parts = [answer.values for answer in answers if isinstance(answer, PartialPrediction)]
-        sound = [len(part) == rows and np.isfinite(part).all() for part in parts]
+        sound = [len(part) == rows * outputs and np.isfinite(part).all() for part in parts]
         if sound != [True] * self.nodes:
             raise FalseMessageError("a member's part of the prediction is missing, or no numbers")
-        return np.sum(parts, axis=0)
+        return np.sum(parts, axis=0).reshape(rows, *coef.shape[1:])
 
     def close(self) -> None:
         """Stop listening; nodes go on trying to connect until the next fit."""
@@ -172,10 +173,12 @@ class FederatedCluster(Cluster):
             lambda: (farewell or self.deadline, farewell or self.patience),
         )
 
-    def limit(self, rows: int) -> None:
-        """Let messages be as long as a feature of so many rows needs."""
+    def limit(self, rows: int, features: int = 1) -> None:
+        """Let messages be as long as so many features of so many rows need."""
+        from atomcast.federated.frames import longest
+
         assert self._switchboard is not None
-        self._switchboard.longest = (1 << 20) + 16 * rows
+        self._switchboard.longest = longest(rows, features)
 
     def introductions(self, calls: Calls) -> list[Introduce]:
         """What members are told of each other."""

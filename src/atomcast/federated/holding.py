@@ -27,9 +27,9 @@ from atomcast.storage.fingerprint import shard_fingerprint
 LONGEST_NAME = 200
 
 
-def plain_name(name: str) -> bool:
-    """Whether others will take this as the name of a feature: short, and seen as it is."""
-    return len(name) <= LONGEST_NAME and name.isprintable()
+def plain_name(name: str, features: int = 1) -> bool:
+    """Whether others will take this as the name of features: short, and seen as it is."""
+    return len(name) + 2 <= (LONGEST_NAME + 2) * features and name.isprintable()
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,15 +24,16 @@ from atomcast.federated.consent import (
     Approval,
     Consents,
     RefusedError,
-    effective_rows,
     target_digest,
 )
+from atomcast.federated.folds import fewest_rows
+from atomcast.federated.frames import longest
 from atomcast.federated.holding import Holding, load_holding
 from atomcast.federated.identity import Credentials, approved_members
 from atomcast.federated.kinds import Introduce, Message
 from atomcast.federated.policy import NodeConfig
 from atomcast.federated.prediction import own_part, permitted
-from atomcast.federated.run import NodeRun, weights_digest
+from atomcast.federated.run import NodeRun
 from atomcast.federated.schema import SchemaError
 from atomcast.storage.fingerprint import shard_fingerprint
 
@@ -77,7 +78,7 @@ class Node:
     def longest(self) -> int:
         """How many bytes a message to this node may have, given the data that it has loaded."""
         rows = max([holding.rows for holding in self._holdings.values()], default=0)
-        return (1 << 20) + 16 * rows
+        return longest(rows, 1 if self._run is None else self._run.widest_of_all)
 
     def note(self, event: str, **what: Any) -> None:
         """Write a line to the audit log, and count what it tells of."""
@@ -162,10 +163,11 @@ class Node:
     def _begin(self, begin: kinds.Begin) -> Message:
         approval = self._approval(begin)
         policy, offer = self.config.policy, approval.offer
-        if effective_rows(begin.target) < policy.min_count:
+        classes = begin.objective == "multinomial"
+        if fewest_rows(begin.target, begin.folds, classes) < policy.min_count:
             raise RefusedError(
-                f"the target tells fewer than {policy.min_count} rows from all others: scores "
-                "against it would be their data"
+                f"the target, or a part of it for cross-validation, tells fewer than "
+                f"{policy.min_count} rows from all others: scores against it would be their data"
             )
         holding = self._approved_holding(offer)
         known_now = {name: self.credentials.known(claim) for name, claim in self._claims.items()}
@@ -190,7 +192,10 @@ class Node:
                 members=offer.members,
                 alias=begin.alias,
                 objective=begin.objective,
+                domain=begin.domain,
                 radius=begin.radius,
+                fold=begin.fold,
+                outputs=run.outputs,
                 target=target_digest(begin.target),
                 rows=run.rows,
                 start=run.start,
@@ -259,7 +264,7 @@ class Node:
         most = min(
             policy.proposals_per_round,
             offer.proposals,
-            self._account.left(told, run.approval.offer, self.config.policy),
+            self._account.left(told, run.approval.offer, self.config.policy) // run.widest,
         )
         best, partial, ids, scores = None, None, [], []
         if most > 0:
@@ -272,12 +277,12 @@ class Node:
             run=run.key,
             approval=offer.id,
             question=run.asked,
-            weights=weights_digest(ask.ids, ask.weights),
+            weights=run.weights,
             objective=run.objective,
             best=best,
             partial=partial,
             ids=ids,
-            names=[run.name(id) for id in ids],
+            names=[", ".join(run.names(id)) for id in ids],
             scores=scores,
         )
 
@@ -286,7 +291,8 @@ class Node:
         if fetch.id not in self._account.known[run.own_context]:  # else it has left for this fit
             if fetch.id not in told.proposed:
                 raise RefusedError(f"feature {fetch.id} was not proposed, and does not leave")
-            if self._account.left(told, run.approval.offer, self.config.policy) < 1:
+            left = self._account.left(told, run.approval.offer, self.config.policy)
+            if left < len(run.names(fetch.id)):
                 raise RefusedError("the budget of features that may leave is used up")
         score, content = run.outgoing(fetch.id)
         self.note(
@@ -296,8 +302,8 @@ class Node:
             approval=run.approval.offer.id,
             alias=run.begin.alias,
             id=fetch.id,
-            name=run.name(fetch.id),
-            values=run.rows,
+            names=run.names(fetch.id),
+            values=run.rows * len(run.names(fetch.id)),
             sha256=hashlib.sha256(content).hexdigest(),
             recipients=[run.approval.offer.coordinator, *(peer.name for peer in run.members)],
         )
@@ -332,9 +338,9 @@ class Node:
         """The own part of a score, for weights that were asked about in an approved run."""
         approval, question, run = permitted(predict, self._consents.approvals(), self._account)
         offer = approval.offer
-        start = self._begun(offer.id, run)["start"]
-        new = self._holding(predict.alias)
-        part = own_part(predict, start, self._approved_holding(offer), new)
+        begun, new = self._begun(offer.id, run), self._holding(predict.alias)
+        fitted = self._approved_holding(offer)
+        part = own_part(predict, begun["start"], begun["outputs"], fitted, new)
         self.note(
             "prediction",
             approval=offer.id,
