@@ -136,6 +136,7 @@ BETAS = [2.0, 6.0, 12.0]
 TERMS = {"radius": (2.0, 12.0), "runs": 12, "purpose": "which radius"}
 
 
+@pytest.mark.filterwarnings("ignore:the largest radius tried")
 @pytest.mark.parametrize(
     ("make", "target_of"),
     [(LassoCV, lambda y: y), (SparseLogisticRegressionCV, lambda y: y > 0)],

@@ -198,7 +198,7 @@ def audit(
 
 
 def _line(entry: dict[str, Any]) -> str:
-    from atomcast.report.printing import visible
+    from atomcast._checks import visible
 
     hidden = ("line", "time", "event", "before", "hash", "terms")
     told = ", ".join(f"{name}={value}" for name, value in entry.items() if name not in hidden)

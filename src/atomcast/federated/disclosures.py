@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from atomcast._checks import visible
 from atomcast._replacing import replacing
 from atomcast.federated.audit import Entry
 
@@ -135,11 +136,11 @@ def _section(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -
 
 
 def _cells(tag: str, cells: Sequence[str]) -> str:
-    inner = "".join(f"<{tag}>{html.escape(str(cell))}</{tag}>" for cell in cells)
+    inner = "".join(f"<{tag}>{html.escape(visible(str(cell)))}</{tag}>" for cell in cells)
     return f"<tr>{inner}</tr>"
 
 
 def _harmless(cell: object) -> str:
     """A cell that no spreadsheet takes for a formula."""
-    text = str(cell)
+    text = visible(str(cell))
     return f"'{text}" if text[:1] in "=+-@" else text
