@@ -6,6 +6,8 @@ node's own columns gives exactly what the nodes would compute one by one, at the
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Sequence
 from functools import partial
 from time import perf_counter
 
@@ -72,8 +74,8 @@ class Fleet:
         self._stride = 1 if self._families is None else self._families.stride
         self._known = np.zeros(len(ids), dtype=bool)
         self._log = 0
-        self._known_at: list[int] = []
-        self._local: list[int] = []
+        # Arrays that grow and that NumPy can read: they are looked at in every round.
+        self._known_at, self._local = array("q"), array("q")
         self._held_by = np.bincount(owner, minlength=nodes)
         self.sizes = self._held_by if sizes is None else sizes
         self._chooser: tuple[Subset, Chooser] | None = None
@@ -141,7 +143,7 @@ class Fleet:
         replica.radius.update(chooser.radius)
         return chosen
 
-    def _with(self, chosen: NDArray[np.int64], known: list[int]) -> Fleet:
+    def _with(self, chosen: NDArray[np.int64], known: Sequence[int]) -> Fleet:
         """The same nodes with some of their atoms: those chosen, and those already broadcast."""
         if len(chosen) == len(self.ids):  # as on small nodes in every round: it must be quick
             return self
@@ -184,7 +186,8 @@ class Fleet:
         ids = self._ids_put_forward(replica)
         priority = random_order(self.ids, replica.round) if request.random else merit
         rows = self._candidates(merit, best, request)
-        rows = rows[leaders(priority[rows], ids[rows], self.owner[rows], request.count)]
+        if len(rows) > 1:
+            rows = rows[leaders(priority[rows], ids[rows], self.owner[rows], request.count)]
         return Proposals(
             node=self.owner[rows],
             id=ids[rows],
@@ -340,10 +343,12 @@ class Fleet:
 
     def _partial_sums(self, replica: Replica) -> Floats:
         """S_i of Algorithm 3: each node's own part of <alpha, grad f(alpha)>."""
-        products = (replica.active.weights * replica.active.scores())[self._known_at]
-        return np.bincount(
-            self.owner[self._local], products.astype(np.float64), minlength=self.nodes
-        ).astype(np.float64)
+        if not self._local:
+            return np.zeros(self.nodes)
+        known_at, local = (np.frombuffer(one, np.int64) for one in (self._known_at, self._local))
+        products = (replica.active.weights * replica.active.scores())[known_at]
+        sums: Floats = np.bincount(self.owner[local], products, minlength=self.nodes)  # type: ignore[assignment]
+        return sums
 
 
 class _Part:
@@ -353,7 +358,7 @@ class _Part:
         self.chosen, self.rows, self.fleet = chosen, rows, fleet
         self._seen = 0
 
-    def has(self, chosen: NDArray[np.int64], known: list[int]) -> bool:
+    def has(self, chosen: NDArray[np.int64], known: Sequence[int]) -> bool:
         """Whether it still is what was chosen, with everything that is known by now."""
         new = np.array(known[self._seen :], dtype=np.int64)
         self._seen = len(known)
