@@ -65,9 +65,11 @@ class Fleet:
         self.ids = ids
         self.owner = owner
         self.nodes = nodes
-        self._holders, counts = np.unique(owner, return_counts=True)
-        self._starts = np.concatenate(([0], np.cumsum(counts)[:-1])).astype(np.int64)
-        in_order = bool(np.all(owner[1:] >= owner[:-1]))
+        self._held_by = np.bincount(owner, minlength=nodes)
+        self._holders = np.flatnonzero(self._held_by)
+        counts = self._held_by[self._holders]
+        self._starts = np.cumsum(counts) - counts
+        in_order = len(counts) <= 1 or bool(np.all(owner[1:] >= owner[:-1]))
         self._by_owner = None if in_order else np.argsort(owner, kind="stable")
         # A column may stand for a family of so many atoms, of which it puts forward the best.
         self._families = atoms if isinstance(atoms, AtomFamilies) else None
@@ -76,7 +78,6 @@ class Fleet:
         self._log = 0
         # Arrays that grow and that NumPy can read: they are looked at in every round.
         self._known_at, self._local = array("q"), array("q")
-        self._held_by = np.bincount(owner, minlength=nodes)
         self.sizes = self._held_by if sizes is None else sizes
         self._chooser: tuple[Subset, Chooser] | None = None
         self._part: _Part | None = None

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.messages.proposals import Agreement, Request
+from atomcast.steps.inner.block_pivots import minimise_by_pivots
 from atomcast.steps.inner.column_model import ColumnModel
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent
 from atomcast.steps.inner.corral import Corral
@@ -198,6 +199,7 @@ class Quadratic:
     """Minimises a quadratic over the hull of the known vertices, by the method for their number."""
 
     def __init__(self, domain: Domain) -> None:
+        self.domain = domain
         self.corral = Corral(domain)
         self.descent = CoordinateDescent(domain)
 
@@ -209,8 +211,9 @@ class Quadratic:
             active.set_weights(weights)
             if found:
                 return
-        # Where atoms are so much alike that coordinate descent gives up, slow is better.
-        self.corral.minimise(active, tolerance)
+        # Where atoms are so much alike that faster ways give up, slow is better.
+        if model is not None or not minimise_by_pivots(self.domain, active, tolerance):
+            self.corral.minimise(active, tolerance)
 
     def _model(self, active: ActiveSet) -> ColumnModel | None:
         """What coordinate descent should minimise; None if the exact method is faster."""
