@@ -2,6 +2,7 @@
 
 from atomcast.cluster.mpi.cluster import MPICluster as MPICluster
 from atomcast.cluster.ray.ray_cluster import RayCluster as RayCluster
+from atomcast.data.preparing import Preparation as Preparation
 from atomcast.data.shards import Shards as Shards
 from atomcast.errors import StallError as StallError
 from atomcast.estimators.boosting import L1AdaBoost as L1AdaBoost
