@@ -31,6 +31,7 @@ from atomcast.network.faults import Outage as Outage
 from atomcast.network.faults import Partition as Partition
 from atomcast.saving.model_file import load_model as load_model
 from atomcast.saving.model_file import save_model as save_model
+from atomcast.saving.onnx_file import save_onnx as save_onnx
 from atomcast.selection.rules import Balanced as Balanced
 from atomcast.selection.rules import MCenters as MCenters
 from atomcast.selection.rules import RandomSubset as RandomSubset

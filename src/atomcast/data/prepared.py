@@ -51,6 +51,16 @@ class Column(NamedTuple):
             return (self.name,)
         return tuple(f"{self.name}={value}" for value in self.values)
 
+    def description(self) -> str:
+        """What is done with it, in words."""
+        shown = f"{self.fill:.6g}" if isinstance(self.fill, float) else self.fill
+        fill = "" if shown is None else f", missing: {shown}"
+        if self.values is None:
+            scaled = (self.centre, self.scale) != (0.0, 1.0)
+            number = f"(x - {self.centre:.6g}) / {self.scale:.6g}" if scaled else "x"
+            return number + fill
+        return f"0 or 1 for each of {', '.join(self.values)}{fill}"
+
     def block(self, column: Any, source: str) -> Matrix:
         """The numbers that it becomes, shape (rows, names): sparse if it is a category."""
         if self.values is None:
