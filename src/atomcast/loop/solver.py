@@ -47,6 +47,10 @@ class Solver:
         Steps after which the run stops anyway.
     atoms_per_round : int or "auto", default="auto"
         How many atoms may join in a round of the corrective step.
+    thin : bool, default=False
+        Leave atoms out of a round of the corrective step that better ones will make superfluous:
+        fewer are sent in vain. The coordinator of a simulated star looks at candidates before it
+        passes on those that are of use; elsewhere each node looks at its own alone.
     selection : str or selection, default="exact"
         Which local atoms may be proposed: "exact" (the best), "random-violators", "per-node" (an
         equal share for every node), "balanced" (slow nodes score fewer), or, leaving atoms out,
@@ -69,6 +73,7 @@ class Solver:
     tol_kind: Literal["relative", "absolute"] = "relative"
     max_rounds: int = 10_000
     atoms_per_round: int | Literal["auto"] = "auto"
+    thin: bool = False
     selection: str | Selection = "exact"
     callbacks: Sequence[Callback] = ()
     verbose: bool = False
@@ -169,7 +174,7 @@ class Solver:
 
     def replica(self, problem: Problem, previous: Replica | None = None) -> Replica:
         """The state to start from: nothing known, or all that the previous run knew."""
-        step = make_step(self.step, self.atoms_per_round)
+        step = make_step(self.step, self.atoms_per_round, self.thin)
         replica = Replica(problem, step, self.tolerance, as_selection(self.selection))
         if previous is not None:
             shrink = min(1.0, problem.domain.scale / previous.domain.scale)
