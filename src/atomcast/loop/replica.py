@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from atomcast.domains.balls import L1Ball
+from atomcast.domains.group_ball import GroupBall
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Request
 from atomcast.problems.problem import Problem
@@ -63,6 +65,16 @@ class Replica:
             raise ValueError(
                 f"step={step.name!r} needs a problem with a block for each example, as that of "
                 'StructuredSVM is: use "corrective" or another step'
+            )
+        if step.mixes and type(problem.domain) not in (L1Ball, GroupBall):
+            raise ValueError(
+                f"step={step.name!r} needs a ball of the l1 norm or of a group norm, which "
+                f'{type(problem.domain).__name__} is not: use "corrective" or another step'
+            )
+        if step.mixes and selection != EXACT:
+            raise ValueError(
+                f"selection={selection!r} chooses among atoms, but step={step.name!r} mixes all "
+                'that a node holds: use selection="exact"'
             )
         if problem.summed and selection != EXACT:
             raise ValueError(

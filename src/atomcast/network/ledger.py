@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.messages.atom import Atom
+from atomcast.messages.mixture import Mixture
 from atomcast.messages.proposals import Agreement, Proposals
 from atomcast.network.disclosure import BEFORE, COORDINATOR, Disclosed, Disclosure
 from atomcast.network.ledger_views import Views
@@ -343,6 +344,26 @@ class Accountant(Generic[Network]):
         """Enter that the nodes add up vectors of so many values."""
         self.ledger.round = round
         self.network.add_up(values, self.ledger, "corner")
+
+    def mix(
+        self,
+        mixtures: Sequence[Mixture],
+        sizes: Sequence[int],
+        answer: tuple[int, int],
+        round: int,
+    ) -> None:
+        """Enter mixtures of so many bytes on their way to the coordinator, and what it answers.
+
+        The answer has so many values for everybody, and so many more for each node.
+        """
+        self.ledger.round = round
+        amounts = np.zeros((2, self.nodes), dtype=np.int64)
+        for mixture, size in zip(mixtures, sizes, strict=True):
+            amounts[:, mixture.node] += mixture.count, size
+            if self.nodes > 1:
+                name = f"a mixture of {len(mixture.ids)}"
+                self.ledger.tell("mixture", mixture.node, name, mixture.count)
+        self.network.mix(amounts, answer, self.ledger)
 
     def work(self, seconds: NDArray[np.float64]) -> None:
         """Let every node compute for so many simulated seconds."""
