@@ -19,7 +19,7 @@ from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.known.mixtures import REMEMBERED
 from atomcast.loop.replica import Replica
 from atomcast.messages.atom import Atom
-from atomcast.messages.mixture import Mixture
+from atomcast.messages.mixture import ALL_IDS, Mixture
 from atomcast.network.ledger import Accountant
 from atomcast.network.wire import codec as wire
 from atomcast.steps.compound import Compound
@@ -65,26 +65,34 @@ class Mixer:
         return ids, weights
 
     def mixtures(self, replica: Replica, best: float) -> list[Mixture]:
-        """What the node has to send: a new mixture, and what it began with if nobody knows it."""
+        """What the node has to send: a new mixture, and what it began with if nobody knows it.
+
+        `best` is the best merit of all nodes; where none was heard, there is no new mixture.
+        """
         active, domain = replica.active, replica.domain
         assert isinstance(active, ExplicitActiveSet)
         ids, weights = self.weights(active)
         penalty = max(-active.inner() / domain.scale, LEAST * best)
-        near = self._rows[self.fleet.merit[self._rows] >= NEAR * penalty]
-        part = self._part(replica, np.union1d(self.fleet.ids[near], active.atoms_of(ids)))
+        near = self._near(NEAR * penalty) if best > -np.inf else _NO_IDS
+        part = self._part(replica, np.union1d(near, active.atoms_of(ids)))
         if not len(part):
             return []
         new = []
         part.set_weights(_placed(part.weight_ids, ids, weights))
         if not self._sent and np.any(weights):
             new.append(self._mixture(part))
-        part.image = active.image
-        part.set_weights(penalised_weights(part, domain, penalty))
-        if np.any(part.weights):
-            new.append(self._mixture(part))
+        if best > -np.inf:
+            part.image = active.image
+            part.set_weights(penalised_weights(part, domain, penalty))
+            if np.any(part.weights):
+                new.append(self._mixture(part))
         new = [mixture for mixture in new if not self._sent or not mixture.same(self._sent[-1])]
         self._sent.extend(new)
         return new
+
+    def _near(self, level: float) -> Ids:
+        """The atoms whose merit was so large when they were scored last."""
+        return self.fleet.ids[self._rows[self.fleet.merit[self._rows] >= level]]
 
     def _part(self, replica: Replica, ids: Ids) -> ExplicitActiveSet:
         """Some of the node's own atoms, with an image of their own."""
@@ -118,10 +126,32 @@ def own_mixtures(fleet: Fleet, replica: Replica, best: float) -> list[Mixture]:
 def cast_point(
     accountant: Accountant[Any], replica: Replica, best: float, mixtures: Sequence[Mixture]
 ) -> Atom:
-    """What a coordinator that has heard all mixtures tells everybody."""
+    """What a coordinator that has heard all mixtures tells everybody; entered in the ledger."""
     assert isinstance(replica.step, Compound)
     point = replica.step.combine(replica, accountant.nodes, best, mixtures)
-    sizes = [wire.encoded_size(m.image) + wire.encoded_size(m.weights) for m in mixtures]
-    told = len(point.values) - accountant.nodes * REMEMBERED
-    accountant.mix(mixtures, sizes, (told, REMEMBERED), replica.ledger_round)
+    enter(accountant, replica, account_of(mixtures))
     return point
+
+
+def account_of(mixtures: Sequence[Mixture]) -> list[tuple[int, int, int, int]]:
+    """Of each mixture its node, how many weights are mixed in it, its values and bytes."""
+    return [(m.node, len(m.ids), m.count, sum(map(len, to_bytes(m)))) for m in mixtures]
+
+
+def enter(
+    accountant: Accountant[Any], replica: Replica, said: Sequence[tuple[int, int, int, int]]
+) -> None:
+    """Enter mixtures, and the answer to them, in the ledger."""
+    active = replica.active
+    assert isinstance(active, ExplicitActiveSet)
+    accountant.mix(said, (active.image.size, REMEMBERED), replica.ledger_round)
+
+
+def to_bytes(mixture: Mixture) -> tuple[bytes, bytes]:
+    """A mixture as it travels."""
+    return wire.encode(mixture.image), wire.encode(mixture.weights)
+
+
+def from_bytes(node: int, image: bytes, weights: bytes, size: int) -> Mixture:
+    """The mixture that a node has sent, whose image has so many entries."""
+    return Mixture(node, wire.decode(image, size), wire.decode(weights, ALL_IDS))

@@ -104,6 +104,10 @@ class ActiveSet(ABC):
         else:
             receive(self, atoms, agreement, iterates, scale)
 
+    def shrink(self, factor: float) -> bool:
+        """Go toward the origin, if the iterate is made of mixtures; whether it is."""
+        return False
+
     def go_to(self, point: Atom) -> None:
         """Go where mixtures of nodes lead to."""
         raise TypeError(f"a {type(self).__name__} takes no mixtures")
@@ -192,6 +196,10 @@ class ActiveSet(ABC):
         """
         return {} if self.image is None else {"image": self.image}
 
+    def recall_point(self, memory: dict[str, NDArray[Any]]) -> bool:
+        """Know the weights of a point that is made of mixtures, if the memory is of one."""
+        return False
+
     def remember(self, memory: dict[str, NDArray[Any]]) -> None:
         """Take over the memory of an active set with the same atoms and weights."""
         if self.image is not None:
@@ -264,6 +272,32 @@ class ExplicitActiveSet(ActiveSet):
         self._weights[:] = 0.0
         self.image = image.reshape(self.image.shape)
         self.point = replace(known, shares=shares.reshape(-1, REMEMBERED))
+
+    def memory(self) -> dict[str, NDArray[Any]]:
+        """The image, and the weights of a point that is made of mixtures."""
+        known = super().memory()
+        if self.point is not None:
+            known |= {"mixed.ids": self.point.ids, "mixed.weights": self.point.weights}
+        return known
+
+    def recall_point(self, memory: dict[str, NDArray[Any]]) -> bool:
+        """Know the weights of a point that is made of mixtures; not its image."""
+        if "mixed.ids" not in memory:
+            return False
+        ids, weights = memory["mixed.ids"], memory["mixed.weights"]
+        if ids.dtype != np.int64 or ids.shape != weights.shape or ids.ndim != 1:
+            raise ValueError("the weights of its mixtures do not fit their ids")
+        self.point = MixedPoint(ids, weights)
+        return True
+
+    def shrink(self, factor: float) -> bool:
+        """Go toward the origin, if the iterate is made of mixtures; whether it is."""
+        if self.point is None:
+            return False
+        self.image, self.point = factor * self.image, self.point.scaled(factor)
+        if self.mixtures is not None:
+            self.mixtures.shares = factor * self.mixtures.shares
+        return True
 
     def support(self) -> tuple[NDArray[np.int64], Floats]:
         """Global ids and weights where the weight is not zero, as far as they are known here."""

@@ -114,7 +114,8 @@ class Replica:
         """Know all that another run knew, and start from these weights."""
         adopt = self.problem.adopt
         self.active = previous.active if adopt is None else adopt(previous.active)
-        self.active.set_weights(weights)
+        if not self.active.shrink(min(1.0, self.domain.scale / previous.domain.scale)):
+            self.active.set_weights(weights)
         self.first_round = previous.ledger_round + 1
 
     @property

@@ -12,6 +12,9 @@ from atomcast.messages.atom import Atom, same
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
+#: There are fewer weights than this.
+ALL_IDS = 1 << 48
+
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
@@ -37,7 +40,7 @@ class Mixture:
         flat = np.ravel(image)
         places = np.flatnonzero(flat)
         sent = Atom(node, len(flat), flat[places], places)
-        return Mixture(node, sent, Atom(node, int(ids[-1]) + 1, weights, ids))
+        return Mixture(node, sent, Atom(node, ALL_IDS, weights, ids))
 
     @property
     def ids(self) -> Ids:

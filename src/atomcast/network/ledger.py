@@ -13,7 +13,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.messages.atom import Atom
-from atomcast.messages.mixture import Mixture
 from atomcast.messages.proposals import Agreement, Proposals
 from atomcast.network.disclosure import BEFORE, COORDINATOR, Disclosed, Disclosure
 from atomcast.network.ledger_views import Views
@@ -347,22 +346,26 @@ class Accountant(Generic[Network]):
 
     def mix(
         self,
-        mixtures: Sequence[Mixture],
-        sizes: Sequence[int],
+        said: Sequence[tuple[int, int, int, int]],
         answer: tuple[int, int],
         round: int,
     ) -> None:
-        """Enter mixtures of so many bytes on their way to the coordinator, and what it answers.
+        """Enter mixtures on their way to the coordinator, and what it answers.
 
-        The answer has so many values for everybody, and so many more for each node.
+        Parameters
+        ----------
+        said : sequence of tuples
+            Of each mixture its node, how many weights are mixed in it, its values and bytes.
+        answer : pair of int
+            So many values are for everybody, and so many more for each node.
+        round : int
         """
         self.ledger.round = round
         amounts = np.zeros((2, self.nodes), dtype=np.int64)
-        for mixture, size in zip(mixtures, sizes, strict=True):
-            amounts[:, mixture.node] += mixture.count, size
+        for node, mixed, values, size in said:
+            amounts[:, node] += values, size
             if self.nodes > 1:
-                name = f"a mixture of {len(mixture.ids)}"
-                self.ledger.tell("mixture", mixture.node, name, mixture.count)
+                self.ledger.tell("mixture", node, f"a mixture of {mixed}", values)
         self.network.mix(amounts, answer, self.ledger)
 
     def work(self, seconds: NDArray[np.float64]) -> None:

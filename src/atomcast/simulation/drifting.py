@@ -56,6 +56,8 @@ def check_drifting(cluster: LocalCluster, faults: Faults) -> None:
 class DriftingSession(LocalSession):
     """The nodes of a `LocalCluster`, each with an iterate of its own."""
 
+    mixes = False
+
     def __init__(
         self, cluster: LocalCluster, problem: Problem, shards: Shards, faults: Faults
     ) -> None:

@@ -41,6 +41,7 @@ class LocalSession(Session):
     """The nodes of a `LocalCluster` with their shards loaded."""
 
     speaks = True
+    mixes = True
     #: What becomes of a node's atoms.
     fleet_type = Fleet
 

@@ -22,6 +22,8 @@ from atomcast.steps.inner.cone import Norms, minimise_in_ball
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
+#: Weights that cancel leave this share of the largest behind, at most.
+ROUNDING = 1e-9
 #: Models of an objective that is not quadratic, in one round.
 MODELS = 20
 
@@ -103,5 +105,6 @@ def _combination(parts: Sequence[Part], before: Floats, c: Floats, image: Floats
         ids.append(part.ids)
         weights.append(part.rows @ own)
     all_ids, all_weights = np.concatenate(ids), np.concatenate(weights)
+    all_weights[np.abs(all_weights) <= ROUNDING * np.max(np.abs(all_weights))] = 0.0
     order = np.argsort(all_ids)
     return Combination(image, shares, all_ids[order], all_weights[order])
