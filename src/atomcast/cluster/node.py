@@ -10,6 +10,7 @@ from array import array
 from collections.abc import Sequence
 from functools import partial
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -82,7 +83,10 @@ class Fleet:
         self._chooser: tuple[Subset, Chooser] | None = None
         self._part: _Part | None = None
         self._shares = self._cut(atoms) if isinstance(atoms, SummedAtoms) else None
-        self._merit: Floats = np.zeros(0)
+        #: The merits of all atoms when they were scored last.
+        self.merit: Floats = np.zeros(0)
+        #: What each node has sent as mixtures, for the active set that they are about.
+        self.mixers: tuple[Any, list[Any]] | None = None
         #: How many atoms each node has scored for its last proposals, and how long that took.
         self.scored: NDArray[np.int64] = np.zeros(nodes, dtype=np.int64)
         self.seconds = 0.0
@@ -105,11 +109,11 @@ class Fleet:
 
     def shortlist(self, size: int) -> NDArray[np.int64] | None:
         """The atoms with the best merits when all were scored last; None if they are one thing."""
-        if not isinstance(self.atoms, DivisibleAtoms) or len(self._merit) != len(self.ids):
+        if not isinstance(self.atoms, DivisibleAtoms) or len(self.merit) != len(self.ids):
             return None
         if len(self.ids) <= size:
             return np.arange(len(self.ids))
-        return np.sort(np.argpartition(-self._merit, size)[:size])
+        return np.sort(np.argpartition(-self.merit, size)[:size])
 
     def _propose_from(self, part: Fleet, replica: Replica, request: Request) -> Proposals:
         # A random draw needs no scores.
@@ -182,7 +186,7 @@ class Fleet:
                 return self._draw_of_many(replica, request, scores)
             if one:
                 return self._propose_one_of_many(replica, request, scores)
-        merit = self._merit = replica.domain.merit(scores)
+        merit = self.merit = replica.domain.merit(scores)
         best = self._best(merit)
         ids = self._ids_put_forward(replica)
         priority = random_order(self.ids, replica.round) if request.random else merit
