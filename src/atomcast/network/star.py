@@ -140,7 +140,7 @@ class Star(RootedTree):
     ) -> None:
         """Candidates that have won go down, with score and index, to all who lack them."""
         sent = self._of_each(owners, values, sizes)
-        parts = {"atom": Payload(*(sent.sum(axis=1, keepdims=True) - sent))}
+        parts: dict[Kind, Payload] = {"atom": Payload(*(sent.sum(axis=1, keepdims=True) - sent))}
         parts |= proposal_parts(np.array([len(owners)]), False)
         self._enter(Talk([(self.links.ends, self.down, parts)]), ledger)
 

@@ -7,6 +7,7 @@ of N; and it can compare the candidates of different nodes, which no node can.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
+from typing import Any
 
 from atomcast.loop.replica import Replica
 from atomcast.messages.atom import Atom
@@ -30,7 +31,7 @@ class Weighing:
     """
 
     def __init__(
-        self, accountant: Accountant[Star], network: Star, atom_of: Callable[[int, int], Atom]
+        self, accountant: Accountant[Any], network: Star, atom_of: Callable[[int, int], Atom]
     ) -> None:
         self._accountant, self._network, self._atom_of = accountant, network, atom_of
         self._seen: dict[int, Atom] = {}

@@ -128,9 +128,7 @@ class Corrective(Step):
     one_atom: ClassVar[bool] = False
     patience: ClassVar[float] = 2
 
-    def __init__(
-        self, atoms_per_round: int | Literal["auto"] = "auto", thin: bool = False
-    ) -> None:
+    def __init__(self, atoms_per_round: int | Literal["auto"] = "auto", thin: bool = False) -> None:
         self.atoms_per_round = atoms_per_round
         self.thin = thin
         self._last_violation = 0.0
