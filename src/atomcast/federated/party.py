@@ -57,6 +57,7 @@ class Node:
         self._log = AuditLog(config.state / "audit.jsonl")
         self._account = Account(self._log.entries)
         self._consents = Consents(config.state)
+        self._noted: tuple[int, ...] = ()
         self._holdings: dict[str, Holding] = {}
         self._claims: dict[str, Introduce] = {}
         self._run: NodeRun | None = None
@@ -107,11 +108,15 @@ class Node:
 
     def _note_decisions(self) -> None:
         """Write down what people have decided since; they do so in another process."""
+        changed = self._consents.changed()
+        if changed == self._noted:
+            return
         withdrawn = self._consents.withdrawn()
         decisions = [("approved", one) for one in (*withdrawn, *self._consents.approvals())]
         for event, one in (*decisions, *(("withdrawn", one) for one in withdrawn)):
             if (event, one.offer.id, one.at) not in self._account.decided:
                 self.note(event, id=one.offer.id, by=one.by, at=one.at)
+        self._noted = changed
 
     # -- who and what ---------------------------------------------------------------------
 
@@ -163,12 +168,6 @@ class Node:
     def _begin(self, begin: kinds.Begin) -> Message:
         approval = self._approval(begin)
         policy, offer = self.config.policy, approval.offer
-        classes = begin.objective == "multinomial"
-        if fewest_rows(begin.target, begin.folds, classes) < policy.min_count:
-            raise RefusedError(
-                f"the target, or a part of it for cross-validation, tells fewer than "
-                f"{policy.min_count} rows from all others: scores against it would be their data"
-            )
         holding = self._approved_holding(offer)
         known_now = {name: self.credentials.known(claim) for name, claim in self._claims.items()}
         peers = {**known_now, self.config.name: self.credentials.peer}
@@ -177,6 +176,12 @@ class Node:
             raise RefusedError("this node is no member of the fit")
         own = members.index(self.credentials.peer)
         run = NodeRun(begin, approval, holding, members, own, self._run)
+        classes = begin.objective == "multinomial"
+        if fewest_rows(begin.target, begin.folds, classes) < policy.min_count:
+            raise RefusedError(
+                f"the target, or a part of it for cross-validation, tells fewer than "
+                f"{policy.min_count} rows from all others: scores against it would be their data"
+            )
         known = self._account.problems[offer.id]
         if known and self._begun(offer.id)["start"] != run.start:
             raise RefusedError("features have other numbers than in earlier runs of this approval")
