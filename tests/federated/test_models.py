@@ -93,7 +93,7 @@ def test_a_group_counts_with_all_its_features_against_the_budget(tmp_path):
     assert isinstance(found, Scores)
     assert len(found.ids) == 1  # two groups might have six features
     assert isinstance(node.answer(AtomRequest(int(found.ids[0]))), Sealed)
-    (left,) = [e for e in node._log.entries if e["event"] == "atom"]
+    (left,) = [e for e in node._records.log.entries if e["event"] == "atom"]
     assert len(left["names"]) == np.sum(labels == labels[int(found.ids[0])])
     assert left["values"] == 60 * len(left["names"])
     assert node.answer(ask(count=2)).exhausted  # no group fits into what is left for sure
