@@ -101,7 +101,9 @@ class SplitShards(MatrixShards):
     def assignment(self, axis: int = 1) -> IntArray:
         n = self.count(axis)
         if axis not in self._assignments:
-            if self._by == "random":
+            if self._nodes == 1:
+                owners = np.zeros(n, dtype=np.int64)
+            elif self._by == "random":
                 owners = np.random.default_rng(self._seed).integers(self._nodes, size=n)
             else:
                 owners = super().assignment(axis)
@@ -138,14 +140,14 @@ class SplitShards(MatrixShards):
         return self._index
 
     def _ids(self, i: int, axis: int) -> IntArray:
-        if self._by == "random":
+        if self._by == "random" and self._nodes > 1:
             return np.flatnonzero(self.assignment(axis) == i)
         start, stop = self._bounds(axis)[i : i + 2]
         return np.arange(start, stop, dtype=np.int64)
 
     def _bounds(self, axis: int) -> IntArray:
         n = self.count(axis)
-        if self._by == "contiguous":
+        if isinstance(self._by, str):
             # As numpy.array_split: the first n % nodes blocks have one atom more.
             small, larger = divmod(n, self._nodes)
             return contiguous_bounds([small + 1] * larger + [small] * (self._nodes - larger))
