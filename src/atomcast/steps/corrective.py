@@ -26,7 +26,7 @@ from atomcast.steps.inner.machine_solver import GreedyDescent, MachineSolver
 from atomcast.steps.inner.newton import Inner, Newton, QuadraticModel
 from atomcast.steps.inner.projected_newton import ProjectedNewton
 from atomcast.steps.step import Floats, Step
-from atomcast.steps.thinning import superfluous_left_out
+from atomcast.steps.thinning import Thinning
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
@@ -44,10 +44,14 @@ MANY_POINTS = 6000
 MANY_PRODUCTS = 300
 
 
-#: Where candidates are thinned out, so many times as many as may join are looked at,
-CANDIDATES = 3
+#: Where candidates are thinned out, a few more than twice as many as may join are looked at,
+FEW_MORE = 30
 #: and one joins that would still violate this share of what the best of them does.
-STEEP = 0.5
+STEEP = 0.4
+
+
+#: The share of atoms in vain, even if all have weights now, and the batch that it is typical of.
+LEAST_IN_VAIN, USUAL_BATCH = 0.05, 10
 
 
 class Batches(Protocol):
@@ -127,12 +131,11 @@ class Corrective(Step):
     one_atom: ClassVar[bool] = False
     patience: ClassVar[float] = 2
 
-    def __init__(
-        self, atoms_per_round: int | Literal["auto"] = "auto", thin: bool = False
-    ) -> None:
+    def __init__(self, atoms_per_round: int | Literal["auto"] = "auto", thin: bool = False) -> None:
         self.atoms_per_round = atoms_per_round
         self.thin = thin
         self._last_violation = 0.0
+        self._thinning: Thinning | None = None
         self.inner: Inner | None = None
         self._carried: Memory = {}
 
@@ -141,7 +144,13 @@ class Corrective(Step):
         if self.atoms_per_round != "auto":
             return int(self.atoms_per_round)
         used = np.count_nonzero(replica.active.weights) / max(weights, 1)
-        return replica.problem.batches.size(atoms, used)
+        size = replica.problem.batches.size(atoms, used)
+        if replica.round_in_atoms is None or not used:
+            return size
+        # Where a share of all atoms is in vain that grows as batches do, this costs least in all.
+        in_vain = max(1.0 / used - 1.0, LEAST_IN_VAIN) / USUAL_BATCH
+        best = np.sqrt(replica.round_in_atoms() / in_vain)
+        return int(np.clip(best, 1, max(size, 4 * atoms)))
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
@@ -152,16 +161,18 @@ class Corrective(Step):
         needed = replica.target / replica.domain.scale
         likely = replica.problem.batches.kept * self._last_violation
         level = _multiplier(replica) + max(needed, likely)
-        count *= CANDIDATES if self.thin else 1
-        return Request(count=count, threshold=level, known_too=False, thin=self.thin)
+        candidates = 2 * count + FEW_MORE if self.thin else 0
+        return Request(count=count, threshold=level, known_too=False, candidates=candidates)
 
     def thinned(self, replica: Replica, atoms: Sequence[Atom], scores: Floats) -> Ids:
         """Those that still violate optimality once the better ones have joined."""
-        return superfluous_left_out(replica.active, replica.domain, atoms, scores, STEEP)
+        if self._thinning is None:
+            self._thinning = Thinning(replica.active, replica.domain)
+        return self._thinning.of_use(atoms, scores, STEEP)
 
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """Minimise over the hull of all known atoms."""
-        self._last_violation = 0.0
+        self._last_violation, self._thinning = 0.0, None
         full = self._full(replica, agreement)
         # Where some node was not heard, its violators may be larger than the last winner.
         if full and replica.feasible and agreement.complete:
@@ -175,7 +186,7 @@ class Corrective(Step):
 
     def _full(self, replica: Replica, agreement: Agreement) -> bool:
         """Whether as many atoms have just joined as might; their weights are still zero."""
-        active, new = replica.active, len(agreement.id)
+        active, new = replica.active, 0 if self.thin else len(agreement.id)
         weights = active.position.get(int(agreement.id[0]), len(active)) if new else 0
         return new > 0 and new == self._batch(replica, active.atoms - new, weights)
 
