@@ -53,6 +53,8 @@ class Prices:
 
     def round_in_atoms(self) -> float:
         """How many atoms more take as long as a round more, if they are as those so far."""
-        size = self._bytes / max(self._atoms, 1)
+        if not self._atoms:
+            return 1.0
+        size = self._bytes / self._atoms
         more = self._byte * size
         return (self._round + self._alone * size) / more if more else np.inf

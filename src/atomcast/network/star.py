@@ -147,7 +147,8 @@ class Star(RootedTree):
     ) -> None:
         """Carry atoms from their owners to the coordinator, and no further."""
         if self.nodes > 1:
-            each, sent = np.unique(owners), self._below(Parcels(owners, values, size))
+            sent = self._below(Parcels(owners, values, size))
+            each = np.flatnonzero(sent[0, : self.nodes])
             self.links.carry(self.up[each], {"atom": Payload(*sent[1:, each])}, ledger)
 
 

@@ -51,7 +51,7 @@ STEEP = 0.4
 
 
 #: The share of atoms in vain, even if all have weights now, and the batch that it is typical of.
-LEAST_IN_VAIN, USUAL_BATCH = 0.05, 10
+LEAST_IN_VAIN, USUAL_BATCH = 0.05, 10.0
 
 
 class Batches(Protocol):
@@ -121,7 +121,8 @@ class Corrective(Step):
     ----------
     atoms_per_round : int or "auto"
         How many atoms may join in a round. "auto" lets the batches grow with the active set, so
-        that rounds are few and yet hardly an atom is sent that the solution does not need.
+        that rounds are few and yet hardly an atom is sent that the solution does not need. Where
+        the network knows how many atoms take as long as a round, they follow from that.
     thin : bool
         Whether candidates that better ones would make superfluous are left out.
     """
@@ -147,10 +148,9 @@ class Corrective(Step):
         size = replica.problem.batches.size(atoms, used)
         if replica.round_in_atoms is None or not used:
             return size
-        # Where a share of all atoms is in vain that grows as batches do, this costs least in all.
+        # Where the share of atoms in vain grows as batches do, this is the cheapest in all.
         in_vain = max(1.0 / used - 1.0, LEAST_IN_VAIN) / USUAL_BATCH
-        best = np.sqrt(replica.round_in_atoms() / in_vain)
-        return int(np.clip(best, 1, max(size, 4 * atoms)))
+        return int(np.clip(np.sqrt(replica.round_in_atoms() / in_vain), 1, max(size, 4 * atoms)))
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
@@ -168,7 +168,10 @@ class Corrective(Step):
         """Those that still violate optimality once the better ones have joined."""
         if self._thinning is None:
             self._thinning = Thinning(replica.active, replica.domain)
-        return self._thinning.of_use(atoms, scores, STEEP)
+        price = USUAL_BATCH
+        if self.atoms_per_round == "auto" and replica.round_in_atoms is not None:
+            price = max(replica.round_in_atoms(), USUAL_BATCH)
+        return self._thinning.of_use(atoms, scores, STEEP * np.sqrt(USUAL_BATCH / price))
 
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """Minimise over the hull of all known atoms."""
