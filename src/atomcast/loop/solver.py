@@ -149,6 +149,7 @@ class Solver:
                 first, replica = replica is None, self.replica(problem, replica)
                 if session is None:
                     session = stack.enter_context(cluster.open(problem, shards))
+                check_mixing(replica, session)
                 session.ledger.begin(name, replica.first_round)
                 path = self.resume if first else None
                 replica = session.begin(replica, self.spec(resume=path is not None))
@@ -180,6 +181,16 @@ class Solver:
             shrink = min(1.0, problem.domain.scale / previous.domain.scale)
             replica.continue_from(previous, shrink * previous.active.weights)
         return replica
+
+
+def check_mixing(replica: Replica, session: Session) -> None:
+    """Raise ValueError where a step needs mixtures, and the cluster has no place for them."""
+    if replica.step.mixes and not session.mixes:
+        raise ValueError(
+            f"step={replica.step.name!r} needs all nodes in every round, and a coordinator: use "
+            "LocalCluster, MPICluster or RayCluster without asynchronous and without lost "
+            'messages, or step="corrective"'
+        )
 
 
 def log_result(result: Result) -> None:

@@ -1,4 +1,4 @@
-"""What left a node to be read by others: an atom, the target, predictions."""
+"""What left a node to be read by others: an atom, a mixture, the target, predictions."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ COORDINATOR = -1
 #: The round of what is told before the first one.
 BEFORE = -1
 
-Disclosed = Literal["atom", "target", "prediction", "candidate"]
+Disclosed = Literal["atom", "target", "prediction", "candidate", "mixture"]
 
 
 @dataclass(frozen=True)
@@ -37,7 +37,8 @@ class Disclosure:
         Which part of a fit, where it has several, such as "fold 2, radius 0.5".
     party : str
         The name of the node, if it has one.
-    kind : {"atom", "target", "prediction", "candidate"}
+    kind : {"atom", "target", "prediction", "candidate", "mixture"}
+        A mixture goes to the coordinator alone, which tells the others what it is part of.
     """
 
     round: int

@@ -345,6 +345,30 @@ class Accountant(Generic[Network]):
         self.ledger.round = round
         self.network.add_up(values, self.ledger, "corner")
 
+    def mix(
+        self,
+        said: Sequence[tuple[int, int, int, int]],
+        answer: tuple[int, int],
+        round: int,
+    ) -> None:
+        """Enter mixtures on their way to the coordinator, and what it answers.
+
+        Parameters
+        ----------
+        said : sequence of tuples
+            Of each mixture its node, how many weights are mixed in it, its values and bytes.
+        answer : pair of int
+            So many values are for everybody, and so many more for each node.
+        round : int
+        """
+        self.ledger.round = round
+        amounts = np.zeros((2, self.nodes), dtype=np.int64)
+        for node, mixed, values, size in said:
+            amounts[:, node] += values, size
+            if self.nodes > 1:
+                self.ledger.tell("mixture", node, f"a mixture of {mixed}", values)
+        self.network.mix(amounts, answer, self.ledger)
+
     def work(self, seconds: NDArray[np.float64]) -> None:
         """Let every node compute for so many simulated seconds."""
         self.ledger.reach(self.network.links.work(np.arange(self.nodes), seconds))

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from atomcast._threads import thread_count
 from atomcast.cluster.balance import Balance
 from atomcast.cluster.machine import machine
+from atomcast.cluster.mixing import cast_point, own_mixtures
 from atomcast.cluster.node import Fleet
 from atomcast.cluster.pace import Pace
 from atomcast.cluster.rounding import rounded
@@ -44,6 +45,7 @@ class LocalSession(Session):
     """The nodes of a `LocalCluster` with their shards loaded."""
 
     speaks = True
+    mixes = True
     #: What becomes of a node's atoms.
     fleet_type = Fleet
 
@@ -144,6 +146,10 @@ class LocalSession(Session):
         """Broadcast the winners that are not known yet, as bytes on the simulated wire."""
         if agreement.sum is not None:
             return agreement.summed
+        if agreement.mixed:
+            fleets, best = self._fleets, agreement.best
+            mixtures = [said for fleet in fleets for said in own_mixtures(fleet, replica, best)]
+            return [cast_point(self._accountant, replica, best, mixtures)]
         winners = agreement.new_to(() if self._resend else replica.active)
         atoms = self._sent(winners, replica.ledger_round)
         if self._prices is not None:

@@ -9,6 +9,7 @@ from typing import Any, Literal
 from atomcast.steps.away import Away, BlendedPairwise, Pairwise
 from atomcast.steps.block_coordinate import BlockCoordinate
 from atomcast.steps.classic import Classic, LineSearch
+from atomcast.steps.compound import Compound
 from atomcast.steps.corrective import Corrective
 from atomcast.steps.step import Step
 
@@ -20,6 +21,7 @@ STEPS: dict[str, Callable[..., Step]] = {
     Pairwise.name: lambda *_: Pairwise(),
     BlendedPairwise.name: lambda *_: BlendedPairwise(),
     Corrective.name: Corrective,
+    Compound.name: lambda *_: Compound(),
     BlockCoordinate.name: lambda *_: BlockCoordinate(),
 }
 
@@ -56,6 +58,7 @@ __all__ = [
     "BlendedPairwise",
     "BlockCoordinate",
     "Classic",
+    "Compound",
     "Corrective",
     "LineSearch",
     "Pairwise",

@@ -18,6 +18,7 @@ from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Ids, Request
+from atomcast.steps.inner.block_pivots import minimise_by_pivots
 from atomcast.steps.inner.column_model import ColumnModel
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent
 from atomcast.steps.inner.corral import Corral
@@ -230,6 +231,7 @@ class Quadratic:
     """Minimises a quadratic over the hull of the known vertices, by the method for their number."""
 
     def __init__(self, domain: Domain) -> None:
+        self.domain = domain
         self.corral = Corral(domain)
         self.descent = CoordinateDescent(domain)
 
@@ -241,8 +243,9 @@ class Quadratic:
             active.set_weights(weights)
             if found:
                 return
-        # Where atoms are so much alike that coordinate descent gives up, slow is better.
-        self.corral.minimise(active, tolerance)
+        # Where atoms are so much alike that faster ways give up, slow is better.
+        if model is not None or not minimise_by_pivots(self.domain, active, tolerance):
+            self.corral.minimise(active, tolerance)
 
     def _model(self, active: ActiveSet) -> ColumnModel | None:
         """What coordinate descent should minimise; None if the exact method is faster."""

@@ -41,6 +41,8 @@ class Step(ABC):
     hears_all: ClassVar[bool] = False
     #: Algorithm 3 sends partial sums S_i; rules that know the whole active set need none.
     partial_sums: ClassVar[bool] = False
+    #: True if nodes cast mixtures of their own atoms, which needs a ball and a coordinator.
+    mixes: ClassVar[bool] = False
     #: True if nodes take steps of their own between sums, which needs a problem with blocks.
     needs_blocks: ClassVar[bool] = False
 

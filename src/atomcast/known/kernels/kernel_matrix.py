@@ -187,6 +187,8 @@ class AugmentedKernel:
     def times(self, vector: Floats) -> Floats:
         """The product of the matrix with a vector, shape (count,), summed in double precision."""
         used = np.flatnonzero(vector)
+        if len(used) == 1 and self._blocks is not None and self.count <= HEIGHT:
+            return vector[used[0]] * self._blocks[0][used[0], : self.count]
         if self._blocks is not None and len(used) * self.count >= LARGE_BLOCK:
             return self._times_blocks(vector)
         result = np.zeros(self.count)
@@ -198,6 +200,9 @@ class AugmentedKernel:
     def row_products(self, start: int, vector: Floats) -> Floats:
         """The product of rows `start` and on with a vector, shape (count - start,)."""
         if self._blocks is None or (self.count - start) * self.count < LARGE_BLOCK:
+            if start == self.count - 1 and self._blocks is not None:
+                row = self._blocks[-1][start % HEIGHT, : self.count]
+                return np.array([row @ vector])
             used = np.flatnonzero(vector)
             parts = [
                 self.rows(np.arange(first, min(first + HEIGHT, self.count)))[:, used] @ vector[used]
