@@ -107,7 +107,7 @@ class LocalSession(Session):
         """All nodes share this process: there is nothing to tell them."""
         self._balance.resumed = spec.resume
         network = self._accountant.network
-        if self._weighing is None and isinstance(network, RootedTree) and self.nodes > 1:
+        if replica.step.thin and self._weighing is None and isinstance(network, RootedTree):
             self._weighing = Weighing(self._accountant, network, self.atom)
         if self._prices is None and network.links.timed:
             held = np.bincount(self._shards.assignment(self._axis), minlength=self.nodes)

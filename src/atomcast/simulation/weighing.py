@@ -46,14 +46,15 @@ class Weighing:
         shown = [self._atom_of(owner, id) for owner, id in new]
         self._network.look(proposals, request.candidates, _parcels(new, shown), ledger)
         self._seen |= {atom.id: atom for atom in shown}
-        for (owner, _), atom in zip(new, shown, strict=True):
-            ledger.tell("candidate", owner, atom.name, atom.count, atom.id)
+        if self._network.nodes > 1:
+            for (owner, _), atom in zip(new, shown, strict=True):
+                ledger.tell("candidate", owner, atom.name, atom.count, atom.id)
         atoms = [self._seen[id] for id in candidates.id.tolist()]
         return candidates.of(replica.step.thinned(replica, atoms, candidates.score))
 
     def cast(self, winners: Winners) -> list[Atom] | None:
         """The winners, passed on to everybody; None if they are not at the root."""
-        if not all(id in self._seen for _, id in winners):
+        if not winners or not all(id in self._seen for _, id in winners):
             return None
         atoms = [self._seen.pop(id) for _, id in winners]
         parcels = _parcels(winners, atoms)

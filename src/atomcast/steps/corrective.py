@@ -27,7 +27,7 @@ from atomcast.steps.inner.machine_solver import GreedyDescent, MachineSolver
 from atomcast.steps.inner.newton import Inner, Newton, QuadraticModel
 from atomcast.steps.inner.projected_newton import ProjectedNewton
 from atomcast.steps.step import Floats, Step
-from atomcast.steps.thinning import Thinning
+from atomcast.steps.thinning import FEW_MORE, Thinning, cheapest_batch
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
@@ -43,16 +43,6 @@ MANY_WEIGHTS = 1000
 MANY_POINTS = 6000
 #: The same where the inverse would begin anew for each model of the objective.
 MANY_PRODUCTS = 300
-
-
-#: Where candidates are thinned out, a few more than twice as many as may join are looked at,
-FEW_MORE = 30
-#: and one joins that would still violate this share of what the best of them does.
-STEEP = 0.4
-
-
-#: The share of atoms in vain, even if all have weights now, and the batch that it is typical of.
-LEAST_IN_VAIN, USUAL_BATCH = 0.05, 10.0
 
 
 class Batches(Protocol):
@@ -149,9 +139,7 @@ class Corrective(Step):
         size = replica.problem.batches.size(atoms, used)
         if replica.round_in_atoms is None or not used:
             return size
-        # Where the share of atoms in vain grows as batches do, this is the cheapest in all.
-        in_vain = max(1.0 / used - 1.0, LEAST_IN_VAIN) / USUAL_BATCH
-        return int(np.clip(np.sqrt(replica.round_in_atoms() / in_vain), 1, max(size, 4 * atoms)))
+        return cheapest_batch(replica.round_in_atoms(), used, most=max(size, 4 * atoms))
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
@@ -169,10 +157,8 @@ class Corrective(Step):
         """Those that still violate optimality once the better ones have joined."""
         if self._thinning is None:
             self._thinning = Thinning(replica.active, replica.domain)
-        price = USUAL_BATCH
-        if self.atoms_per_round == "auto" and replica.round_in_atoms is not None:
-            price = max(replica.round_in_atoms(), USUAL_BATCH)
-        return self._thinning.of_use(atoms, scores, STEEP * np.sqrt(USUAL_BATCH / price))
+        priced = replica.round_in_atoms if self.atoms_per_round == "auto" else None
+        return self._thinning.of_use(atoms, scores, 1.0 if priced is None else priced())
 
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """Minimise over the hull of all known atoms."""

@@ -1,4 +1,4 @@
-"""Which of several candidates are still of use once better ones have joined.
+"""No atom in vain: which candidates are of use once better ones have joined, and batches by cost.
 
 Most atoms that are sent in vain are so because a similar one was sent with them. Who knows the
 candidates can see that coming: over the known vertices and one more, the corrective step ends where
@@ -22,6 +22,12 @@ from atomcast.messages.atom import Atom
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
+#: Of candidates, a few more than twice as many as may join are looked at,
+FEW_MORE = 30
+#: and one joins that would still violate this share of what the best of them does.
+STEEP = 0.4
+#: The share of atoms in vain, even if all have weights now, and the batch that it is typical of.
+LEAST_IN_VAIN, USUAL_BATCH = 0.05, 10.0
 #: A candidate that keeps less of its squared length than this is made up of others: it is taken,
 #: but tells nothing of the slopes after it.
 MADE_UP = 1e-9
@@ -29,6 +35,24 @@ MADE_UP = 1e-9
 RIDGE, TINY = 1e-10, 1e-200
 #: Weights that add up to less than this share of the radius leave some to the origin.
 INSIDE = 1.0 - 1e-9
+
+
+def cheapest_batch(round_in_atoms: float, used: float, most: int) -> int:
+    """The batch that costs least in all where the share of atoms in vain grows as batches do.
+
+    That is where the rounds, of which there are the fewer the larger batches are, cost as much as
+    the atoms in vain.
+
+    Parameters
+    ----------
+    round_in_atoms : float
+        How many atoms more cost as much as a round more.
+    used : float
+        The share of the known atoms that are in use.
+    most : int
+    """
+    in_vain = max(1.0 / used - 1.0, LEAST_IN_VAIN) / USUAL_BATCH
+    return int(np.clip(np.sqrt(round_in_atoms / in_vain), 1, most))
 
 
 class Thinning:
@@ -47,21 +71,22 @@ class Thinning:
         self._signs = np.sign(active.weights[self._used])
         self._factor: Floats | None = None
 
-    def of_use(self, atoms: Sequence[Atom], scores: Floats, kept: float) -> Ids:
-        """The candidates to send, in the order in which they would join; there is always one.
+    def of_use(self, atoms: Sequence[Atom], scores: Floats, round_in_atoms: float) -> Ids:
+        """The candidates to send, in the order in which they would join.
 
         Parameters
         ----------
         atoms : sequence of Atom, length m
-            Candidates, none of which is known.
+            Candidates that violate optimality, none of which is known.
         scores : array of shape (m,)
-        kept : float
-            A candidate joins while it violates at least this share of what the best one did.
+        round_in_atoms : float
+            How many atoms more cost as much as a round more.
         """
         products = self.active.products_with(atoms) if len(atoms) > 1 else None
         if products is None:
             return np.arange(len(atoms))
         violation = self.domain.merit(scores) + self.active.inner() / self.domain.scale
+        kept = STEEP * np.sqrt(min(USUAL_BATCH / round_in_atoms, 1.0))
         return _best_first(violation, self._unexplained(products, scores), kept)
 
     def _unexplained(self, products: Floats, scores: Floats) -> Floats:
