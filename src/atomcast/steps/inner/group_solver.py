@@ -204,14 +204,11 @@ class GroupSolver:
             few_rows = isinstance(active, ExplicitActiveSet) and active.objective.d <= FEW_ROWS
             self.turned = TurnedColumns() if few_rows else TurnedProducts()
         model = self.turned.model(active, blocks.starts)
-        descent = GroupDescent(self.domain, blocks)
-        few = isinstance(model.columns, Products) and len(active) <= DECOMPOSED
-        if few:
+        descent, columns = GroupDescent(self.domain, blocks), model.columns
+        if isinstance(columns, Products) and len(active) <= DECOMPOSED:
             descent.alternations = FEW_ALTERNATIONS
         weights, found = descent.minimise(model, tolerance)
-        if few and not found:
-            slopes = model.columns.scores(model.at(np.zeros_like(weights))[1])
-            weights = descend_by_ellipsoids(
-                model.columns.matrix, slopes, weights, blocks, tolerance
-            )[0]
+        if not found and isinstance(columns, Products) and len(active) <= DECOMPOSED:
+            slopes = columns.scores(model.at(np.zeros_like(weights))[1])
+            weights, _ = descend_by_ellipsoids(columns.matrix, slopes, weights, blocks, tolerance)
         active.set_weights(self.turned.turns.back(weights))
