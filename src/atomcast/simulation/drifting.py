@@ -57,6 +57,8 @@ def check_drifting(cluster: LocalCluster, faults: Faults) -> None:
 class DriftingSession(LocalSession):
     """The nodes of a `LocalCluster` on a star, each with an iterate of its own."""
 
+    mixes = False
+
     def __init__(
         self, cluster: LocalCluster, problem: Problem, shards: Shards, faults: Faults
     ) -> None:

@@ -271,6 +271,15 @@ class KernelActiveSet(ActiveSet):
         rows = self.gram.rows(np.arange(start, stop))
         return 2.0 * rows.T
 
+    def products_with(self, atoms: Sequence[Atom]) -> Floats | None:
+        """The last m columns that the Hessian would have with m more points, shape (k + m, m)."""
+        if self.inner_kind != "points":
+            return None
+        new = PointLog()
+        new.append(atoms)
+        labels = np.array([int(atom.extras[0]) for atom in atoms], dtype=self._labels.dtype)
+        return 2.0 * self.gram.rows_with(new.points, labels).T
+
     def content(self, ids: NDArray[np.int64]) -> SupportVectors | None:
         """The points with these global ids, and the kernel."""
         if not len(self):
