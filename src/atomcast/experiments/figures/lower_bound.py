@@ -130,13 +130,16 @@ class LowerBound(Experiment):
 ITERATIONS = 6.75
 #: C_f of ||A alpha||^2 with orthonormal A is twice the squared diameter of the domain.
 CURVATURE = {"simplex": 4.0, "l1": 8.0}
+#: Steps and forms; each has the same colour in every panel.
+SERIES = [(step, form) for step in ("classic", "corrective") for form in ("l1", "simplex")]
 #: By so much a cost may grow that is said not to.
 STEADY = 1.1
 
 
 def _draw(ax: Axes, rows: Sequence[HardRun], x: Any, y: str, references: Mapping[str, str]) -> None:
     """A line for each step and form, and grey ones for what they are compared with."""
-    for k, (step, form) in enumerate(sorted({(row.step, row.form) for row in rows})):
+    for step, form in sorted({(row.step, row.form) for row in rows}):
+        k = SERIES.index((step, form))
         mine = [row for row in rows if (row.step, row.form) == (step, form)]
         points, style = sorted((x(row), getattr(row, y)) for row in mine), "os^v"[k % 4] + "-"
         look: dict[str, Any] = {"color": COLORS[k % len(COLORS)], "markersize": 4, "linewidth": 1.2}
