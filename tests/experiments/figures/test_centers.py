@@ -7,7 +7,7 @@ import pytest
 
 from atomcast.data.shards import Shards
 from atomcast.domains.balls import L1Ball
-from atomcast.experiments.figures.center_errors import (
+from atomcast.experiments.figures.centers import (
     ALL,
     CLOSE,
     GROWING,
