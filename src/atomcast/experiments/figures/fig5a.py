@@ -122,7 +122,7 @@ class Fig5a(Experiment):
         Run r has seed r, for the data. Examples come in random order, so that blocks of them are
         random parts.
         """
-        steps = 2 if self.corrective_rounds else 1
+        steps = 1 + (self.corrective_rounds > 0)
         tell = Counter(self.name, runs * (len(data.numbers) + steps * len(self.nodes)))
         rows: list[Point] = []
         timings: list[Timing] = []
@@ -130,8 +130,10 @@ class Fig5a(Experiment):
         for run in range(runs):
             examples, problem = speech_problem(self.n, run)
             target = None
-            better = clocked_runs.corrective_problem(examples)
-            for how, its in ((CLOCK, problem), (CORRECTIVE_CLOCK, better))[:steps]:
+            kinds = [(CLOCK, problem)]
+            if self.corrective_rounds:
+                kinds.append((CORRECTIVE_CLOCK, clocked_runs.corrective_problem(examples)))
+            for how, its in kinds:
                 for N in self.nodes:
                     points, timing = self.by_clock(its, examples, N, run, target)
                     rows += points
