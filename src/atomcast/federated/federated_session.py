@@ -34,7 +34,7 @@ from atomcast.federated.kinds import (
     Scores,
     Sealed,
 )
-from atomcast.federated.posed import check_replica, check_score, described
+from atomcast.federated.posed import check_replica, check_score, described, widest
 from atomcast.federated.run import checked_atom, context_of
 from atomcast.loop.replica import Replica
 from atomcast.loop.session import RunSpec, Session
@@ -89,7 +89,7 @@ class FederatedSession(Session):
         self._members = " ".join(f"{peer.name}={peer.fingerprint}" for peer in self._peers)
         self._calls.reminder = self._reminder
         begin = self._posed(problem)
-        cluster.limit(self._rows, int(np.bincount(begin.groups).max(initial=1)))
+        cluster.limit(self._rows, widest(begin.groups))
         self._await_approval(begin)
 
     def _posed(self, problem: Problem) -> Begin:

@@ -25,6 +25,7 @@ from atomcast.federated.holding import Holding, load_holding
 from atomcast.federated.identity import Credentials, approved_members
 from atomcast.federated.kinds import Introduce, Message
 from atomcast.federated.policy import NodeConfig
+from atomcast.federated.posed import widest
 from atomcast.federated.prediction import own_part, permitted
 from atomcast.federated.records import Records
 from atomcast.federated.run import NodeRun
@@ -71,7 +72,7 @@ class Node:
     def longest(self) -> int:
         """How many bytes a message to this node may have, given the data that it has loaded."""
         rows = max([holding.rows for holding in self._holdings.values()], default=0)
-        return longest(rows, 1 if self._run is None else self._run.widest_of_all)
+        return longest(rows, 1 if self._run is None else widest(self._run.begin.groups))
 
     def close(self) -> None:
         """Let go of the audit log."""

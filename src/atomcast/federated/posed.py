@@ -12,7 +12,7 @@ from atomcast.domains.balls import L1Ball, SolidSimplex
 from atomcast.domains.group_ball import GroupBall, Groups
 from atomcast.errors import FalseMessageError
 from atomcast.federated.folds import check_labels, training_rows
-from atomcast.federated.kinds import Begin, Floats
+from atomcast.federated.kinds import Begin, Floats, Ids
 from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.objectives import Logistic, Multinomial, SquaredError
@@ -77,6 +77,11 @@ def _groups(begin: Begin) -> Groups:
         if np.array_equal(owner, owner[leaders][labels]):
             return Groups(labels, weights, leaders)
     raise ValueError("groups must be numbered in order, have weights, and be whole at one member")
+
+
+def widest(groups: Ids) -> int:
+    """How many features travel together at most."""
+    return int(np.bincount(groups).max(initial=1))
 
 
 def described(problem: Problem) -> dict[str, Any]:
