@@ -189,8 +189,9 @@ class FederatedSession(Session):
         first, last = self._shards.starts[i : i + 2]
         if not isinstance(answer, Scores):
             raise FalseMessageError(f"{self._cluster.members[i]} has not answered with scores")
-        own = np.all((answer.ids >= first) & (answer.ids < last))
-        if not own or len(answer.ids) != len(answer.scores) or np.isnan(answer.best):
+        own = bool(np.all((answer.ids >= first) & (answer.ids < last)))
+        once = len(np.unique(answer.ids)) == len(answer.ids) == len(answer.scores)
+        if not (own and once and np.all(np.isfinite(answer.scores))) or np.isnan(answer.best):
             raise FalseMessageError(f"{self._cluster.members[i]} proposed what it cannot hold")
         return answer
 
@@ -252,7 +253,10 @@ class FederatedSession(Session):
     def fingerprint(self) -> str:
         """What tells these features from others: every member has a keyed hash of its own."""
         notes = [str(getattr(answer, "note", "")) for answer in self._calls.all(Fingerprint())]
-        return data_fingerprint(self.n, [int(note, 16) for note in notes])
+        try:
+            return data_fingerprint(self.n, [int(note, 16) for note in notes])
+        except ValueError:
+            raise FalseMessageError("a member has not answered with a fingerprint") from None
 
     def owners(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         """The member that holds each of these features, shape (k,); -1 where there is none."""
