@@ -188,6 +188,9 @@ def test_cross_validation_chooses_as_with_simulated_nodes(tmp_path, make, target
         assert len(runs) == len(set(runs)) <= 12
         (offer,) = [entry["terms"] for entry in entries if entry["event"] == "offer"]
         assert offer["folds"].startswith("3 folds, SHA-256 ")
+    told = [e["values"] for log in logs.values() for e in log if e["event"] == "atom"]
+    ledger = model.result_.ledger.disclosures
+    assert [one.values for one in ledger] == told == [90] * len(told)  # whole, in every fold
     heads = model.result_.ledger.audit_heads
     assert {name: log[-1]["hash"] for name, log in logs.items()} == heads
     disclosed = {one.atom for one in model.result_.ledger.disclosures if one.kind == "atom"}
@@ -251,6 +254,8 @@ def test_what_cross_validation_needs_is_said_before_anything_is_asked(tmp_path):
             cluster.terms = replace(type(cluster.terms)(), **terms)
             with pytest.raises(ValueError, match=text):
                 LassoCV(**{"betas": BETAS, **how}, cluster=cluster).fit(shards, y)
+        with pytest.raises(ValueError, match="y has 59 values, but there are 60 rows"):
+            LassoCV(BETAS, cluster=cluster).fit(shards, y[1:])
         assert not parties.approve()
 
 
