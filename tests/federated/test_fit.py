@@ -83,7 +83,14 @@ def test_a_path_sends_no_feature_twice(tmp_path):
 
 
 def test_models_that_nodes_do_not_know_are_refused_before_anything_is_asked(tmp_path):
-    from atomcast import KernelSVC, L1AdaBoost, MatchingPursuit, SparseModel
+    from atomcast import (
+        KernelSVC,
+        L1AdaBoost,
+        MatchingPursuit,
+        MultipleKernelClassifier,
+        SparseModel,
+        StructuredSVM,
+    )
     from atomcast.domains import Simplex
     from atomcast.objectives import SquaredLoss
 
@@ -101,6 +108,8 @@ def test_models_that_nodes_do_not_know_are_refused_before_anything_is_asked(tmp_
             (MatchingPursuit(3), y, "know no other problem"),
             (SparseModel(SquaredLoss(), Simplex()), y, "know no other problem"),
             (L1AdaBoost(), labels > 0, "know no other problem"),
+            (MultipleKernelClassifier(), labels > 0, "know no other problem"),
+            (StructuredSVM(), labels, "features, not examples"),
             (KernelSVC(), labels > 0, "features, not examples"),
         ):
             with pytest.raises(ValueError, match=text):
