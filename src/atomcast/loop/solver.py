@@ -49,8 +49,8 @@ class Solver:
         How many atoms may join in a round of the corrective step.
     thin : bool, default=False
         Leave atoms out of a round of the corrective step that better ones will make superfluous:
-        fewer are sent in vain. The coordinator of a simulated star looks at candidates before it
-        passes on those that are of use; elsewhere each node looks at its own alone.
+        fewer are sent in vain. On a simulated star or tree, the root looks at candidates and passes
+        on those that are of use; elsewhere each node looks at its own alone.
     selection : str or selection, default="exact"
         Which local atoms may be proposed: "exact" (the best), "random-violators", "per-node" (an
         equal share for every node), "balanced" (slow nodes score fewer), or, leaving atoms out,
@@ -86,6 +86,8 @@ class Solver:
         check_count("max_rounds", self.max_rounds, "steps after which to stop", minimum=0)
         if self.atoms_per_round != "auto":
             check_count("atoms_per_round", self.atoms_per_round, 'or "auto"')
+        if not isinstance(self.thin, bool):
+            raise ValueError(f"thin must be True or False, got {self.thin!r}")
         as_selection(self.selection)
         check_callbacks(self.callbacks)
         check_flags(self)

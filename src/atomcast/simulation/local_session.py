@@ -27,7 +27,8 @@ from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request
 from atomcast.messages.status import Status
 from atomcast.network.ledger import Accountant
-from atomcast.network.star import Star
+from atomcast.network.prices import Prices
+from atomcast.network.rooted import RootedTree
 from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
 from atomcast.selection.rules import Balanced
@@ -70,10 +71,8 @@ class LocalSession(Session):
         )
         self._accountant = Accountant(cluster.network(), shards.party_names, problem.told)
         self.ledger = self._accountant.ledger
-        network = self._accountant.network
-        self._weighing = None
-        if self.nodes > 1 and isinstance(network, Star) and not self._resend:
-            self._weighing = Weighing(self._accountant, network, self.atom)
+        self._weighing: Weighing | None = None
+        self._prices: Prices | None = None
         if logger.isEnabledFor(logging.INFO):
             logger.info("%d nodes on %s, threads: %d", self.nodes, machine(), thread_count())
             logger.info("loaded %d atoms in %d shards (%s)", self.n, self.nodes, shards.kind)
@@ -107,6 +106,14 @@ class LocalSession(Session):
     def begin(self, replica: Replica, spec: RunSpec) -> Replica:
         """All nodes share this process: there is nothing to tell them."""
         self._balance.resumed = spec.resume
+        network = self._accountant.network
+        if replica.step.thin and self._weighing is None and isinstance(network, RootedTree):
+            self._weighing = Weighing(self._accountant, network, self.atom)
+        if self._prices is None and network.links.timed:
+            held = np.bincount(self._shards.assignment(self._axis), minlength=self.nodes)
+            self._prices = Prices(network, float(self._pace.seconds(held).max()))
+        if self._prices is not None:
+            replica.round_in_atoms = self._prices.round_in_atoms
         return replica
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
@@ -122,7 +129,7 @@ class LocalSession(Session):
             scored = np.sum([fleet.scored for fleet in self._fleets], axis=0)
             self.ledger.round = replica.ledger_round
             self._accountant.work(self._pace.seconds(scored))
-        if self._weighing is not None and request.thin and not request.random:
+        if self._weighing is not None and request.candidates and not request.random:
             return self._weighing.agree(replica, request, proposals)
         if proposals.sum is not None:
             return agree_on_sum(self._accountant, proposals.sum, replica)
@@ -130,8 +137,8 @@ class LocalSession(Session):
 
     def proposals(self, replica: Replica, request: Request) -> Proposals:
         """What every node would propose from this state."""
-        if self._weighing is not None:  # which knows better than a node alone
-            request = replace(request, thin=False)
+        if self._weighing is not None and request.candidates:  # it knows better than a node alone
+            request = replace(request, count=request.candidates, candidates=0)
         parts = [fleet.propose(replica, request) for fleet in self._fleets]
         return parts[0] if len(parts) == 1 else Proposals.merged(parts)
 
@@ -145,6 +152,8 @@ class LocalSession(Session):
             return [cast_point(self._accountant, replica, best, mixtures)]
         winners = agreement.new_to(() if self._resend else replica.active)
         atoms = self._sent(winners, replica.ledger_round)
+        if self._prices is not None:
+            self._prices.saw(atoms)
         return [atom for atom in atoms if atom.id not in replica.active]
 
     def atom(self, owner: int, id: int) -> Atom:

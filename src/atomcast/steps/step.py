@@ -39,6 +39,8 @@ class Step(ABC):
     patience: ClassVar[float] = 100
     #: True if a step needs the word of every node.
     hears_all: ClassVar[bool] = False
+    #: True if atoms that better ones make superfluous are left out of a round.
+    thin: bool = False
     #: Algorithm 3 sends partial sums S_i; rules that know the whole active set need none.
     partial_sums: ClassVar[bool] = False
     #: True if nodes cast mixtures of their own atoms, which needs a ball and a coordinator.
