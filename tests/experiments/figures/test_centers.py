@@ -7,7 +7,14 @@ import pytest
 
 from atomcast.data.shards import Shards
 from atomcast.domains.balls import L1Ball
-from atomcast.experiments.figures.centers import ALL, CLOSE, GROWING, Centers, Growing, regression
+from atomcast.experiments.figures.centers import (
+    ALL,
+    CLOSE,
+    GROWING,
+    Centers,
+    Growing,
+    regression,
+)
 from atomcast.experiments.page.verdicts import Verdict
 from pictures import check_pictures
 from problems import optimum

@@ -37,7 +37,7 @@ from atomcast.loop.solver import Solver
 from atomcast.objectives import SquaredError
 from atomcast.plots.drawing import COLORS, new_figure
 from atomcast.problems.features import explicit_problem
-from atomcast.selection.centers import GreedyCenters
+from atomcast.selection.m_centers import GreedyCenters
 from atomcast.selection.rules import EXACT, MCenters
 from atomcast.simulation.local import LocalCluster
 
