@@ -118,7 +118,9 @@ class Node:
         if alias not in self.config.data:
             raise RefusedError(f"there is no data called {alias!r} here")
         if alias not in self._holdings:
-            holding = load_holding(self.config.data[alias], self.config.policy)
+            source = self.config.data[alias]
+            like = self.config.data.get(source.prepared_as or alias)
+            holding = load_holding(source, self.config.policy, like)
             self.note("loaded", alias=alias, rows=holding.rows, withheld=holding.withheld)
             self._holdings[alias] = holding
         return self._holdings[alias]

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain, count, islice
 from typing import Any, Literal
 
-from atomcast._checks import check_choice, check_count, check_positive
+from atomcast._checks import check_choice, check_count, check_flags, check_positive
 from atomcast.data.shards import Shards
 from atomcast.loop.callbacks import Callback, check_callbacks, watching
 from atomcast.loop.interrupting import Interrupts
@@ -90,6 +90,7 @@ class Solver:
             raise ValueError(f"thin must be True or False, got {self.thin!r}")
         as_selection(self.selection)
         check_callbacks(self.callbacks)
+        check_flags(self)
         if self.resume is not None and not isinstance(self.resume, str | os.PathLike):
             raise ValueError(
                 f"resume must be the path of a checkpoint or None, got {self.resume!r}; "
