@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
 #: Of candidates, a few more than twice as many as may join are looked at,
-FEW_MORE = 30
+FEW_MORE = 20
 #: and one joins that would still violate this share of what the best of them does.
 STEEP = 0.4
 #: The share of atoms in vain, even if all have weights now, and the batch that it is typical of.
