@@ -93,7 +93,7 @@ def test_a_group_counts_with_all_its_features_against_the_budget(tmp_path):
     assert isinstance(found, Scores)
     assert len(found.ids) == 1  # two groups might have six features
     assert isinstance(node.answer(AtomRequest(int(found.ids[0]))), Sealed)
-    (left,) = [e for e in node._log.entries if e["event"] == "atom"]
+    (left,) = [e for e in node._records.log.entries if e["event"] == "atom"]
     assert len(left["names"]) == np.sum(labels == labels[int(found.ids[0])])
     assert left["values"] == 60 * len(left["names"])
     assert node.answer(ask(count=2)).exhausted  # no group fits into what is left for sure
@@ -109,13 +109,17 @@ def test_a_group_counts_with_all_its_features_against_the_budget(tmp_path):
         {"group_weights": np.array([1.0, 0.0])},
         {"group_weights": np.array([1.0, np.inf])},
         {"objective": "multinomial", "target": np.repeat([0.0, 2.0], 30)},
+        {"domain": "l1 ball", "groups": np.full(16, 2**40)},
+        {"folds": np.arange(59) % 3},
+        {"folds": np.repeat([0, 2**40], 30)},
     ],
     ids=str,
 )
 def test_what_makes_no_problem_is_refused_even_if_approved(tmp_path, change):
     parts, y = make_data()
     posed = {"domain": "group ball", "groups": np.repeat([0, 1], 8), "group_weights": np.ones(2)}
-    node, begin, _ = offline_node(tmp_path, parts[0], y, posed={**posed, **change})
+    how = {"posed": {**posed, **change}, "radius": (1.0, 2.0)}
+    node, begin, _ = offline_node(tmp_path, parts[0], y, **how)
     assert "must be" in node.answer(begin).reason
     node.close()
 

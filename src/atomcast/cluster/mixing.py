@@ -23,7 +23,7 @@ from atomcast.messages.mixture import ALL_IDS, Mixture
 from atomcast.network.ledger import Accountant
 from atomcast.network.wire import codec as wire
 from atomcast.steps.compound import Compound
-from atomcast.steps.inner.penalised import penalised_weights
+from atomcast.steps.inner.own_part import penalised_weights
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]

@@ -275,6 +275,12 @@ class FileShards(BlockShards):
                     f"holds rows of its own, with the same columns: leave {name} out"
                 )
 
+    def _held(self, i: int) -> str:
+        if "infos" not in self.__dict__:
+            return self._paths[i].name
+        rows, columns = _shape(self.infos[i])
+        return f"{self._paths[i].name}: {rows:,} rows, {columns:,} columns"
+
     def source(self, i: int) -> str:
         """Return how messages call the shard of node `i`."""
         return f"shard {i} ({self._paths[i].name})"

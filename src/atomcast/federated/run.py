@@ -21,7 +21,7 @@ from atomcast.federated.folds import of_rows, training_rows
 from atomcast.federated.holding import Holding, plain_name
 from atomcast.federated.identity import Peer, atom_statement
 from atomcast.federated.kinds import Begin, Floats, Hand, Ids, ScoreRequest
-from atomcast.federated.posed import check_score, make_problem, promises
+from atomcast.federated.posed import check_score, make_problem, promises, stands_for_itself
 from atomcast.federated.schema import encode
 from atomcast.known.active_set import ActiveSet
 from atomcast.loop.replica import Replica, Tolerance
@@ -90,11 +90,14 @@ class NodeRun:
         self._holding, self.shard = holding, holding.shard(self.start, "the data")
         #: Features travel whole, whatever the rows that are used of them.
         self._whole = self._problem.make_atoms(self.shard)
-        used, atoms = self.shard, self._whole
+        atoms, self._used = self._whole, self.shard
         if self._training is not None:
-            used = replace(self.shard, matrix=self.shard.matrix[self._training])
-            atoms = self._problem.make_atoms(used)
-        checked_shard(self._problem, used)
+            if same and previous and previous.begin.fold == begin.fold:
+                self._used = previous._used
+            else:
+                self._used = replace(self.shard, matrix=self.shard.matrix[self._training])
+            atoms = self._problem.make_atoms(self._used)
+        checked_shard(self._problem, self._used)
         owner = np.full(holding.features, own, dtype=np.int64)
         self._fleet = Fleet(atoms, self.shard.ids, owner, len(members))
         self._replica = self._fresh()
@@ -252,7 +255,7 @@ def context_of(begin: Begin, coordinator: str, target: str) -> str:
 
 def checked_atom(hand: Hand, owner: str, ids: range, active: ActiveSet, rows: int) -> Atom:
     """A feature as received, if its id, length, values and name are what they must be."""
-    if hand.id not in ids:
+    if hand.id not in ids or not stands_for_itself(active, hand.id):
         raise FalseMessageError(f"{owner} sent feature {hand.id}, which is not its own")
     length = active.length_of(hand.id, rows)
     try:
