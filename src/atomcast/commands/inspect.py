@@ -11,7 +11,7 @@ import typer
 from atomcast.commands.mistakes import Debug, clear_errors
 
 if TYPE_CHECKING:
-    from atomcast.network.disclosure import Disclosure
+    from atomcast.network.disclosure import Disclosed, Disclosure
     from atomcast.storage.container import ModelFile
 
 #: Lines of a long table that are shown unless all are asked for.
@@ -185,7 +185,12 @@ def _print_disclosures(disclosures: list[dict[str, Any]], limit: int | None) -> 
 
 def _print_told(told: list[dict[str, Any]], limit: int | None) -> None:
     """Who told the others what beside atoms, added up over the phases of the fit."""
-    words = {"target": "the target", "prediction": "predictions for held-out rows"}
+    words: dict[Disclosed, str] = {
+        "target": "the target",
+        "prediction": "predictions for held-out rows",
+        "candidate": "candidates, to the coordinator alone",
+        "mixture": "mixtures of atoms",
+    }
     totals: dict[tuple[str, str], int] = {}
     for d in told:
         key = words[d["kind"]], d["who"]

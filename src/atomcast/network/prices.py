@@ -23,17 +23,15 @@ class Prices:
     Parameters
     ----------
     network : Topology
-        Whose messages take time; it is copied.
-    computing : float
-        Seconds that the nodes need for a round.
+        Over which messages take the longer the larger they are; it is copied.
     """
 
-    def __init__(self, network: Topology, computing: float = 0.0) -> None:
+    def __init__(self, network: Topology) -> None:
         self._network = network
         first, one, several = self._seconds(1, 1), self._seconds(1, BYTES), self._seconds(8, BYTES)
         # Atoms of several owners go up side by side, and down one after the other.
         self._byte = (several - one) / (7 * BYTES)
-        self._round = first + computing
+        self._round = first
         self._alone = max((one - first) / BYTES - self._byte, 0.0)
         self._atoms, self._bytes = 0, 0
 
@@ -56,5 +54,4 @@ class Prices:
         if not self._atoms:
             return 1.0
         size = self._bytes / self._atoms
-        more = self._byte * size
-        return (self._round + self._alone * size) / more if more else np.inf
+        return (self._round + self._alone * size) / max(self._byte * size, 1e-300)

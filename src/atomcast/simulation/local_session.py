@@ -109,9 +109,10 @@ class LocalSession(Session):
         network = self._accountant.network
         if replica.step.thin and self._weighing is None and isinstance(network, RootedTree):
             self._weighing = Weighing(self._accountant, network, self.atom)
-        if self._prices is None and network.links.timed:
-            held = np.bincount(self._shards.assignment(self._axis), minlength=self.nodes)
-            self._prices = Prices(network, float(self._pace.seconds(held).max()))
+        # Where computing takes simulated time, too, batches stay those of asynchronous runs.
+        priced = not self._pace.compute and np.any(np.isfinite(network.links.bandwidth))
+        if self._prices is None and priced:
+            self._prices = Prices(network)
         if self._prices is not None:
             replica.round_in_atoms = self._prices.round_in_atoms
         return replica

@@ -158,7 +158,8 @@ class Corrective(Step):
         if self._thinning is None:
             self._thinning = Thinning(replica.active, replica.domain)
         priced = replica.round_in_atoms if self.atoms_per_round == "auto" else None
-        return self._thinning.of_use(atoms, scores, 1.0 if priced is None else priced())
+        most = self._batch(replica, replica.active.atoms, len(replica.active))
+        return self._thinning.of_use(atoms, scores, 1.0 if priced is None else priced(), most)
 
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """Minimise over the hull of all known atoms."""

@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
 #: Of candidates, a few more than twice as many as may join are looked at,
-FEW_MORE = 30
+FEW_MORE = 20
 #: and one joins that would still violate this share of what the best of them does.
 STEEP = 0.4
 #: The share of atoms in vain, even if all have weights now, and the batch that it is typical of.
@@ -71,7 +71,9 @@ class Thinning:
         self._signs = np.sign(active.weights[self._used])
         self._factor: Floats | None = None
 
-    def of_use(self, atoms: Sequence[Atom], scores: Floats, round_in_atoms: float) -> Ids:
+    def of_use(
+        self, atoms: Sequence[Atom], scores: Floats, round_in_atoms: float, most: int
+    ) -> Ids:
         """The candidates to send, in the order in which they would join.
 
         Parameters
@@ -81,10 +83,12 @@ class Thinning:
         scores : array of shape (m,)
         round_in_atoms : float
             How many atoms more cost as much as a round more.
+        most : int
+            How many to send where nothing is known of what they have in common.
         """
         products = self.active.products_with(atoms) if len(atoms) > 1 else None
         if products is None:
-            return np.arange(len(atoms))
+            return np.arange(min(len(atoms), most))
         violation = self.domain.merit(scores) + self.active.inner() / self.domain.scale
         kept = STEEP * np.sqrt(min(USUAL_BATCH / round_in_atoms, 1.0))
         return _best_first(violation, self._unexplained(products, scores), kept)

@@ -110,7 +110,7 @@ class Story:
                 one.when,
                 one.who,
                 one.kind,
-                one.atom if one.kind == "atom" else "",
+                one.atom if one.atom >= 0 else "",
                 one.name,
                 one.values,
             )
