@@ -193,6 +193,18 @@ def a_path_with_warm_starts(cluster_of, nodes):
 
 
 @case
+def mixtures_of_every_node(cluster_of, nodes):
+    X, y = regression(seed=12, d=40, n=90, support=40)
+    model = assert_same_fit(X, y, cluster_of(nodes), nodes, beta=8.0, step="compound", tol=1e-6)
+    assert model.result_.status == "optimal"
+    betas = [1.0, 4.0]
+    path = lasso_path(X, y, betas=betas, cluster=cluster_of(nodes), solver="compound")
+    expected = lasso_path(X, y, betas=betas, cluster=simulated(nodes), solver="compound")
+    np.testing.assert_allclose(path.coefs, expected.coefs, rtol=0, atol=1e-9)
+    assert_same_account(path.results[-1].ledger, expected.results[-1].ledger)
+
+
+@case
 def long_atoms_and_many_at_a_time(cluster_of, nodes):
     rng = np.random.default_rng(11)
     X = rng.standard_normal((3000, 60))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -123,35 +123,57 @@ def own_mixtures(fleet: Fleet, replica: Replica, best: float) -> list[Mixture]:
     return [mixture for mixer in fleet.mixers[1] for mixture in mixer.mixtures(replica, best)]
 
 
+class Said(NamedTuple):
+    """What the ledger needs to know of a mixture: whose it is, of how much, and its size."""
+
+    node: int
+    mixed: int
+    values: int
+    bytes: int
+
+    @staticmethod
+    def of(mixture: Mixture) -> Said:
+        """The same of a mixture."""
+        size = wire.encoded_size(mixture.image) + wire.encoded_size(mixture.weights)
+        return Said(mixture.node, len(mixture.ids), mixture.count, size)
+
+
 def cast_point(
     accountant: Accountant[Any], replica: Replica, best: float, mixtures: Sequence[Mixture]
 ) -> Atom:
     """What a coordinator that has heard all mixtures tells everybody; entered in the ledger."""
     assert isinstance(replica.step, Compound)
-    point = replica.step.combine(replica, accountant.nodes, best, mixtures)
-    enter(accountant, replica, account_of(mixtures))
-    return point
+    enter(accountant, replica, [Said.of(mixture) for mixture in mixtures])
+    return replica.step.combine(replica, accountant.nodes, best, mixtures)
 
 
-def account_of(mixtures: Sequence[Mixture]) -> list[tuple[int, int, int, int]]:
-    """Of each mixture its node, how many weights are mixed in it, its values and bytes."""
-    return [(m.node, len(m.ids), m.count, sum(map(len, to_bytes(m)))) for m in mixtures]
-
-
-def enter(
-    accountant: Accountant[Any], replica: Replica, said: Sequence[tuple[int, int, int, int]]
-) -> None:
+def enter(accountant: Accountant[Any], replica: Replica, said: Sequence[Said]) -> None:
     """Enter mixtures, and the answer to them, in the ledger."""
-    active = replica.active
-    assert isinstance(active, ExplicitActiveSet)
-    accountant.mix(said, (active.image.size, REMEMBERED), replica.ledger_round)
+    accountant.mix(said, (image_size(replica), REMEMBERED), replica.ledger_round)
 
 
-def to_bytes(mixture: Mixture) -> tuple[bytes, bytes]:
-    """A mixture as it travels."""
-    return wire.encode(mixture.image), wire.encode(mixture.weights)
+def image_size(replica: Replica) -> int:
+    """How many numbers an image has."""
+    assert isinstance(replica.active, ExplicitActiveSet)
+    return replica.active.image.size
 
 
-def from_bytes(node: int, image: bytes, weights: bytes, size: int) -> Mixture:
-    """The mixture that a node has sent, whose image has so many entries."""
-    return Mixture(node, wire.decode(image, size), wire.decode(weights, ALL_IDS))
+def as_message(mixtures: Sequence[Mixture]) -> bytes:
+    """Mixtures as they travel between processes: how many, whose, of which lengths, and all."""
+    parts = [(m.node, wire.encode(m.image), wire.encode(m.weights)) for m in mixtures]
+    head = np.array([(node, len(image), len(weights)) for node, image, weights in parts], np.int64)
+    whole = (part for _, *atoms in parts for part in atoms)
+    return b"".join((np.int64(len(parts)).tobytes(), head.tobytes(), *whole))
+
+
+def from_message(message: bytes, replica: Replica) -> list[Mixture]:
+    """The mixtures of such a message."""
+    count = int(np.frombuffer(message, np.int64, 1)[0])
+    head = np.frombuffer(message, np.int64, 3 * count, 8).reshape(-1, 3)
+    at, size, mixtures = 8 + head.nbytes, image_size(replica), []
+    for node, *lengths in head.tolist():
+        image = wire.decode(message[at : at + lengths[0]], size)
+        weights = wire.decode(message[at + lengths[0] : at + sum(lengths)], ALL_IDS)
+        mixtures.append(Mixture(node, image, weights))
+        at += sum(lengths)
+    return mixtures
