@@ -1,8 +1,10 @@
-"""Rounds in which every node sends a mixture of its own atoms, and a coordinator combines them.
+"""Rounds in which every node sends something of its own to a coordinator, which tells an image.
 
-A node solves its own part of the problem while all others stand still, and sends where that leads:
-one vector, and the weights behind it. The coordinator finds the best combination of what all nodes
-have sent lately, and tells everybody its image, and what the mixtures count in it.
+That is a mixture: the node solves its own part of the problem while all others stand still, and
+sends where that leads, one vector, and the weights behind it. The coordinator finds the best
+combination of what all nodes have sent lately, and tells everybody its image, and what the mixtures
+count in it. Or it is the atoms that violate optimality most, each sent once, of which the
+coordinator finds the best weights.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.cluster.node import Fleet
+from atomcast.errors import FalseMessageError
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.known.mixtures import REMEMBERED
 from atomcast.loop.replica import Replica
@@ -22,6 +25,7 @@ from atomcast.messages.atom import Atom
 from atomcast.messages.mixture import ALL_IDS, Mixture
 from atomcast.network.ledger import Accountant
 from atomcast.network.wire import codec as wire
+from atomcast.steps.auto import Auto
 from atomcast.steps.compound import Compound
 from atomcast.steps.inner.penalised import penalised_weights
 
@@ -34,6 +38,8 @@ NEAR = 0.5
 #: The penalty is this share of the best merit at least; far from the optimum, the multiplier of
 #: the domain says little.
 LEAST = 0.3
+#: Atoms go to a coordinator if they violate by this share of the worst violation.
+VIOLATING = 0.2
 
 
 class Mixer:
@@ -49,6 +55,38 @@ class Mixer:
         self.fleet, self.node = fleet, node
         self._rows = np.flatnonzero(fleet.owner == node)
         self._sent: deque[Mixture] = deque(maxlen=REMEMBERED)
+        self._known: set[int] = set()  # atoms that the coordinator has of this node
+
+    def said(self, replica: Replica, best: float) -> list[Mixture]:
+        """What the node has to send, given the best merit of all nodes."""
+        step = replica.step
+        return self.mixtures(replica, best) if step.mixes else self.atoms(replica, best)
+
+    def atoms(self, replica: Replica, best: float) -> list[Mixture]:
+        """The atoms of this node that violate most, of no more values than an image has.
+
+        Where no merit was heard, they are those that carry weight.
+        """
+        active, scale = replica.active, replica.domain.scale
+        assert isinstance(active, ExplicitActiveSet)
+        if best > -np.inf:
+            level = -active.inner() / scale
+            need = max(VIOLATING * (best - level), replica.target / scale)
+            rows = self._rows[self.fleet.merit[self._rows] > level + need]
+            rows = rows[np.argsort(-self.fleet.merit[rows], kind="stable")]
+        else:
+            rows = np.searchsorted(self.fleet.ids, active.atoms_of(self.weights(active)[0]))
+        new, room = list[Mixture](), active.image.size
+        for id in self.fleet.ids[rows].tolist():
+            if id in self._known or id in active:
+                continue
+            atom = self.fleet.atom(id)
+            room -= atom.count
+            if room < 0 and new and best > -np.inf:
+                break
+            new.append(Mixture.whole(self.node, atom))
+            self._known.add(id)
+        return new
 
     def weights(self, active: ExplicitActiveSet) -> tuple[Ids, Floats]:
         """The weights of this node's own atoms, by their global ids."""
@@ -120,36 +158,42 @@ def own_mixtures(fleet: Fleet, replica: Replica, best: float) -> list[Mixture]:
     if fleet.mixers is None or fleet.mixers[0] is not replica.active:
         nodes = np.unique(fleet.owner).tolist()
         fleet.mixers = replica.active, [Mixer(fleet, node) for node in nodes]
-    return [mixture for mixer in fleet.mixers[1] for mixture in mixer.mixtures(replica, best)]
+    return [mixture for mixer in fleet.mixers[1] for mixture in mixer.said(replica, best)]
 
 
 class Said(NamedTuple):
-    """What the ledger needs to know of a mixture: whose it is, of how much, and its size."""
+    """What the ledger needs to know of what a node has sent to the coordinator."""
 
     node: int
+    atom: int
+    name: str
     mixed: int
     values: int
     bytes: int
 
     @staticmethod
-    def of(mixture: Mixture) -> Said:
-        """The same of a mixture."""
-        size = wire.encoded_size(mixture.image) + wire.encoded_size(mixture.weights)
-        return Said(mixture.node, len(mixture.ids), mixture.count, size)
+    def of(sent: Mixture) -> Said:
+        """The same of a mixture of several weights, or of an atom."""
+        mixed, size = len(sent.ids), wire.encoded_size(sent.image)
+        if not mixed:
+            return Said(sent.node, sent.image.id, sent.image.name, 0, sent.count, size)
+        size += wire.encoded_size(sent.weights)
+        return Said(sent.node, -1, f"a mixture of {mixed}", mixed, sent.count, size)
 
 
 def cast_point(
-    accountant: Accountant[Any], replica: Replica, best: float, mixtures: Sequence[Mixture]
+    accountant: Accountant[Any], replica: Replica, best: float, sent: Sequence[Mixture]
 ) -> Atom:
-    """What a coordinator that has heard all mixtures tells everybody; entered in the ledger."""
-    assert isinstance(replica.step, Compound)
-    enter(accountant, replica, [Said.of(mixture) for mixture in mixtures])
-    return replica.step.combine(replica, accountant.nodes, best, mixtures)
+    """What a coordinator that has heard all nodes tells everybody; entered in the ledger."""
+    assert isinstance(replica.step, Compound | Auto)
+    enter(accountant, replica, [Said.of(one) for one in sent])
+    return replica.step.combine(replica, accountant.nodes, best, sent)
 
 
 def enter(accountant: Accountant[Any], replica: Replica, said: Sequence[Said]) -> None:
-    """Enter mixtures, and the answer to them, in the ledger."""
-    accountant.mix(said, (image_size(replica), REMEMBERED), replica.ledger_round)
+    """Enter what nodes have sent, and the answer to it, in the ledger."""
+    each = REMEMBERED if replica.step.mixes else 0
+    accountant.mix(said, (image_size(replica), each), replica.ledger_round)
 
 
 def image_size(replica: Replica) -> int:
@@ -158,22 +202,41 @@ def image_size(replica: Replica) -> int:
     return replica.active.image.size
 
 
-def as_message(mixtures: Sequence[Mixture]) -> bytes:
+def as_message(sent: Sequence[Mixture]) -> bytes:
     """Mixtures as they travel between processes: how many, whose, of which lengths, and all."""
-    parts = [(m.node, wire.encode(m.image), wire.encode(m.weights)) for m in mixtures]
-    head = np.array([(node, len(image), len(weights)) for node, image, weights in parts], np.int64)
-    whole = (part for _, *atoms in parts for part in atoms)
-    return b"".join((np.int64(len(parts)).tobytes(), head.tobytes(), *whole))
+    parts = [(wire.encode(one.image), wire.encode(one.weights)) for one in sent]
+    head = [
+        (one.node, one.image.d, len(image), len(weights))
+        for one, (image, weights) in zip(sent, parts, strict=True)
+    ]
+    whole = (part for pair in parts for part in pair)
+    numbers = np.array([(len(sent), 0, 0, 0), *head], dtype=np.int64)
+    return b"".join((numbers.tobytes(), *whole))
 
 
 def from_message(message: bytes, replica: Replica) -> list[Mixture]:
-    """The mixtures of such a message."""
-    count = int(np.frombuffer(message, np.int64, 1)[0])
-    head = np.frombuffer(message, np.int64, 3 * count, 8).reshape(-1, 3)
-    at, size, mixtures = 8 + head.nbytes, image_size(replica), []
-    for node, *lengths in head.tolist():
-        image = wire.decode(message[at : at + lengths[0]], size)
-        weights = wire.decode(message[at + lengths[0] : at + sum(lengths)], ALL_IDS)
-        mixtures.append(Mixture(node, image, weights))
-        at += sum(lengths)
-    return mixtures
+    """The mixtures of such a message.
+
+    Raises
+    ------
+    FalseMessageError
+        If one of them cannot be of this problem.
+    """
+    active, at, sent = replica.active, 32, list[Mixture]()
+    head = np.frombuffer(message, np.int64, 4 * int.from_bytes(message[:8], "little"), at)
+    at += head.nbytes
+    for node, d, image, weights in head.reshape(-1, 4).tolist():
+        one = wire.decode(message[at : at + image], d)
+        behind = wire.decode(message[at + image : at + image + weights], ALL_IDS)
+        whole = not len(behind.values)
+        if d != (active.length_of(one.id, _rows_of(replica)) if whole else image_size(replica)):
+            raise FalseMessageError(f"node {node} sent {d} values, which is no image or atom here")
+        sent.append(Mixture(node, one, behind))
+        at += image + weights
+    return sent
+
+
+def _rows_of(replica: Replica) -> int:
+    """How many rows the data has."""
+    assert isinstance(replica.active, ExplicitActiveSet)
+    return replica.active.objective.d

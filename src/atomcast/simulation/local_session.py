@@ -26,6 +26,7 @@ from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request
 from atomcast.messages.status import Status
 from atomcast.network.ledger import Accountant
+from atomcast.network.rooted import RootedTree
 from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
 from atomcast.selection.rules import Balanced
@@ -41,7 +42,6 @@ class LocalSession(Session):
     """The nodes of a `LocalCluster` with their shards loaded."""
 
     speaks = True
-    mixes = True
     #: What becomes of a node's atoms.
     fleet_type = Fleet
 
@@ -70,6 +70,11 @@ class LocalSession(Session):
         if logger.isEnabledFor(logging.INFO):
             logger.info("%d nodes on %s, threads: %d", self.nodes, machine(), thread_count())
             logger.info("loaded %d atoms in %d shards (%s)", self.n, self.nodes, shards.kind)
+
+    @property
+    def mixes(self) -> bool:  # type: ignore[override]  # nobody sets it
+        """Whether the network has somebody whom all can reach, and who can reach all."""
+        return isinstance(self._accountant.network, RootedTree)
 
     def _one_fleet(self, problem: Problem, shards: Shards) -> list[Fleet]:
         """All nodes over the user's own matrix, which is neither copied nor cut."""

@@ -44,6 +44,9 @@ class Step(ABC):
     #: True if nodes take steps of their own between sums, which needs a problem with blocks.
     needs_blocks: ClassVar[bool] = False
 
+    #: Whether there is a coordinator to combine what nodes send; set where a run begins.
+    coordinated: bool = False
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "name" not in vars(cls):

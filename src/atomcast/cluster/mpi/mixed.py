@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -37,8 +38,7 @@ def mixed_point(
             said = [Said.of(mixture) for mixture in mixtures]
     pulse.at = (replica.round, ATOMS)
     answer = np.frombuffer(bytes_of_rank_0(comm, answer.tobytes()), dtype=np.float64)
-    table = bytes_of_rank_0(comm, np.array(said, dtype=np.int64).tobytes())
+    account = json.loads(bytes_of_rank_0(comm, json.dumps(said).encode()))
     if not heard:
-        rows = np.frombuffer(table, dtype=np.int64).reshape(-1, len(Said._fields))
-        enter(accountant, replica, [Said(*row) for row in rows.tolist()])
+        enter(accountant, replica, [Said(*row) for row in account])
     return Atom(0, len(answer), answer)

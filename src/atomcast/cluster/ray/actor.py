@@ -247,7 +247,8 @@ class RayNode:
             mixed=mixed,
         )
         if mixed:
-            told = image_size(self._replica) + REMEMBERED * self._nodes
+            shares = REMEMBERED * self._nodes if self._replica.step.mixes else 0
+            told = image_size(self._replica) + shares
             self._replica.advance(agreement, [wire.decode(parts[0][0], told)])
             return
         new = [id for _, id in agreement.new_to(self._replica.active)]
