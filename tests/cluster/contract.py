@@ -213,6 +213,20 @@ def mixtures_of_every_node(cluster_of, nodes):
 
 
 @case
+def atoms_for_a_coordinator_alone(cluster_of, nodes):
+    for X, y in (regression(seed=12, d=40, n=90, support=40), sparse_regression(seed=1)):
+        how = {"beta": 8.0, "step": "auto", "tol": 1e-6}
+        model = assert_same_fit(X, y, cluster_of(nodes), nodes, **how)
+        assert model.result_.status == "optimal"
+        assert nodes == 1 or model.result_.ledger.by_kind()["image"].values > 0
+    betas = [1.0, 4.0]
+    path = lasso_path(X, y, betas=betas, cluster=cluster_of(nodes), solver="auto")
+    expected = lasso_path(X, y, betas=betas, cluster=simulated(nodes), solver="auto")
+    np.testing.assert_allclose(path.coefs, expected.coefs, rtol=0, atol=1e-9)
+    assert_same_account(path.results[-1].ledger, expected.results[-1].ledger)
+
+
+@case
 def long_atoms_and_many_at_a_time(cluster_of, nodes):
     rng = np.random.default_rng(11)
     X = rng.standard_normal((3000, 60))

@@ -24,6 +24,8 @@ from atomcast.objectives import Multinomial, SquaredError
 from atomcast.steps.inner.cone import Norms, minimise_in_ball
 from problems import optimum, regression, solve, sparse_regression
 
+BOTH = ("compound", "auto")
+
 
 def dense_fit(step="compound", nodes=5, **how):
     """A Lasso whose solution has as many features as there are rows."""
@@ -37,6 +39,7 @@ def dense_fit(step="compound", nodes=5, **how):
 
 @settings(max_examples=60, deadline=None)
 @given(
+    step=st.sampled_from(["compound", "auto"]),
     seed=st.integers(0, 10**6),
     d=st.integers(2, 12),
     n=st.integers(1, 20),
@@ -45,10 +48,12 @@ def dense_fit(step="compound", nodes=5, **how):
     rounds=st.integers(1, 8),
     fit_intercept=st.booleans(),
 )
-def test_the_gap_bounds_the_distance_to_the_optimum(seed, d, n, nodes, beta, rounds, fit_intercept):
+def test_the_gap_bounds_the_distance_to_the_optimum(
+    step, seed, d, n, nodes, beta, rounds, fit_intercept
+):
     X, y = regression(seed, d, n)
     domain = L1Ball(beta)
-    how = {"step": "compound", "tol": 1e-6, "max_rounds": rounds}
+    how = {"step": step, "tol": 1e-6, "max_rounds": rounds}
     result = solve(X, y, domain, nodes=nodes, fit_intercept=fit_intercept, **how)
     residual = y - X @ result.weights
     residual = residual - residual.mean() * fit_intercept
@@ -62,17 +67,19 @@ def test_the_gap_bounds_the_distance_to_the_optimum(seed, d, n, nodes, beta, rou
 
 @pytest.mark.parametrize("nodes", [1, 2, 7, 200])
 @pytest.mark.parametrize("topology", ["star", "tree"])
-def test_the_same_model_for_any_partition_and_topology(nodes, topology):
+@pytest.mark.parametrize("step", BOTH)
+def test_the_same_model_for_any_partition_and_topology(step, nodes, topology):
     reference = dense_fit("corrective", tol=1e-9)
-    model = dense_fit(cluster=LocalCluster(nodes, topology=topology), tol=1e-6)
+    model = dense_fit(step, cluster=LocalCluster(nodes, topology=topology), tol=1e-6)
     assert model.result_.status == "optimal"
     np.testing.assert_allclose(model.coef_, reference.coef_, atol=1e-3)
 
 
-def test_sparse_data_and_a_shard_for_each_node():
+@pytest.mark.parametrize("step", BOTH)
+def test_sparse_data_and_a_shard_for_each_node(step):
     X, y = sparse_regression(seed=1)
     together, apart = (
-        Lasso(5.0, cluster=LocalCluster(4, isolated=isolated), solver="compound").fit(X, y)
+        Lasso(5.0, cluster=LocalCluster(4, isolated=isolated), solver=step).fit(X, y)
         for isolated in (False, True)
     )
     np.testing.assert_allclose(together.coef_, apart.coef_, atol=1e-9)
@@ -82,26 +89,28 @@ def test_sparse_data_and_a_shard_for_each_node():
 # -- other losses and balls -----------------------------------------------------------------
 
 
+@pytest.mark.parametrize("step", BOTH)
 @pytest.mark.parametrize("classes", [2, 3])
-def test_logistic_losses(classes):
+def test_logistic_losses(classes, step):
     X, y = regression(seed=4, d=90, n=40, support=10)
     labels = np.digitize(y, np.quantile(y, np.arange(1, classes) / classes))
     one, other = (
-        SparseLogisticRegression(4.0, cluster=4, solver=Solver(step=step, tol=1e-7)).fit(X, labels)
-        for step in ("compound", "corrective")
+        SparseLogisticRegression(4.0, cluster=4, solver=Solver(step=this, tol=1e-7)).fit(X, labels)
+        for this in (step, "corrective")
     )
     assert one.result_.status == "optimal"
     assert one.result_.objective == pytest.approx(other.result_.objective, rel=2e-7)
     np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-3)
 
 
-def test_groups():
+@pytest.mark.parametrize("step", BOTH)
+def test_groups(step):
     X, y = regression(seed=5, d=60, n=80, support=20)
     groups = [list(range(j, j + 4)) for j in range(0, 80, 4)]
     shards = Shards.split(X, 5, by=[16] * 5)
     one, other = (
-        GroupLasso(6.0, groups=groups, cluster=5, solver=Solver(step=step, tol=1e-8)).fit(shards, y)
-        for step in ("compound", "corrective")
+        GroupLasso(6.0, groups=groups, cluster=5, solver=Solver(step=this, tol=1e-8)).fit(shards, y)
+        for this in (step, "corrective")
     )
     assert one.result_.status == "optimal"
     np.testing.assert_allclose(one.coef_, other.coef_, atol=1e-3)
@@ -141,33 +150,70 @@ def test_on_a_tree_mixtures_are_passed_on_and_the_answer_comes_down_once():
 
 
 def test_fewer_values_than_simple_atoms_where_the_solution_is_dense():
-    compound, simple = (
-        dense_fit(step, nodes=20, tol=1e-4).result_ for step in ("compound", "corrective")
+    simple, compound, auto = (
+        dense_fit(step, nodes=20, tol=1e-4).result_.ledger.values
+        for step in ("corrective", "compound", "auto")
     )
-    assert compound.ledger.values < 0.5 * simple.ledger.values
+    assert compound < 0.5 * simple
+    assert auto < 0.5 * simple
+
+
+def test_atoms_go_to_the_coordinator_once_and_the_image_to_everybody():
+    result = dense_fit("auto", nodes=20, tol=1e-6).result_
+    ledger, kinds = result.ledger, result.ledger.by_kind()
+    sent = [one.atom for one in ledger.disclosures]
+    assert len(sent) == len(set(sent)) >= np.count_nonzero(result.weights)
+    assert kinds["atom"].values == sum(one.values for one in ledger.disclosures)
+    assert kinds["image"].values == result.rounds * 20 * 60
+
+
+def test_where_atoms_are_cheaper_to_broadcast_they_are():
+    X, y = sparse_regression(seed=2, d=2000, density=0.002)
+    one, other = (
+        Lasso(3.0, cluster=10, solver=Solver(step=step, tol=1e-4)).fit(X, y).result_
+        for step in ("auto", "corrective")
+    )
+    assert one.ledger.by_kind() == other.ledger.by_kind()
+    assert one.ledger.disclosures == other.ledger.disclosures
+
+
+@pytest.mark.parametrize(
+    "cluster",
+    [
+        LocalCluster(5, asynchronous=True),
+        LocalCluster(5, faults=Faults(loss=0.1)),
+        LocalCluster(5, topology="complete"),
+    ],
+)
+def test_auto_broadcasts_where_there_is_no_coordinator(cluster):
+    result = dense_fit("auto", cluster=cluster, tol=1e-5).result_
+    assert result.status == "optimal"
+    assert result.ledger.by_kind()["image"].values == 0
 
 
 # -- interrupted runs, paths, refusals ------------------------------------------------------
 
 
-def test_a_run_goes_on_from_a_checkpoint_on_another_number_of_nodes(tmp_path):
+@pytest.mark.parametrize("step", BOTH)
+def test_a_run_goes_on_from_a_checkpoint_on_another_number_of_nodes(step, tmp_path):
     path = tmp_path / "checkpoint.safetensors"
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", ConvergenceWarning)
-        part = dense_fit(nodes=5, max_rounds=4, callbacks=[Checkpoint(path)]).result_
-    whole = dense_fit(nodes=5, tol=1e-6).result_
+        part = dense_fit(step, nodes=5, max_rounds=4, callbacks=[Checkpoint(path)]).result_
+    whole = dense_fit(step, nodes=5, tol=1e-6).result_
     for nodes in (5, 3):
-        resumed = dense_fit(nodes=nodes, tol=1e-6, resume=path).result_
+        resumed = dense_fit(step, nodes=nodes, tol=1e-6, resume=path).result_
         assert resumed.status == "optimal"
         assert resumed.rounds >= part.rounds
         assert resumed.trace.objective[0] <= part.trace.objective[-2]
         assert resumed.objective == pytest.approx(whole.objective, rel=2e-6)
 
 
-def test_a_path_sends_no_mixture_again():
+@pytest.mark.parametrize("step", BOTH)
+def test_a_path_sends_nothing_again(step):
     X, y = regression(seed=3, d=60, n=200, support=100)
-    path = lasso_path(X, y, betas=[15.0, 20.0], cluster=5, solver=Solver(step="compound", tol=1e-6))
-    expected = dense_fit(tol=1e-6)
+    path = lasso_path(X, y, betas=[15.0, 20.0], cluster=5, solver=Solver(step=step, tol=1e-6))
+    expected = dense_fit(step, tol=1e-6)
     assert path.results[-1].objective == pytest.approx(expected.result_.objective, rel=2e-6)
     assert path.results[-1].rounds < expected.result_.rounds
 

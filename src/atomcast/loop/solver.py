@@ -145,6 +145,7 @@ class Solver:
                 if session is None:
                     session = stack.enter_context(cluster.open(problem, shards))
                 replica.step.coordinated = session.mixes
+                replica.step.usual_size = session.usual_size
                 check_mixing(replica)
                 session.ledger.begin(name, replica.first_round)
                 path = self.resume if first else None

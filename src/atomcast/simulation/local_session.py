@@ -88,6 +88,7 @@ class LocalSession(Session):
                 _checked(problem, shards.shard(i, problem.axis))
             raise
         owner = shards.assignment(problem.axis)
+        self.usual_size = shard.matrix.size / self.n
         atoms = problem.make_atoms(rounded(shard, self._cast))
         return [self.fleet_type(atoms, shard.ids, owner, self.nodes)]
 
@@ -97,6 +98,7 @@ class LocalSession(Session):
         sizes = np.bincount(shards.assignment(problem.axis), minlength=self.nodes)
         for i in range(self.nodes):
             shard = _checked(problem, shards.shard(i, problem.axis))
+            self.usual_size += shard.matrix.size / self.n
             owner = np.full(len(shard.ids), i, dtype=np.int64)
             atoms = problem.make_atoms(rounded(shard, self._cast))
             fleets.append(self.fleet_type(atoms, shard.ids, owner, self.nodes, sizes))

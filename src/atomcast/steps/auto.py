@@ -36,18 +36,16 @@ class Auto(Corrective):
         """New violators; or the best scores alone, where nodes send what violates by themselves."""
         if replica.active.point is not None:
             return Request(count=1, known_too=False)
-        request = super().request(replica)
-        # What an atom costs is known from the first.
-        return request if len(replica.active) else replace(request, count=1)
+        return super().request(replica)
 
     def wanted(self, replica: Replica, agreement: Agreement) -> Agreement:
         """The winners, for everybody; or what each node has to send to the coordinator."""
         active = replica.active
         if not self.coordinated or not isinstance(active, ExplicitActiveSet):
             return agreement
-        known = active.columns
-        usual = known.stored / known.count if known is not None else 0.0
-        if active.point is None and len(agreement.id) * usual <= active.image.size:
+        rows = active.objective.d
+        columns = sum(active.length_of(id, rows) / rows for id in agreement.id.tolist())
+        if active.point is None and columns * self.usual_size <= active.image.size:
             return agreement
         return replace(agreement.first(0), mixed=True)
 

@@ -46,6 +46,8 @@ class Step(ABC):
 
     #: Whether there is a coordinator to combine what nodes send; set where a run begins.
     coordinated: bool = False
+    #: How many values an atom has on average; set where a run begins.
+    usual_size: float = 0.0
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -133,6 +133,7 @@ class MPISession(Session):
         assert shard is not None
         shards.validate(axis)
         self.n, self.d = report.total, report.length
+        self.usual_size = sum(one.stored for one in reports) / self.n
         owners = np.zeros(self.n, dtype=np.int32)
         owners[shard.ids] = 1
         everywhere = np.empty_like(owners)

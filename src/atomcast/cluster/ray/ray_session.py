@@ -125,6 +125,7 @@ class RaySession(Session):
         check_reports(reports, axis)
         log_nodes(logger, reports, self._cluster.threads)
         self._sizes = np.array([report.atoms for report in reports])
+        self.usual_size = sum(report.stored for report in reports) / int(reports[0].total)
         self.d = int(reports[0].length)
         return int(reports[0].total)
 
