@@ -38,8 +38,6 @@ NEAR = 0.5
 #: The penalty is this share of the best merit at least; far from the optimum, the multiplier of
 #: the domain says little.
 LEAST = 0.3
-#: Atoms go to a coordinator if they violate by this share of the worst violation.
-VIOLATING = 0.2
 
 
 class Mixer:
@@ -70,9 +68,8 @@ class Mixer:
         active, scale = replica.active, replica.domain.scale
         assert isinstance(active, ExplicitActiveSet)
         if best > -np.inf:
-            level = -active.inner() / scale
-            need = max(VIOLATING * (best - level), replica.target / scale)
-            rows = self._rows[self.fleet.merit[self._rows] > level + need]
+            level = (replica.target - active.inner()) / scale
+            rows = self._rows[self.fleet.merit[self._rows] > level]
             rows = rows[np.argsort(-self.fleet.merit[rows], kind="stable")]
         else:
             rows = np.searchsorted(self.fleet.ids, active.atoms_of(self.weights(active)[0]))
