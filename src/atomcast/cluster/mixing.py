@@ -27,7 +27,7 @@ from atomcast.network.ledger import Accountant
 from atomcast.network.wire import codec as wire
 from atomcast.steps.auto import Auto
 from atomcast.steps.compound import Compound
-from atomcast.steps.inner.penalised import penalised_weights
+from atomcast.steps.inner.own_part import penalised_weights
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]

@@ -57,7 +57,7 @@ def command_line(name: str, options: Options) -> str:
     usual = {field.name: field.default for field in fields(Options)}
     for option in ("quick", *EXPERIMENTS[name].options.split()):
         value = getattr(options, option)
-        if option in ("download", "into", "jobs", "resume") or value == usual[option]:
+        if option in ("download", "into", "jobs", "resume", "finished") or value == usual[option]:
             continue  # these change nothing about the outcome
         flag = f"--{option.replace('_', '-')}"
         if value is True:

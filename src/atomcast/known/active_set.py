@@ -239,6 +239,13 @@ class ActiveSet(ABC):
     def products(self, start: int, stop: int) -> Floats:
         """Columns start to stop of A'HA, H the curvature at the current weights."""
 
+    def products_with(self, atoms: Sequence[Atom]) -> Floats | None:
+        """The last m columns that A'HA would have with m more atoms; None where atoms are not so.
+
+        The shape is (k + m, m): the products with the k known atoms, and among the new ones.
+        """
+        return None
+
     def hessian(self, positions: NDArray[np.int64]) -> Floats:
         """The part of A'HA that belongs to some of the weights, shape (m, m)."""
         return self.products(0, len(self))[np.ix_(positions, positions)]
@@ -415,17 +422,29 @@ class ExplicitActiveSet(ActiveSet):
     def products(self, start: int, stop: int) -> Floats:
         """Columns start to stop of A'HA, H the curvature at the current image."""
         assert self.columns is not None
+        return self._across(self.columns, self.columns, start, stop)
+
+    def _across(self, columns: Columns, others: Columns, start: int, stop: int) -> Floats:
+        """The products a_j' H b_k of columns with the others from start to stop, (count, m)."""
+        block = others.block(start, stop)
         curvature = self.objective.curvature(self.image)
-        block = self.columns.block(start, stop)
         diagonal = np.asarray(curvature.diagonal)
-        result = self.columns.products(block * (diagonal[:, None] if diagonal.ndim else diagonal))
+        result = columns.products(block * (diagonal[:, None] if diagonal.ndim else diagonal))
         if curvature.rank_one is not None:
-            along = self.columns.scores(curvature.rank_one)
-            constant = np.outer(along, along[start:stop])
+            along = others.scores(curvature.rank_one)[start:stop]
+            constant = np.outer(columns.scores(curvature.rank_one), along)
             result -= constant
             # What centring leaves of a constant atom is rounding, not a direction.
             result[np.abs(result) <= 1e-14 * np.abs(constant)] = 0.0
         return result
+
+    def products_with(self, atoms: Sequence[Atom]) -> Floats | None:
+        """The last m columns that A'HA would have with m more atoms, shape (k + m, m)."""
+        if self.inner_kind != "vertices" or any(self._width(atom) > 1 for atom in atoms):
+            return None
+        new = with_appended(None, self.objective.d, atoms)
+        parts = [new] if self.columns is None else [self.columns, new]
+        return np.concatenate([self._across(part, new, 0, new.count) for part in parts])
 
     def hessian(self, positions: NDArray[np.int64]) -> Floats:
         """The part of A'HA that belongs to some of the atoms, shape (m, m)."""

@@ -7,7 +7,7 @@ without further communication. Nodes that share a process share one copy.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -91,6 +91,8 @@ class Replica:
         #: Scores may be about iterates that are so many rounds old, if not all are about this one.
         self.staleness: int | None = None
         self._iterates: dict[int | None, Any] = {}
+        #: How many atoms take as long as a round without any, where the network knows.
+        self.round_in_atoms: Callable[[], float] | None = None
         #: By node of this process, how far its atoms are from those that may be proposed.
         self.radius: dict[int, float] = {}
         self.active = problem.make_active()

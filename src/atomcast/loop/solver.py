@@ -47,6 +47,10 @@ class Solver:
         Steps after which the run stops anyway.
     atoms_per_round : int or "auto", default="auto"
         How many atoms may join in a round of the corrective step.
+    thin : bool, default=False
+        Leave atoms out of a round of the corrective step that better ones will make superfluous:
+        fewer are sent in vain. On a simulated star or tree, the root looks at candidates and passes
+        on those that are of use; elsewhere each node looks at its own alone.
     selection : str or selection, default="exact"
         Which local atoms may be proposed: "exact" (the best), "random-violators", "per-node" (an
         equal share for every node), "balanced" (slow nodes score fewer), or, leaving atoms out,
@@ -69,6 +73,7 @@ class Solver:
     tol_kind: Literal["relative", "absolute"] = "relative"
     max_rounds: int = 10_000
     atoms_per_round: int | Literal["auto"] = "auto"
+    thin: bool = False
     selection: str | Selection = "exact"
     callbacks: Sequence[Callback] = ()
     verbose: bool = False
@@ -81,6 +86,8 @@ class Solver:
         check_count("max_rounds", self.max_rounds, "steps after which to stop", minimum=0)
         if self.atoms_per_round != "auto":
             check_count("atoms_per_round", self.atoms_per_round, 'or "auto"')
+        if not isinstance(self.thin, bool):
+            raise ValueError(f"thin must be True or False, got {self.thin!r}")
         as_selection(self.selection)
         check_callbacks(self.callbacks)
         if self.resume is not None and not isinstance(self.resume, str | os.PathLike):
@@ -172,7 +179,7 @@ class Solver:
 
     def replica(self, problem: Problem, previous: Replica | None = None) -> Replica:
         """The state to start from: nothing known, or all that the previous run knew."""
-        step = make_step(self.step, self.atoms_per_round)
+        step = make_step(self.step, self.atoms_per_round, self.thin)
         replica = Replica(problem, step, self.tolerance, as_selection(self.selection))
         if previous is not None:
             shrink = min(1.0, problem.domain.scale / previous.domain.scale)

@@ -42,6 +42,8 @@ class Request:
         Whether nodes are to take block steps of their own, where they contribute to a sum.
     signals : int
         How many signals choose an atom each; 0: all atoms are for one.
+    candidates : int
+        Of so many atoms, those that better ones will make superfluous are left out; 0: of none.
     """
 
     count: int = 1
@@ -52,6 +54,7 @@ class Request:
     complete: bool = False
     signals: int = 0
     blocks: bool = False
+    candidates: int = 0
 
 
 @dataclass(frozen=True)

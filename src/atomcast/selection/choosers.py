@@ -12,7 +12,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast._checks import check_choice, check_count, check_positive
-from atomcast.selection.centers import GreedyCenters
+from atomcast.selection.m_centers import GreedyCenters
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]

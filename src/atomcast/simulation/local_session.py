@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -26,10 +27,12 @@ from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request
 from atomcast.messages.status import Status
 from atomcast.network.ledger import Accountant
+from atomcast.network.prices import Prices
 from atomcast.network.rooted import RootedTree
 from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
 from atomcast.selection.rules import Balanced
+from atomcast.simulation.weighing import Weighing
 from atomcast.storage.fingerprint import data_fingerprint, shard_fingerprint
 
 if TYPE_CHECKING:
@@ -67,6 +70,8 @@ class LocalSession(Session):
         )
         self._accountant = Accountant(cluster.network(), shards.party_names, problem.told)
         self.ledger = self._accountant.ledger
+        self._weighing: Weighing | None = None
+        self._prices: Prices | None = None
         if logger.isEnabledFor(logging.INFO):
             logger.info("%d nodes on %s, threads: %d", self.nodes, machine(), thread_count())
             logger.info("loaded %d atoms in %d shards (%s)", self.n, self.nodes, shards.kind)
@@ -107,6 +112,14 @@ class LocalSession(Session):
     def begin(self, replica: Replica, spec: RunSpec) -> Replica:
         """All nodes share this process: there is nothing to tell them."""
         self._balance.resumed = spec.resume
+        network = self._accountant.network
+        if replica.step.thin and self._weighing is None and isinstance(network, RootedTree):
+            self._weighing = Weighing(self._accountant, network, self.atom)
+        if self._prices is None and network.links.timed:
+            held = np.bincount(self._shards.assignment(self._axis), minlength=self.nodes)
+            self._prices = Prices(network, float(self._pace.seconds(held).max()))
+        if self._prices is not None:
+            replica.round_in_atoms = self._prices.round_in_atoms
         return replica
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
@@ -122,12 +135,16 @@ class LocalSession(Session):
             scored = np.sum([fleet.scored for fleet in self._fleets], axis=0)
             self.ledger.round = replica.ledger_round
             self._accountant.work(self._pace.seconds(scored))
+        if self._weighing is not None and request.candidates and not request.random:
+            return self._weighing.agree(replica, request, proposals)
         if proposals.sum is not None:
             return agree_on_sum(self._accountant, proposals.sum, replica)
         return self._accountant.agree(proposals, request.count, replica.ledger_round)
 
     def proposals(self, replica: Replica, request: Request) -> Proposals:
         """What every node would propose from this state."""
+        if self._weighing is not None and request.candidates:  # it knows better than a node alone
+            request = replace(request, count=request.candidates, candidates=0)
         parts = [fleet.propose(replica, request) for fleet in self._fleets]
         return parts[0] if len(parts) == 1 else Proposals.merged(parts)
 
@@ -141,6 +158,8 @@ class LocalSession(Session):
             return [cast_point(self._accountant, replica, best, mixtures)]
         winners = agreement.new_to(() if self._resend else replica.active)
         atoms = self._sent(winners, replica.ledger_round)
+        if self._prices is not None:
+            self._prices.saw(atoms)
         return [atom for atom in atoms if atom.id not in replica.active]
 
     def atom(self, owner: int, id: int) -> Atom:
@@ -151,6 +170,9 @@ class LocalSession(Session):
     def _sent(self, winners: Sequence[tuple[int, int]], round: int) -> list[Atom]:
         """Atoms by owner and id, carried from their owners to everybody."""
         self.ledger.round = round
+        weighed = None if self._weighing is None else self._weighing.cast(winners)
+        if weighed is not None:
+            return weighed
         atoms = [self.atom(owner, id) for owner, id in winners]
         if self.nodes > 1:
             # What arrives is bit for bit what was sent, so that its length is all we need.

@@ -36,6 +36,7 @@ TINY = {
         "nodes": (6, 12), "d": 10, "n": 60, "tol": 0.5, "atoms": (50, 100), "eps": 0.5,
     },
     "clustering-bound": {"examples": 300},
+    "centers": {"d": 20, "n": 120, "nodes": 3, "rounds": 40, "amounts": (3, 10), "weights": 4},
     "fig2a": {"nodes": 5, "rounds": 60, "per_node": (1, 3), "examples": 200},
     "fig2b": {"betas": (4.0,), "nodes": 5, "rounds": 60, "per_node": (1, 3), "tol": 1e-6},
     "fig3": {
@@ -45,7 +46,7 @@ TINY = {
     "fig4": {"betas": (2.0, 4.0), "nodes": 5, "rounds": 60, "admm_rounds": 20, "tol": 1e-6},
     "fig5a": {"n": 300, "nodes": (1, 3), "ranks": (), "rounds": 6},
     "fig5b": {"n": 300, "nodes": 3, "rounds": 20},
-    "fig5c": {"losses": (0.0, 0.2), "nodes": 3, "rounds": 10, "tol": 0.1},
+    "fig5c": {"losses": (0.0, 0.2), "nodes": 3, "rounds": 10, "tol": 0.1, "n": 200},
 }  # fmt: skip
 TINY_2B, TINY_3, TINY_4 = Fig2b(**TINY["fig2b"]), Fig3(**TINY["fig3"]), Fig4(**TINY["fig4"])
 

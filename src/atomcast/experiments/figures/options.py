@@ -35,6 +35,7 @@ class Options:
     )
     jobs: int = told(1, "Processes side by side, where no time is measured.", 1)
     resume: bool = told(False, "Go on where a call with this --out was stopped.")
+    finished: bool = told(False, "Run nothing: judge the runs that a call has finished.")
 
     def with_runs(self, if_quick: int) -> Self:
         """The same with a number of runs: as asked for, else 5, or fewer if it is to be quick."""
@@ -43,7 +44,8 @@ class Options:
     @property
     def times(self) -> str:
         """The number of runs in words."""
-        return "1 run" if self.runs == 1 else f"{self.runs} runs"
+        most = "1 run" if self.runs == 1 else f"{self.runs} runs"
+        return f"up to {most}" if self.finished else most
 
     @property
     def source(self) -> dict[str, bool]:

@@ -27,13 +27,13 @@ def is_binary(points: Points) -> bool:
     """Whether every value is zero or one."""
     values = points.data if sparse.issparse(points) else points
     flat = values.reshape(-1) if values.ndim > 1 and values.flags.c_contiguous else values
-    if flat.ndim == 1 and not _all_bits(flat[:4096]):  # mostly settled by the first few
-        return False
+    if flat.ndim == 1 and len(flat) > 4096 and not _all_bits(flat[:4096]):
+        return False  # as the first few mostly settle
     return _all_bits(flat)
 
 
 def _all_bits(values: NDArray[Any]) -> bool:
-    return bool(np.all((values == 0) | (values == 1)))
+    return bool(((values == 0) | (values == 1)).all())
 
 
 class PointLog:

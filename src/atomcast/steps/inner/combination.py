@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from atomcast.domains.balls import Domain
 from atomcast.domains.group_ball import BlockBall
 from atomcast.known.active_set import ExplicitActiveSet
-from atomcast.known.mixtures import REMEMBERED, Mixtures, Part
+from atomcast.known.mixtures import REMEMBERED, Mixtures, NodeBasis
 from atomcast.steps.inner.cone import Norms, minimise_in_ball
 
 Floats = NDArray[np.float64]
@@ -76,7 +76,7 @@ def combine(
     return _combination(parts, mixtures.shares, c.reshape(-1, width), image)
 
 
-def norms_of(parts: Sequence[Part], active: ExplicitActiveSet, domain: Domain) -> Norms:
+def norms_of(parts: Sequence[NodeBasis], active: ExplicitActiveSet, domain: Domain) -> Norms:
     """The norm of the weights that coefficients of the parts stand for."""
     rows, node, group = [], [], []
     width = max(len(part.start) for part in parts)
@@ -96,7 +96,9 @@ def norms_of(parts: Sequence[Part], active: ExplicitActiveSet, domain: Domain) -
     return Norms(np.concatenate(rows), np.concatenate(node), starts, omega)
 
 
-def _combination(parts: Sequence[Part], before: Floats, c: Floats, image: Floats) -> Combination:
+def _combination(
+    parts: Sequence[NodeBasis], before: Floats, c: Floats, image: Floats
+) -> Combination:
     """What coefficients of the parts' directions mean for their mixtures and weights."""
     shares = np.zeros_like(before)
     ids, weights = [], []

@@ -16,6 +16,7 @@ from atomcast.domains.group_ball import BlockBall, BlockRanges
 from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.steps.inner.column_model import ColumnModel, Products
 from atomcast.steps.inner.coordinate_descent import FACE_STEPS, SWEEPS, SWEPT, CoordinateDescent
+from atomcast.steps.inner.ellipsoids import descend_by_ellipsoids
 from atomcast.steps.inner.turned import TurnedColumns, TurnedProducts
 
 Floats = NDArray[np.float64]
@@ -30,6 +31,8 @@ CAREFUL = 1
 PATIENCE = 8
 #: up to so many weights.
 FACTORISED = 1500
+#: Up to so many weights, eigendecompositions go on where so many alternations were not enough.
+DECOMPOSED, FEW_ALTERNATIONS = 500, 30
 
 
 class GroupDescent(CoordinateDescent):
@@ -202,5 +205,11 @@ class GroupSolver:
             few_rows = isinstance(active, ExplicitActiveSet) and active.objective.d <= FEW_ROWS
             self.turned = TurnedColumns() if few_rows else TurnedProducts()
         model = self.turned.model(active, blocks.starts)
-        weights, _ = GroupDescent(self.domain, blocks).minimise(model, tolerance)
+        descent, columns = GroupDescent(self.domain, blocks), model.columns
+        if isinstance(columns, Products) and len(active) <= DECOMPOSED:
+            descent.alternations = FEW_ALTERNATIONS
+        weights, found = descent.minimise(model, tolerance)
+        if not found and isinstance(columns, Products) and len(active) <= DECOMPOSED:
+            slopes = columns.scores(model.at(np.zeros_like(weights))[1])
+            weights, _ = descend_by_ellipsoids(columns.matrix, slopes, weights, blocks, tolerance)
         active.set_weights(self.turned.turns.back(weights))

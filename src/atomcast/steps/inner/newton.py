@@ -29,6 +29,8 @@ RIDGE = 1e-8
 ENOUGH = 0.25
 #: Sweeps over columns end at a model's gap of this share of the objective's.
 CLOSE = 0.2
+#: A step that gains less than this share of what there may be to gain has not come far.
+HARDLY = 1e-3
 #: Steps after which rounding must be what is left of the gap.
 STEPS = 200
 
@@ -147,8 +149,9 @@ class Newton:
                 # The model was of no use, as where losses are all but zero: a plain step instead.
                 toward = active.vertex(self.domain, active.ids[best], float(scores[best]))
                 active.search(toward - active.weights, 1.0)
-            # Where rounding is all that is left to gain, a few more steps polish, then stop.
-            stalled = stalled + 1 if active.value() >= before else 0
+            # Where hardly more than rounding is gained, a few more steps polish, then stop.
+            gained = before - active.value()
+            stalled = stalled + 1 if gained <= HARDLY * min(gap, above) else 0
 
     def _chosen(self, active: ActiveSet, violating: NDArray[np.bool_]) -> Positions:
         """The weights that the model is about: those in use, and those that should be."""
