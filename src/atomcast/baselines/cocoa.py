@@ -39,6 +39,8 @@ class ProxCocoa:
         Stop when predictions change by no more, relatively.
     local_tol : float, default=1e-6
         Accuracy of the local solutions, which are warm-started.
+    enough : float, optional
+        As for `Admm`.
     """
 
     lam: float
@@ -47,6 +49,7 @@ class ProxCocoa:
     max_rounds: int = 100
     tol: float = 1e-6
     local_tol: float = 1e-6
+    enough: float | None = None
     loss: ClassVar[Literal["squared"]] = "squared"
     local: ClassVar[Literal["coordinate"]] = "coordinate"
 

@@ -9,6 +9,8 @@ from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 
+from atomcast.domains.balls import L1Ball
+from atomcast.domains.group_ball import GroupBall
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.known.mixtures import MixedPoint
 from atomcast.messages.atom import Atom
@@ -41,8 +43,9 @@ class Auto(Corrective):
     def wanted(self, replica: Replica, agreement: Agreement) -> Agreement:
         """The winners, for everybody; or what each node has to send to the coordinator."""
         active = replica.active
-        if not self.coordinated or not isinstance(active, ExplicitActiveSet):
+        if not self.coordinated or not isinstance(replica.domain, L1Ball | GroupBall):
             return agreement
+        assert isinstance(active, ExplicitActiveSet)
         rows = active.objective.d
         columns = sum(active.length_of(id, rows) / rows for id in agreement.id.tolist())
         if active.point is None and columns * self.usual_size <= active.image.size:
