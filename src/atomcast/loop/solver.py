@@ -152,7 +152,9 @@ class Solver:
                 first, replica = replica is None, self.replica(problem, replica)
                 if session is None:
                     session = stack.enter_context(cluster.open(problem, shards))
-                check_mixing(replica, session)
+                replica.step.coordinated = session.mixes
+                replica.step.usual_size = session.usual_size
+                check_mixing(replica)
                 session.ledger.begin(name, replica.first_round)
                 path = self.resume if first else None
                 replica = session.begin(replica, self.spec(resume=path is not None))
@@ -186,13 +188,13 @@ class Solver:
         return replica
 
 
-def check_mixing(replica: Replica, session: Session) -> None:
+def check_mixing(replica: Replica) -> None:
     """Raise ValueError where a step needs mixtures, and the cluster has no place for them."""
-    if replica.step.mixes and not session.mixes:
+    if replica.step.mixes and not replica.step.coordinated:
         raise ValueError(
             f"step={replica.step.name!r} needs all nodes in every round, and a coordinator: use "
-            "LocalCluster, MPICluster or RayCluster without asynchronous and without lost "
-            'messages, or step="corrective"'
+            'LocalCluster with topology="star" or "tree", MPICluster or RayCluster, without '
+            'asynchronous and without lost messages, or step="corrective"'
         )
 
 
