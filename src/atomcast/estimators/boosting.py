@@ -85,14 +85,14 @@ class L1AdaBoost(ScoreClassifier):
     _: KW_ONLY
     base: Any = "stumps"
 
-    def _pose(self, X: Any, y: Any) -> Posed:
+    def _pose(self, X: Any, y: Any, sample_weight: Any = None) -> Posed:
         check_positive("temperature", self.temperature, "T of the objective")
         check_base(self.base)
         shards, numbers, cluster = features_and_classes(
             self, X, y, self.cluster, **features_for(self.base)
         )
         check_two_classes(self.classes_, y)
-        objective = LogMeanExp(2.0 * numbers - 1.0, self.temperature)
+        objective = LogMeanExp(2.0 * numbers - 1.0, self.temperature, sample_weight)
         if not isinstance(self.base, str):
             votes = predictions_of(self.base, shards, self.classes_)
             shards = Shards.split(votes, cluster.nodes)

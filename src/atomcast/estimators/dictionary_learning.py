@@ -71,6 +71,8 @@ class DictionaryLearning(Coder):
     tol: float = 1e-4
     random_state: Any = 0
 
+    own_tol = True
+
     def fit(self, X: Any, y: Any = None) -> Self:
         """Learn the dictionary.
 

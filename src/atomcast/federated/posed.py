@@ -37,7 +37,8 @@ def described(problem: Problem) -> tuple[str, SquaredError | Logistic]:
     active = problem.make_active()
     if type(active) is ExplicitActiveSet and type(problem.domain) is L1Ball:
         objective = active.objective
-        plain = not isinstance(objective, Logistic) or np.all(objective.sample_weight == 1.0)
+        weights = getattr(objective, "sample_weight", None)
+        plain = weights is None or bool(np.all(weights == 1.0))
         for name, kind in OBJECTIVES.items():
             if type(objective) is kind and plain:
                 return name, objective
