@@ -40,7 +40,9 @@ class Logistic(Objective):
         positive = float(self.sample_weight[self.y > 0].sum())
         negative = float(self.sample_weight[self.y < 0].sum())
         if fit_intercept and not (positive > 0.0 and negative > 0.0):
-            raise ValueError("y has only one label: with an intercept, both must occur")
+            raise ValueError(
+                "y has examples of only one class that count: with an intercept, both must occur"
+            )
         self._total = positive + negative
         #: An intercept that was found from another guess changes the sum of the gradient by less.
         self.vagueness = 1e-13 * self._total if fit_intercept else 0.0
