@@ -41,7 +41,9 @@ ESTIMATORS = [x for x in PUBLIC if isinstance(x, type) and issubclass(x, SolvedE
 @parametrize_with_checks(
     [
         Lasso(),
-        Lasso(alpha=0.1, fit_intercept=False, positive=True, cluster=3, solver="away", max_rounds=50),
+        Lasso(
+            alpha=0.1, fit_intercept=False, positive=True, cluster=3, solver="away", max_rounds=50
+        ),
         LassoCV(n_betas=4, cv=3),
         SparseLogisticRegression(),
         SparseLogisticRegression(C=5.0, cluster=3),

@@ -16,8 +16,7 @@ from sklearn.metrics import check_scoring
 from sklearn.utils.validation import check_is_fitted
 
 from atomcast.cluster.mpi.rank_shards import RankShards
-from atomcast.data._split import SplitShards
-from atomcast.data.shards import Shard, Shards
+from atomcast.data.shards import Shards
 from atomcast.estimators.radial import RadialModel
 from atomcast.estimators.radii import SHARE, Walk, checked_betas, radius_names
 from atomcast.estimators.side_by_side import checked_jobs, side_by_side
@@ -93,18 +92,9 @@ class PathCV(RadialModel):
     def _score(self, scorer: Any, held_out: Rated, predicted: Floats) -> float:
         """What a scorer of scikit-learn says of predictions."""
         told = copy(self)
-        told._scores = np.asarray  # type: ignore[method-assign]  # what X is, is predicted already
+        told._scores = lambda X: X  # type: ignore[method-assign]  # X is what is predicted
         weights = {} if held_out.weights is None else {"sample_weight": held_out.weights}
         return float(scorer(told, predicted, self._labels(held_out.target), **weights))
-
-    @property
-    def scores_(self) -> Floats:
-        """What the radius was chosen by, the larger the better, shape (n_folds, n_betas).
-
-        That is `scoring`, or minus the loss on the held-out rows if there is none.
-        """
-        check_is_fitted(self)
-        return self._fold_scores.T
 
     @property
     def coefs_paths_(self) -> Floats:
@@ -113,6 +103,8 @@ class PathCV(RadialModel):
         As in scikit-learn, n_scores is one, or the number of classes if there are more than two.
         """
         check_is_fitted(self)
+        if not hasattr(self, "_fold_paths"):
+            raise AttributeError("coefs_paths_ is not in model files: fit the model again")
         width = self.n_features_in_ + 1
         return np.stack([p.toarray().reshape(p.shape[0], -1, width) for p in self._fold_paths])
 
@@ -143,9 +135,9 @@ class PathCV(RadialModel):
             else:
                 self.betas_ = checked_betas(self.betas)
                 losses = trial.losses(self.betas_)
-        losses, self._fold_scores = losses[..., 0], -losses[..., 1]
-        self._fold_paths = trial.paths
-        mean = -self._fold_scores.mean(axis=1)
+        losses, costs = losses[..., 0], losses[..., 1]
+        self.scores_, self._fold_paths = -costs.T, trial.paths
+        mean = costs.mean(axis=1)
         best = int(np.argmin(mean))
         warn_at_the_end(mean, self.betas_, given=self.betas is not None)
         radii = leading_to(self.betas_[: best + 1])
@@ -282,7 +274,7 @@ class Trial:
                 intercept = objective.intercept(np.asarray(result.image))
                 predicted = held_out.predicted(coef.T) + intercept
                 loss = model._held_out_losses(told.target, predicted)
-                losses.append([np.average(loss, weights=told.weights)] * 2)
+                losses.append([float(np.average(loss, weights=told.weights))] * 2)
                 if self._scorer is not None:
                     losses[-1][1] = -model._score(self._scorer, told, predicted)
                 both = np.column_stack([np.atleast_2d(coef), np.atleast_1d(intercept)])
@@ -293,8 +285,8 @@ class Trial:
 
 def _noted_path(journal: Journal, name: str) -> Any:
     """The models of a fold, from what the journal has of them."""
-    data, indices, indptr, shape = (journal.note(f"{part} of {name}") for part in PARTS)
-    return sparse.csr_array((data, indices, indptr), shape=tuple(shape))
+    parts: Any = [journal.note(f"{part} of {name}") for part in PARTS]
+    return sparse.csr_array(tuple(parts[:3]), shape=tuple(parts[3]))
 
 
 class HeldOut:
@@ -336,51 +328,5 @@ class HeldOut:
 def rows_of(shards: Shards, rows: Rows) -> Shards:
     """The same shards with only some of their rows."""
     if isinstance(shards, RankShards):
-        return shards.with_local(ShardsOfRows(shards.local, rows), len(rows))
-    if isinstance(shards, SplitShards):
-        matrix = shards.matrix
-        if sparse.issparse(matrix):  # not every layout gives out rows
-            matrix = matrix.tocsr()
-        return shards.with_matrix(matrix[rows])
-    return ShardsOfRows(shards, rows)
-
-
-class ShardsOfRows(Shards):
-    """A selection of the rows of shards that are not in one piece."""
-
-    kind = "files"
-
-    def __init__(self, shards: Shards, rows: Rows) -> None:
-        self._shards = shards
-        self._rows = rows
-
-    @property
-    def nodes(self) -> int:
-        """As many nodes as before."""
-        return self._shards.nodes
-
-    @property
-    def party_names(self) -> tuple[str, ...] | None:
-        """The same parties as before."""
-        return self._shards.party_names
-
-    def column_names(self, axis: int = 1) -> tuple[str, ...] | None:
-        """The same names as before."""
-        return self._shards.column_names(axis)
-
-    def count(self, axis: int = 1) -> int:
-        """As many atoms as before."""
-        return self._shards.count(axis)
-
-    def rows(self, axis: int = 1) -> int:
-        """How many rows were selected."""
-        return len(self._rows)
-
-    def assignment(self, axis: int = 1) -> Rows:
-        """The same owners as before."""
-        return self._shards.assignment(axis)
-
-    def shard(self, i: int, axis: int = 1) -> Shard:
-        """The selected rows of a node's shard."""
-        shard = self._shards.shard(i, axis)
-        return replace(shard, matrix=shard.matrix[self._rows])
+        return shards.with_local(shards.local[rows], len(rows))
+    return shards[rows]
