@@ -57,9 +57,9 @@ def predict(
             raise ValueError(f"--lengths {lengths} is for sequences, which {model} knows none of")
         if proba and not hasattr(estimator, "predict_proba"):
             raise ValueError(f"--proba: the {type(estimator).__name__} in {model} tells none")
-        said = estimator.predict_proba if proba else getattr(estimator, "predict", None)
+        codes = not hasattr(estimator, "predict")
+        said: Any = getattr(estimator, "predict_proba" if proba else "predict", None)
         names = [str(label) for label in estimator.classes_] if proba else ["prediction"]
-        codes = said is None
         check_output("--out", out, (".npz",) if codes else (".npy", ".csv"))
         if config is not None:
             with read_coordinator(config).cluster as members:

@@ -73,7 +73,7 @@ class DictionaryLearning(Coder):
 
     own_tol = True
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]  # rows count alike
         """Learn the dictionary.
 
         Parameters

@@ -92,7 +92,7 @@ class MatchingPursuit(MultiOutputMixin, RegressorMixin, LinearModel):  # type: i
 
     own_tol = True
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override]  # rows count alike
         """Choose the features.
 
         Parameters

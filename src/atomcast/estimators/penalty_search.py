@@ -124,8 +124,8 @@ class PenaltySearch:
             return ahead if short.norm < ahead <= GROWTH * short.norm else GROWTH * short.norm
         long = min(beyond, key=lambda t: t.norm)
         if len(self._tried) % 4:  # else a half, lest one end stays where it is for long
-            for pair in (self._tried[-2:], (short, long)):
-                guess = _crossing(*pair, self.penalty)
+            for one, other in (self._tried[-2:], (short, long)):
+                guess = _crossing(one, other, self.penalty)
                 if short.norm < guess < long.norm:
                     return guess
         return 0.5 * (short.norm + long.norm)
