@@ -62,3 +62,8 @@ def check_folder(name: str, path: Path) -> None:
             f"{name}: nothing can be written to the folder {folder} ({error.strerror}): "
             "give a path in another one, or make this one writable"
         ) from error
+
+
+def visible(text: str) -> str:
+    """A text in which nothing can command a terminal, or turn what people read around."""
+    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)

@@ -54,7 +54,7 @@ def test_logistic_regression_and_predictions_by_parts(tmp_path):
         # Weights that were never part of the fit would read the data column by column.
         unit = np.eye(20)[0]
         with pytest.raises(RefusedError, match="weights of a model that was fitted under it"):
-            cluster.combined("new", unit)
+            cluster.combined("new", 7, unit)
         with pytest.raises(RefusedError, match="names these data"):
             model.predict(cluster.shards("cohort"))
         left = [e for e in parties.log("north") if e["event"] == "prediction"]
@@ -82,19 +82,10 @@ def test_a_path_sends_no_feature_twice(tmp_path):
     assert len(sent) == len(set(sent)) > 0
 
 
-def test_cross_validation_is_refused_for_it_would_show_rows(tmp_path):
-    from atomcast import LassoCV
-
-    parts, y = make_data()
-    with Parties(tmp_path / "p", parts) as parties:
-        cluster = parties.open()
-        with pytest.raises(ValueError, match="cross-validation"):
-            LassoCV(betas=[1.0, 2.0], cluster=cluster).fit(cluster.shards("cohort"), y)
-        assert not [e for e in parties.log("north") if e["event"] == "scores"]
-
-
 def test_models_that_nodes_do_not_know_are_refused_before_anything_is_asked(tmp_path):
-    from atomcast import KernelSVC, L1AdaBoost
+    from atomcast import KernelSVC, L1AdaBoost, MatchingPursuit, SparseModel
+    from atomcast.domains import Simplex
+    from atomcast.objectives import SquaredLoss
 
     parts, y = make_data()
     labels = np.digitize(y, [-1.0, 1.0])
@@ -102,12 +93,13 @@ def test_models_that_nodes_do_not_know_are_refused_before_anything_is_asked(tmp_
         cluster = parties.open(approve=False)
         shards = cluster.shards("cohort")
         for model, target, text in (
-            (SparseLogisticRegression(1.0), labels, "know no other problem"),
             (
                 SparseLogisticRegression(1.0, class_weight="balanced"),
                 labels > 0,
                 "no other problem",
             ),
+            (MatchingPursuit(3), y, "know no other problem"),
+            (SparseModel(SquaredLoss(), Simplex()), y, "know no other problem"),
             (L1AdaBoost(), labels > 0, "know no other problem"),
             (KernelSVC(), labels > 0, "features, not examples"),
         ):

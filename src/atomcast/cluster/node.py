@@ -6,8 +6,11 @@ node's own columns gives exactly what the nodes would compute one by one, at the
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Sequence
 from functools import partial
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -63,23 +66,27 @@ class Fleet:
         self.ids = ids
         self.owner = owner
         self.nodes = nodes
-        self._holders, counts = np.unique(owner, return_counts=True)
-        self._starts = np.concatenate(([0], np.cumsum(counts)[:-1])).astype(np.int64)
-        in_order = bool(np.all(owner[1:] >= owner[:-1]))
+        self._held_by = np.bincount(owner, minlength=nodes)
+        self._holders = np.flatnonzero(self._held_by)
+        counts = self._held_by[self._holders]
+        self._starts = np.cumsum(counts) - counts
+        in_order = len(counts) <= 1 or bool(np.all(owner[1:] >= owner[:-1]))
         self._by_owner = None if in_order else np.argsort(owner, kind="stable")
         # A column may stand for a family of so many atoms, of which it puts forward the best.
         self._families = atoms if isinstance(atoms, AtomFamilies) else None
         self._stride = 1 if self._families is None else self._families.stride
         self._known = np.zeros(len(ids), dtype=bool)
         self._log = 0
-        self._known_at: list[int] = []
-        self._local: list[int] = []
-        self._held_by = np.bincount(owner, minlength=nodes)
+        # Arrays that grow and that NumPy can read: they are looked at in every round.
+        self._known_at, self._local = array("q"), array("q")
         self.sizes = self._held_by if sizes is None else sizes
         self._chooser: tuple[Subset, Chooser] | None = None
         self._part: _Part | None = None
         self._shares = self._cut(atoms) if isinstance(atoms, SummedAtoms) else None
-        self._merit: Floats = np.zeros(0)
+        #: The merits of all atoms when they were scored last.
+        self.merit: Floats = np.zeros(0)
+        #: What each node has sent as mixtures, for the active set that they are about.
+        self.mixers: tuple[Any, list[Any]] | None = None
         #: How many atoms each node has scored for its last proposals, and how long that took.
         self.scored: NDArray[np.int64] = np.zeros(nodes, dtype=np.int64)
         self.seconds = 0.0
@@ -102,11 +109,11 @@ class Fleet:
 
     def shortlist(self, size: int) -> NDArray[np.int64] | None:
         """The atoms with the best merits when all were scored last; None if they are one thing."""
-        if not isinstance(self.atoms, DivisibleAtoms) or len(self._merit) != len(self.ids):
+        if not isinstance(self.atoms, DivisibleAtoms) or len(self.merit) != len(self.ids):
             return None
         if len(self.ids) <= size:
             return np.arange(len(self.ids))
-        return np.sort(np.argpartition(-self._merit, size)[:size])
+        return np.sort(np.argpartition(-self.merit, size)[:size])
 
     def _propose_from(self, part: Fleet, replica: Replica, request: Request) -> Proposals:
         # A random draw needs no scores.
@@ -141,7 +148,7 @@ class Fleet:
         replica.radius.update(chooser.radius)
         return chosen
 
-    def _with(self, chosen: NDArray[np.int64], known: list[int]) -> Fleet:
+    def _with(self, chosen: NDArray[np.int64], known: Sequence[int]) -> Fleet:
         """The same nodes with some of their atoms: those chosen, and those already broadcast."""
         if len(chosen) == len(self.ids):  # as on small nodes in every round: it must be quick
             return self
@@ -179,12 +186,13 @@ class Fleet:
                 return self._draw_of_many(replica, request, scores)
             if one:
                 return self._propose_one_of_many(replica, request, scores)
-        merit = self._merit = replica.domain.merit(scores)
+        merit = self.merit = replica.domain.merit(scores)
         best = self._best(merit)
         ids = self._ids_put_forward(replica)
         priority = random_order(self.ids, replica.round) if request.random else merit
         rows = self._candidates(merit, best, request)
-        rows = rows[leaders(priority[rows], ids[rows], self.owner[rows], request.count)]
+        if len(rows) > 1:
+            rows = rows[leaders(priority[rows], ids[rows], self.owner[rows], request.count)]
         return Proposals(
             node=self.owner[rows],
             id=ids[rows],
@@ -340,10 +348,12 @@ class Fleet:
 
     def _partial_sums(self, replica: Replica) -> Floats:
         """S_i of Algorithm 3: each node's own part of <alpha, grad f(alpha)>."""
-        products = (replica.active.weights * replica.active.scores())[self._known_at]
-        return np.bincount(
-            self.owner[self._local], products.astype(np.float64), minlength=self.nodes
-        ).astype(np.float64)
+        if not self._local:
+            return np.zeros(self.nodes)
+        known_at, local = (np.frombuffer(one, np.int64) for one in (self._known_at, self._local))
+        products = (replica.active.weights * replica.active.scores())[known_at]
+        sums: Floats = np.bincount(self.owner[local], products, minlength=self.nodes)  # type: ignore[assignment]
+        return sums
 
 
 class _Part:
@@ -353,7 +363,7 @@ class _Part:
         self.chosen, self.rows, self.fleet = chosen, rows, fleet
         self._seen = 0
 
-    def has(self, chosen: NDArray[np.int64], known: list[int]) -> bool:
+    def has(self, chosen: NDArray[np.int64], known: Sequence[int]) -> bool:
         """Whether it still is what was chosen, with everything that is known by now."""
         new = np.array(known[self._seen :], dtype=np.int64)
         self._seen = len(known)

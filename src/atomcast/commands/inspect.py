@@ -26,6 +26,9 @@ def inspect(
         bool, typer.Option("--all", help="Show all atoms and disclosures, not just the first.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with everything.")] = False,
+    card: Annotated[
+        bool, typer.Option("--card", help="Print a model card in Markdown, to hand on.")
+    ] = False,
     debug: Debug = False,
 ) -> None:
     """Show a saved model: its fit, its atoms, and who disclosed what."""
@@ -37,7 +40,11 @@ def inspect(
         file = read_model_file(model)
         with making_sense(str(model)):
             content = described(file)
-        if as_json:
+        if card:
+            from atomcast.report.card import model_card
+
+            print(model_card(content), end="")
+        elif as_json:
             print_json(content)
         else:
             _print(content, None if everything else SHOWN)
@@ -49,7 +56,13 @@ def described(file: ModelFile) -> dict[str, Any]:
 
     from atomcast.report.summary import outcome
     from atomcast.saving.certificate import certificate_in
-    from atomcast.saving.model_file import atom_names, atoms_are, atoms_in, feature_count
+    from atomcast.saving.model_file import (
+        atom_names,
+        atoms_are,
+        atoms_in,
+        feature_count,
+        preparation_in,
+    )
     from atomcast.saving.parameters import readable
     from atomcast.storage.container import json_object
 
@@ -84,6 +97,11 @@ def described(file: ModelFile) -> dict[str, Any]:
         "parties": certificate and certificate.parties,
         "disclosures": [_plain(one) for one in disclosures],
         "told": [_plain(one) for one in (certificate.told if certificate else ())],
+        "preparation": [
+            (party.prefix + column.name, column.description())
+            for party in preparation_in(file) or ()
+            for column in party.columns
+        ],
         "audit_heads": certificate and certificate.audit_heads,
     }
 
@@ -109,6 +127,8 @@ def _print(content: dict[str, Any], limit: int | None) -> None:
         [(str(a["atom"]), a["name"], _short(a["weight"])) for a in content["atoms"]],
         limit,
     )
+    if content["preparation"]:
+        _print_some("Prepared columns", ("name", "what"), content["preparation"], limit)
     if not content["disclosures"]:
         print("No atom left its node.")
     if not content["communication"]:

@@ -16,6 +16,7 @@ from atomcast.data._blocks import MatrixShards, contiguous_bounds
 from atomcast.data.matrices import IntArray, Matrix, as_matrix, cut, oriented, ready
 from atomcast.data.matrices import take as take_atoms
 from atomcast.data.party_names import checked_party_names
+from atomcast.data.preparing import Preparing
 from atomcast.data.shards import Shard, Shards
 from atomcast.data.tables import is_table
 
@@ -41,6 +42,8 @@ class SplitShards(MatrixShards):
         Names of the columns; default: the columns of a DataFrame, else none.
     party_names : iterable of str, optional
         Names of the nodes, for accounts and pictures; default: 0, 1, 2, ...
+    prepare : Preparation, optional
+        How to make numbers of a DataFrame before it is cut up.
 
     Examples
     --------
@@ -62,9 +65,10 @@ class SplitShards(MatrixShards):
         random_state: Any = 0,
         names: Iterable[str] | None = None,
         party_names: Iterable[str] | None = None,
+        prepare: Preparing | None = None,
     ) -> None:
         self._index = getattr(X, "index", None) if is_table(X) else None
-        super().__init__(X, names, "X")
+        super().__init__(X, names, "X", prepare)
         self._nodes = check_count("nodes", nodes, "that hold the atoms")
         self._party_names = (
             None if party_names is None else checked_party_names(party_names, self._nodes)
@@ -98,7 +102,9 @@ class SplitShards(MatrixShards):
     def assignment(self, axis: int = 1) -> IntArray:
         n = self.count(axis)
         if axis not in self._assignments:
-            if self._by == "random":
+            if self._nodes == 1:
+                owners = np.zeros(n, dtype=np.int64)
+            elif self._by == "random":
                 owners = np.random.default_rng(self._seed).integers(self._nodes, size=n)
             else:
                 owners = super().assignment(axis)
@@ -128,14 +134,14 @@ class SplitShards(MatrixShards):
         return self._index
 
     def _ids(self, i: int, axis: int) -> IntArray:
-        if self._by == "random":
+        if self._by == "random" and self._nodes > 1:
             return np.flatnonzero(self.assignment(axis) == i)
         start, stop = self._bounds(axis)[i : i + 2]
         return np.arange(start, stop, dtype=np.int64)
 
     def _bounds(self, axis: int) -> IntArray:
         n = self.count(axis)
-        if self._by == "contiguous":
+        if isinstance(self._by, str):
             # As numpy.array_split: the first n % nodes blocks have one atom more.
             small, larger = divmod(n, self._nodes)
             return contiguous_bounds([small + 1] * larger + [small] * (self._nodes - larger))

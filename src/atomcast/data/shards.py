@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from atomcast.data.alignment import check_unique
 from atomcast.data.matrices import IntArray, Matrix
+from atomcast.data.prepared import Prepared
 
 if TYPE_CHECKING:
     from atomcast.data._files import FileShards
@@ -121,6 +122,23 @@ class Shards(ABC):
     def party_names(self) -> tuple[str, ...] | None:
         """Names of the nodes; None if they are just 0, 1, 2, ..."""
         return None
+
+    @property
+    def prepared(self) -> tuple[Prepared, ...] | None:
+        """What each party has learned to prepare its table; None if tables are taken as they are.
+
+        With `split`, the whole table is one party's.
+        """
+        return None
+
+    def prepared_as(self, prepared: tuple[Prepared, ...]) -> Shards:
+        """New data, prepared as that of a fit was; raises ValueError if it cannot be."""
+        if self.prepared != prepared:
+            raise ValueError(
+                "the model was fitted to tables that their parties prepared: give new ones as a "
+                "DataFrame, as Shards.files, or to Shards with prepare=model.preparation_"
+            )
+        return self
 
     @property
     def matrix(self) -> Matrix | None:

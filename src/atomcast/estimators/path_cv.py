@@ -21,6 +21,7 @@ from atomcast.estimators.radial import RadialModel
 from atomcast.estimators.radii import SHARE, Walk, checked_betas, radius_names
 from atomcast.estimators.side_by_side import checked_jobs, side_by_side
 from atomcast.estimators.solving import warn_unless_converged
+from atomcast.federated.party_shards import PartyShards
 from atomcast.loop.interrupting import all_or_nothing
 from atomcast.loop.journal import Journal
 from atomcast.loop.solver import Solver
@@ -113,13 +114,16 @@ class PathCV(RadialModel):
 
         Returns the mean losses on the held-out rows, shape (n_betas, n_folds).
         """
-        objective, folds = self._loss(*rated), self._folds(rated.target)
+        objective: Any = self._loss(*rated)
+        folds = self._folds(rated.target)
         for _, test in folds:
             if rated.weights is not None and not rated.weights[test].any():
                 raise ValueError(
                     f"sample_weight is zero for all rows that a fold of cv={self.cv!r} holds out: "
                     "use fewer folds, or folds with rows that count"
                 )
+        if isinstance(shards, PartyShards):
+            shards = shards.with_folds(objective.y, folds)
         plan = [objective, self.betas, self.n_betas, str(self.scoring), [list(f) for f in folds]]
         scorer = None if self.scoring is None else check_scoring(self, scoring=self.scoring)
         jobs = checked_jobs(self.n_jobs, solver, cluster)
@@ -264,10 +268,9 @@ class Trial:
         """
         model, (train, test) = self._model, self._folds[k]
         objective, told = model._loss(*self._rated, train), self._rated.rows(test)
-        held_out = HeldOut(self._shards, test, self._cluster)
+        held_out, rows = held_out_and_rest(self._shards, k, train, test, self._cluster)
         problems = map(partial(model._ball, objective), radii)
         losses, path = [], []
-        rows = rows_of(self._shards, train)
         with all_or_nothing():  # in other processes, too
             for result in self.journal.results(problems, rows, self._cluster, radius_names(radii)):
                 coef = model._coefficients(result, objective)
@@ -323,6 +326,31 @@ class HeldOut:
         for node in range(ledger.nodes if ledger.nodes > 1 else 0):
             ledger.tell("prediction", node, f"{self._rows} held-out rows", self._told)
         return ledger
+
+
+class HeldOutColumns(HeldOut):
+    """The same where all features of a model are known, whole: nobody has to tell anything."""
+
+    def __init__(self, shards: PartyShards, rows: Rows, cluster: Any) -> None:
+        self._accountant = Accountant(cluster.network(), shards.party_names)
+        self._shards, self._test = shards, rows
+
+    def predicted(self, coef: Floats) -> Floats:
+        """The product X coef, shape (rows,) or (rows, n_scores)."""
+        return self._shards.known_product(self._test, coef)
+
+    def ledger(self) -> Ledger:
+        """Nothing."""
+        return self._accountant.ledger
+
+
+def held_out_and_rest(
+    shards: Shards, k: int, train: Rows, test: Rows, cluster: Any
+) -> tuple[HeldOut, Shards]:
+    """The rows to test with and those to train with, of the k-th fold."""
+    if isinstance(shards, PartyShards):
+        return HeldOutColumns(shards, test, cluster), shards.without(k)
+    return HeldOut(shards, test, cluster), rows_of(shards, train)
 
 
 def rows_of(shards: Shards, rows: Rows) -> Shards:

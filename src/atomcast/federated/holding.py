@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -18,6 +21,15 @@ from atomcast.data.parts import Part
 from atomcast.data.readers import read_part
 from atomcast.data.shards import Shard
 from atomcast.federated.policy import DataSource, Policy
+from atomcast.storage.fingerprint import shard_fingerprint
+
+#: The longest name of a feature.
+LONGEST_NAME = 200
+
+
+def plain_name(name: str, features: int = 1) -> bool:
+    """Whether others will take this as the name of features: short, and seen as it is."""
+    return len(name) + 2 <= (LONGEST_NAME + 2) * features and name.isprintable()
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +65,13 @@ class Holding:
         """How many features may be scored."""
         return int(self.matrix.shape[1])
 
+    @cached_property
+    def digest(self) -> str:
+        """What tells these features from others: never told, for guesses could be compared."""
+        values = shard_fingerprint(self.shard(0, ""), 1)
+        about = json.dumps([self.labels, self.rows, self.order, values])
+        return hashlib.sha256(about.encode()).hexdigest()
+
     def name(self, feature: int) -> str:
         """What reports call a feature."""
         return self.labels[feature]
@@ -69,6 +88,12 @@ def load_holding(source: DataSource, policy: Policy) -> Holding:
     matrix, order = _ordered(part, source)
     matrix = ready(oriented(matrix, 1))
     names = part.names or tuple(f"column {j}" for j in range(matrix.shape[1]))
+    for name in names:
+        if not plain_name(name):
+            raise ValueError(
+                f"{source.path} has a column {name[:LONGEST_NAME]!r}: names of features that may "
+                f"leave have at most {LONGEST_NAME} characters that can be printed; rename it"
+            )
     withheld = {name: "not allowed" for name in names if not policy.permits(name)}
     for j in policy.too_rare(matrix) if policy.min_count and not source.new else ():
         withheld.setdefault(names[j], f"a value occurs fewer than {policy.min_count} times")

@@ -19,19 +19,21 @@ from atomcast.errors import FalseMessageError
 from atomcast.federated import kinds
 from atomcast.federated.account import Account, Told
 from atomcast.federated.audit import AuditLog
+from atomcast.federated.chains import IdentityError
 from atomcast.federated.consent import (
     Approval,
     Consents,
     RefusedError,
-    effective_rows,
     target_digest,
 )
+from atomcast.federated.folds import fewest_rows
+from atomcast.federated.frames import longest
 from atomcast.federated.holding import Holding, load_holding
-from atomcast.federated.identity import Credentials, IdentityError, Peer, approved_members
-from atomcast.federated.kinds import Message
+from atomcast.federated.identity import Credentials, approved_members
+from atomcast.federated.kinds import Introduce, Message
 from atomcast.federated.policy import NodeConfig
 from atomcast.federated.prediction import own_part, permitted
-from atomcast.federated.run import NodeRun, weights_digest
+from atomcast.federated.run import NodeRun
 from atomcast.federated.schema import SchemaError
 from atomcast.storage.fingerprint import shard_fingerprint
 
@@ -56,7 +58,7 @@ class Node:
         self._account = Account(self._log.entries)
         self._consents = Consents(config.state)
         self._holdings: dict[str, Holding] = {}
-        self._peers: dict[str, Peer] = {}
+        self._claims: dict[str, Introduce] = {}
         self._run: NodeRun | None = None
         self._handlers: dict[type[Message], Callable[[Any], Message]] = {
             kinds.Introduce: self._introduce,
@@ -70,12 +72,13 @@ class Node:
             kinds.Predict: self._predict,
             kinds.Finish: self._finish,
         }
+        self._note_decisions()
 
     @property
     def longest(self) -> int:
         """How many bytes a message to this node may have, given the data that it has loaded."""
         rows = max([holding.rows for holding in self._holdings.values()], default=0)
-        return (1 << 20) + 16 * rows
+        return longest(rows, 1 if self._run is None else self._run.widest_of_all)
 
     def note(self, event: str, **what: Any) -> None:
         """Write a line to the audit log, and count what it tells of."""
@@ -89,6 +92,7 @@ class Node:
         """The answer to a message of the coordinator, whose identity the transport has checked."""
         kind = type(message).__name__
         try:
+            self._note_decisions()
             if type(message) not in self._handlers:
                 raise SchemaError(f"{kind} is nothing that a node is asked")
             return self._handlers[type(message)](message)
@@ -101,10 +105,26 @@ class Node:
         self.note("refused", request=kind, reason=reason[:1000])
         return kinds.Refusal(reason[:1000])
 
+    def _note_decisions(self) -> None:
+        """Write down what people have decided since; they do so in another process."""
+        withdrawn = self._consents.withdrawn()
+        decisions = [("approved", one) for one in (*withdrawn, *self._consents.approvals())]
+        for event, one in (*decisions, *(("withdrawn", one) for one in withdrawn)):
+            if (event, one.offer.id, one.at) not in self._account.decided:
+                self.note(event, id=one.offer.id, by=one.by, at=one.at)
+
     # -- who and what ---------------------------------------------------------------------
 
-    def _introduce(self, message: kinds.Introduce) -> Message:
-        self._peers[message.name] = self.credentials.known(message)
+    def meet(self, coordinator: Introduce) -> None:
+        """Know who is at the other end of the connection, which the transport has checked."""
+        self._claims[coordinator.name] = coordinator
+        self.note("connected", coordinator=coordinator.name, address=self.config.address)
+
+    def _introduce(self, message: Introduce) -> Message:
+        peer = self.credentials.known(message)
+        if self._claims.get(message.name) != message:
+            self.note("introduced", durable=False, name=peer.name, fingerprint=peer.fingerprint)
+        self._claims[message.name] = message
         return kinds.Acknowledged("")
 
     def _describe(self, message: kinds.Describe) -> Message:
@@ -134,24 +154,24 @@ class Node:
             )
         if any(approval.covers(offer) for approval in self._consents.approvals()):
             return kinds.Ruling(True, offer.id)
-        if self._consents.ask(offer):
-            self.note("offer", id=offer.id, terms=dataclasses.asdict(offer))
+        self._consents.ask(offer)
+        if self._account.offered.get(offer.id) != holding.digest:
+            terms = dataclasses.asdict(offer)
+            self.note("offer", id=offer.id, terms=terms, data=holding.digest)
         return kinds.Ruling(False, offer.id)
 
     def _begin(self, begin: kinds.Begin) -> Message:
         approval = self._approval(begin)
         policy, offer = self.config.policy, approval.offer
-        if effective_rows(begin.target) < policy.min_count:
+        classes = begin.objective == "multinomial"
+        if fewest_rows(begin.target, begin.folds, classes) < policy.min_count:
             raise RefusedError(
-                f"the target tells fewer than {policy.min_count} rows from all others: scores "
-                "against it would be their data"
+                f"the target, or a part of it for cross-validation, tells fewer than "
+                f"{policy.min_count} rows from all others: scores against it would be their data"
             )
-        holding = self._holding(begin.alias)
-        if (holding.rows, holding.order) != (offer.rows, offer.order):
-            raise RefusedError(
-                "the rows here are no longer those, or in the order, of the approval"
-            )
-        peers = {**self._peers, self.config.name: self.credentials.peer}
+        holding = self._approved_holding(offer)
+        known_now = {name: self.credentials.known(claim) for name, claim in self._claims.items()}
+        peers = {**known_now, self.config.name: self.credentials.peer}
         members = approved_members(begin.members, peers)
         if self.credentials.peer not in members:
             raise RefusedError("this node is no member of the fit")
@@ -172,13 +192,26 @@ class Node:
                 members=offer.members,
                 alias=begin.alias,
                 objective=begin.objective,
+                domain=begin.domain,
                 radius=begin.radius,
+                fold=begin.fold,
+                outputs=run.outputs,
                 target=target_digest(begin.target),
                 rows=run.rows,
                 start=run.start,
             )
         self._run = run
-        return kinds.Acknowledged(run.key)
+        return kinds.Acknowledged("")
+
+    def _approved_holding(self, offer: kinds.ConsentOffer) -> Holding:
+        """The data that an approval is about, if they still are those of the offer."""
+        holding = self._holding(offer.alias)
+        if self._account.offered.get(offer.id) != holding.digest:
+            raise RefusedError(
+                "the rows or features here are no longer those of the approval: there, withdraw it "
+                f"(`atomcast node approve {offer.id} --withdraw`), and approve the next offer"
+            )
+        return holding
 
     def _approval(self, begin: kinds.Begin) -> Approval:
         for approval in self._consents.approvals():
@@ -195,6 +228,7 @@ class Node:
         if self._run is None:
             raise RefusedError("no problem was begun")
         self._check_valid(self._run.approval)
+        self.credentials.recheck(self._claims.values())
         return self._run, self._account.runs[self._run.key]
 
     def _check_valid(self, approval: Approval) -> None:
@@ -203,8 +237,10 @@ class Node:
 
     def _ask(self, ask: kinds.ScoreRequest) -> Message:
         run, told = self._current()
-        run.take(ask, self._account.known[run.context])
-        if run.asked not in told.answers:
+        run.take(ask, self._account.known[run.own_context])
+        if run.asked in told.answers:
+            self.note("repeated", run=run.key, approval=run.approval.offer.id, question=run.asked)
+        else:
             self._answer_anew(run, told, ask)
         answer = told.answers[run.asked]
         exhausted = answer["best"] is None
@@ -228,7 +264,7 @@ class Node:
         most = min(
             policy.proposals_per_round,
             offer.proposals,
-            self._account.left(told, run.approval.offer, self.config.policy),
+            self._account.left(told, run.approval.offer, self.config.policy) // run.widest,
         )
         best, partial, ids, scores = None, None, [], []
         if most > 0:
@@ -241,32 +277,33 @@ class Node:
             run=run.key,
             approval=offer.id,
             question=run.asked,
-            weights=weights_digest(ask.ids, ask.weights),
+            weights=run.weights,
             objective=run.objective,
             best=best,
             partial=partial,
             ids=ids,
-            names=[run.name(id) for id in ids],
+            names=[", ".join(run.names(id)) for id in ids],
             scores=scores,
         )
 
     def _fetch(self, fetch: kinds.AtomRequest) -> Message:
         run, told = self._current()
-        if fetch.id not in self._account.known[run.context]:  # else it has left for this fit
+        if fetch.id not in self._account.known[run.own_context]:  # else it has left for this fit
             if fetch.id not in told.proposed:
                 raise RefusedError(f"feature {fetch.id} was not proposed, and does not leave")
-            if self._account.left(told, run.approval.offer, self.config.policy) < 1:
+            left = self._account.left(told, run.approval.offer, self.config.policy)
+            if left < len(run.names(fetch.id)):
                 raise RefusedError("the budget of features that may leave is used up")
         score, content = run.outgoing(fetch.id)
         self.note(
             "atom",
             run=run.key,
-            context=run.context,
+            context=run.own_context,
             approval=run.approval.offer.id,
             alias=run.begin.alias,
             id=fetch.id,
-            name=run.name(fetch.id),
-            values=run.rows,
+            names=run.names(fetch.id),
+            values=run.rows * len(run.names(fetch.id)),
             sha256=hashlib.sha256(content).hexdigest(),
             recipients=[run.approval.offer.coordinator, *(peer.name for peer in run.members)],
         )
@@ -275,15 +312,24 @@ class Node:
 
     def _hand(self, hand: kinds.Hand) -> Message:
         run, _ = self._current()
-        atom = run.accept(hand)
-        owner = run.members[hand.owner].name
-        self._log.write("handed", durable=False, run=run.key, owner=owner, id=atom.id)
+        digest = hashlib.sha256(hand.atom).hexdigest()
+        atom, owner = run.checked(hand), run.members[hand.owner].name
+        known = self._account.received.get((run.context, atom.id))
+        if known not in (None, digest):
+            raise FalseMessageError(
+                f"{owner} has signed another feature {atom.id} before: of SHA-256 {known}, "
+                f"and now {digest}"
+            )
+        run.accept(atom)
+        about = {"context": run.context, "owner": owner, "id": atom.id, "name": atom.name}
+        self.note("handed", durable=False, run=run.key, **about, sha256=digest)
         return kinds.Acknowledged("")
 
     # -- before and after -----------------------------------------------------------------
 
     def _fingerprint(self, message: kinds.Fingerprint) -> Message:
         run, _ = self._current()
+        self.note("fingerprint", run=run.key, approval=run.approval.offer.id)
         plain = shard_fingerprint(run.shard, 1)
         keyed = hashlib.sha256(self.credentials.sign(f"fingerprint {plain}".encode())).hexdigest()
         return kinds.Acknowledged(keyed[:16])
@@ -292,9 +338,9 @@ class Node:
         """The own part of a score, for weights that were asked about in an approved run."""
         approval, question, run = permitted(predict, self._consents.approvals(), self._account)
         offer = approval.offer
-        start = self._begun(offer.id, run)["start"]
-        new = self._holding(predict.alias)
-        part = own_part(predict, start, self._holding(offer.alias), new)
+        begun, new = self._begun(offer.id, run), self._holding(predict.alias)
+        fitted = self._approved_holding(offer)
+        part = own_part(predict, begun["start"], begun["outputs"], fitted, new)
         self.note(
             "prediction",
             approval=offer.id,

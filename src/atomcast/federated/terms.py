@@ -6,10 +6,8 @@ import time
 from dataclasses import dataclass
 
 from atomcast._checks import check_count, check_positive
-from atomcast.federated.consent import target_digest
-from atomcast.federated.kinds import ConsentOffer
-from atomcast.federated.posed import described
-from atomcast.problems.problem import Problem
+from atomcast.federated.consent import pinned
+from atomcast.federated.kinds import Begin, ConsentOffer
 
 #: Approvals last for whole days.
 DAY = 86400
@@ -60,22 +58,28 @@ class Terms:
             if not low <= check_positive("radius", high, "the largest radius to be approved"):
                 raise ValueError(f"radius must be a range (from, to), got {self.radius!r}")
 
-    def offer(
-        self, problem: Problem, coordinator: str, members: str, alias: str, order: str
-    ) -> ConsentOffer:
+    def check_radius(self, radius: float) -> None:
+        """Raise ValueError if the members were not asked about this radius."""
+        if self.radius is not None and not self.radius[0] <= radius <= self.radius[1]:
+            raise ValueError(
+                f"the radius {radius:g} is not within radius={self.radius!r} of the terms: ask for "
+                "more, or give the radii to try (betas=...)"
+            )
+
+    def offer(self, begin: Begin, coordinator: str, order: str) -> ConsentOffer:
         """What is put before the members for a problem."""
-        name, objective = described(problem)
-        low, high = self.radius or (problem.domain.scale, problem.domain.scale)
+        low, high = self.radius or (begin.radius, begin.radius)
+        self.check_radius(begin.radius)
+        if len(begin.folds) and self.radius is None:
+            raise ValueError(
+                "cross-validation is many problems: say which in the terms of the cluster, as "
+                '{"radius": (from, to), "runs": radii x (folds + 1)}'
+            )
         return ConsentOffer(
+            **pinned(begin),
             coordinator=coordinator,
-            alias=alias,
             purpose=self.purpose,
-            members=members,
-            target=target_digest(objective.y),
             order=order,
-            objective=name,
-            fit_intercept=bool(objective.fit_intercept),
-            rows=objective.d,
             radius_from=float(low),
             radius_to=float(high),
             runs=self.runs,

@@ -14,6 +14,8 @@ from typing import TYPE_CHECKING, Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from atomcast.domains.balls import L1Ball
+from atomcast.domains.group_ball import GroupBall
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Request
 from atomcast.problems.problem import Problem
@@ -64,6 +66,16 @@ class Replica:
                 f"step={step.name!r} needs a problem with a block for each example, as that of "
                 'StructuredSVM is: use "corrective" or another step'
             )
+        if step.mixes and type(problem.domain) not in (L1Ball, GroupBall):
+            raise ValueError(
+                f"step={step.name!r} needs a ball of the l1 norm or of a group norm, which "
+                f'{type(problem.domain).__name__} is not: use "corrective" or another step'
+            )
+        if step.mixes and selection != EXACT:
+            raise ValueError(
+                f"selection={selection!r} chooses among atoms, but step={step.name!r} mixes all "
+                'that a node holds: use selection="exact"'
+            )
         if problem.summed and selection != EXACT:
             raise ValueError(
                 f"selection={selection!r} chooses among atoms, but here every example counts in "
@@ -102,7 +114,8 @@ class Replica:
         """Know all that another run knew, and start from these weights."""
         adopt = self.problem.adopt
         self.active = previous.active if adopt is None else adopt(previous.active)
-        self.active.set_weights(weights)
+        if not self.active.shrink(min(1.0, self.domain.scale / previous.domain.scale)):
+            self.active.set_weights(weights)
         self.first_round = previous.ledger_round + 1
 
     @property

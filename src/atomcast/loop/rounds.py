@@ -158,21 +158,23 @@ class Best:
         self, status: Status, rounds: int, replica: Replica, session: Session, trace: Trace
     ) -> Result:
         """The result of a run that ended with `status`."""
-        bounded = replica.domain.bounded
+        bounded, ids, weights = replica.domain.bounded, self.ids, self.weights
+        if replica.step.mixes:
+            ids, weights = session.put_together(ids, weights)
         return Result(
             objective=self.objective,
             gap=self.gap if bounded else None,
             relative_gap=self.relative_gap if bounded else None,
             rounds=rounds,
             status=status,
-            atom_ids=self.ids,
-            atom_weights=self.weights,
+            atom_ids=ids,
+            atom_weights=weights,
             n=replica.active.total(session.n),
-            atom_extras=replica.active.extras_of(self.ids),
+            atom_extras=replica.active.extras_of(ids),
             image=self.image,
             trace=trace,
             ledger=session.ledger,
-            content=replica.active.content(self.ids),
+            content=replica.active.content(ids),
             radius=dict(replica.radius),
             family=replica.problem.family,
         )

@@ -94,6 +94,20 @@ class RootedTree(Topology):
         for down in self._down:
             self.links.carry(down, parts, ledger)
 
+    def mix(self, amounts: Counts, answer: tuple[int, int], ledger: Ledger) -> None:
+        """Mixtures are passed on up to the root, and its answer comes down."""
+        held = np.zeros((3, len(self.parent)), dtype=np.int64)
+        held[:, : self.nodes] = *amounts, np.ones(self.nodes, dtype=np.int64)
+        for level, up in zip(reversed(self._levels[1:]), reversed(self._up), strict=True):
+            said = held[0, level] > 0
+            sent = Payload(*held[:2, level[said]])
+            self.links.carry(up[said], {"mixture": sent}, ledger)
+            for row in held:
+                np.add.at(row, self.parent[level], row[level])
+        for level, down in zip(self._levels[1:], self._down, strict=True):
+            parts: dict[Kind, Payload] = {"image": numbers(answer[0] + answer[1] * held[2, level])}
+            self.links.carry(down, parts, ledger)
+
 
 def _depths(parent: Counts) -> Counts:
     """The number of edges from each vertex up to the root."""

@@ -103,11 +103,53 @@ class Star(RootedTree):
     def _new_talk(self, key: tuple[object, ...], said: Proposals, agreement: Agreement) -> Talk:
         if len(self._known) > 1000:
             self._known.clear()
-        partial = said.partial is not None
+        partial, ends = said.partial is not None, self.links.ends
         up = proposal_parts(said.per_node, partial) | self._extra
         down = proposal_parts(np.array([agreement.told]), partial)
-        self._known[key] = talk = Talk(self, up, down)
+        self._known[key] = talk = Talk([(ends, self.up, up), (ends, self.down, down)])
         return talk
+
+    # -- a coordinator that looks at candidates before it passes on some of them ------------
+
+    def look(
+        self,
+        proposals: Proposals,
+        owners: Sequence[int],
+        values: Sequence[int],
+        sizes: Sequence[int],
+        ledger: Ledger,
+    ) -> None:
+        """Proposals go up, the best merit comes down to all, and candidates go up as asked.
+
+        `owners`, `values` and `sizes` are those of the candidates not seen before. Their owners
+        alone are told which ones are asked for.
+        """
+        ends, asked = self.links.ends, np.bincount(_counts(owners), minlength=self.nodes)
+        question: dict[Kind, Payload] = {"proposal": numbers(1)}
+        if len(owners):
+            question["index"] = numbers(asked)
+        up = proposal_parts(proposals.per_node, False) | self._extra
+        waves: list[StarWave] = [(ends, self.up, up), (ends, self.down, question)]
+        shown, used = self._of_each(owners, values, sizes), np.flatnonzero(asked)
+        if len(used):
+            waves.append((ends, self.up[used], {"candidate": Payload(*shown[:, used])}))
+        self._enter(Talk(waves), ledger)
+
+    def pass_on(
+        self, owners: Sequence[int], values: Sequence[int], sizes: Sequence[int], ledger: Ledger
+    ) -> None:
+        """Candidates that have won go down, with score and index, to all who lack them."""
+        sent = self._of_each(owners, values, sizes)
+        parts = {"atom": Payload(*(sent.sum(axis=1, keepdims=True) - sent))}
+        parts |= proposal_parts(np.array([len(owners)]), False)
+        self._enter(Talk([(self.links.ends, self.down, parts)]), ledger)
+
+    def _of_each(self, owners: Sequence[int], *amounts: Sequence[int]) -> Counts:
+        """What there is of each node, summed up, shape (amounts, N)."""
+        sums = np.zeros((len(amounts), self.nodes), dtype=np.int64)
+        for row, amount in zip(sums, amounts, strict=True):
+            np.add.at(row, _counts(owners), _counts(amount))
+        return sums
 
     # -- one node at a time: nobody waits for the others ------------------------------------
 
@@ -146,12 +188,9 @@ class Star(RootedTree):
         self, owners: Sequence[int], values: Sequence[int], size: Sequence[int], ledger: Ledger
     ) -> None:
         """Carry atoms from their owners to the coordinator, and no further."""
-        each, which = np.unique(np.asarray(owners, dtype=np.int64), return_inverse=True)
-        sent = np.zeros((2, len(each)), dtype=np.int64)
-        for row, amounts in zip(sent, (values, size), strict=True):
-            np.add.at(row, which, amounts)
         if self.nodes > 1:
-            self.links.carry(self.up[each], {"atom": Payload(*sent)}, ledger)
+            each, sent = np.unique(_counts(owners)), self._of_each(owners, values, size)
+            self.links.carry(self.up[each], {"atom": Payload(*sent[:, each])}, ledger)
 
 
 def star_accountant(
@@ -170,21 +209,19 @@ class PlainStar(Flooding):
 
 
 class Talk:
-    """Proposals of all nodes on their way up, and the agreement on its way down."""
+    """What goes up, such as proposals, and down again, such as the agreement."""
 
     __slots__ = ("_waves", "bytes", "messages", "values")
 
-    def __init__(self, star: Star, up: dict[Kind, Payload], down: dict[Kind, Payload]) -> None:
-        ends = star.links.ends
-        self._waves = [(ends, star.up, up), (ends, star.down, down)]
-        total = Count()
-        for ends, links, parts in self._waves:
+    def __init__(self, waves: list[StarWave]) -> None:
+        self._waves, total = waves, Count()
+        for ends, links, parts in waves:
             wave = Wave(0, ends, links, parts)
             total = sum((wave.count(kind) for kind in parts), total)
         self.values, self.bytes, self.messages = total.values, total.bytes, total.messages
 
     def waves(self) -> list[StarWave]:
-        """Up, and down again."""
+        """One after the other."""
         return self._waves
 
 
@@ -220,6 +257,10 @@ class Broadcast:
             used = np.flatnonzero(carried[1])
             waves.append((self._ends, links[used], {"atom": Payload(*carried[:, used])}))
         return waves
+
+
+def _counts(amounts: Sequence[int]) -> Counts:
+    return np.asarray(amounts, dtype=np.int64)
 
 
 def _listed(numbers: ArrayLike) -> list[int]:

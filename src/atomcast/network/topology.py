@@ -53,6 +53,26 @@ class Topology(ABC):
     def add_up(self, values: int, ledger: Ledger, kind: Kind = "prediction") -> None:
         """Let every node learn the sums, over all nodes, of so many numbers of this kind."""
 
+    def mix(self, amounts: Counts, answer: tuple[int, int], ledger: Ledger) -> None:
+        """Carry mixtures to a coordinator, and its answer to everybody.
+
+        Parameters
+        ----------
+        amounts : array of shape (2, nodes)
+            The real numbers and bytes of what each node sends.
+        answer : pair of int
+            So many numbers are for everybody, and so many more for each node.
+
+        Raises
+        ------
+        ValueError
+            Where nobody can be the coordinator.
+        """
+        raise ValueError(
+            f"mixtures need a coordinator, which {type(self).__name__} has not: use "
+            'topology="star" or "tree"'
+        )
+
     def broadcast(
         self, source: ArrayLike, values: ArrayLike, size: ArrayLike, ledger: Ledger
     ) -> None:

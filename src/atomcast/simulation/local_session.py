@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,7 @@ from numpy.typing import NDArray
 from atomcast._threads import thread_count
 from atomcast.cluster.balance import Balance
 from atomcast.cluster.machine import machine
+from atomcast.cluster.mixing import cast_point, own_mixtures
 from atomcast.cluster.node import Fleet
 from atomcast.cluster.pace import Pace
 from atomcast.cluster.rounding import rounded
@@ -25,9 +27,11 @@ from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request
 from atomcast.messages.status import Status
 from atomcast.network.ledger import Accountant
+from atomcast.network.star import Star
 from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
 from atomcast.selection.rules import Balanced
+from atomcast.simulation.weighing import Weighing
 from atomcast.storage.fingerprint import data_fingerprint, shard_fingerprint
 
 if TYPE_CHECKING:
@@ -40,6 +44,7 @@ class LocalSession(Session):
     """The nodes of a `LocalCluster` with their shards loaded."""
 
     speaks = True
+    mixes = True
     #: What becomes of a node's atoms.
     fleet_type = Fleet
 
@@ -65,6 +70,10 @@ class LocalSession(Session):
         )
         self._accountant = Accountant(cluster.network(), shards.party_names, problem.told)
         self.ledger = self._accountant.ledger
+        network = self._accountant.network
+        self._weighing = None
+        if self.nodes > 1 and isinstance(network, Star) and not self._resend:
+            self._weighing = Weighing(self._accountant, network, self.atom)
         if logger.isEnabledFor(logging.INFO):
             logger.info("%d nodes on %s, threads: %d", self.nodes, machine(), thread_count())
             logger.info("loaded %d atoms in %d shards (%s)", self.n, self.nodes, shards.kind)
@@ -113,12 +122,16 @@ class LocalSession(Session):
             scored = np.sum([fleet.scored for fleet in self._fleets], axis=0)
             self.ledger.round = replica.ledger_round
             self._accountant.work(self._pace.seconds(scored))
+        if self._weighing is not None and request.thin and not request.random:
+            return self._weighing.agree(replica, request, proposals)
         if proposals.sum is not None:
             return agree_on_sum(self._accountant, proposals.sum, replica)
         return self._accountant.agree(proposals, request.count, replica.ledger_round)
 
     def proposals(self, replica: Replica, request: Request) -> Proposals:
         """What every node would propose from this state."""
+        if self._weighing is not None:  # which knows better than a node alone
+            request = replace(request, thin=False)
         parts = [fleet.propose(replica, request) for fleet in self._fleets]
         return parts[0] if len(parts) == 1 else Proposals.merged(parts)
 
@@ -126,6 +139,10 @@ class LocalSession(Session):
         """Broadcast the winners that are not known yet, as bytes on the simulated wire."""
         if agreement.sum is not None:
             return agreement.summed
+        if agreement.mixed:
+            fleets, best = self._fleets, agreement.best
+            mixtures = [said for fleet in fleets for said in own_mixtures(fleet, replica, best)]
+            return [cast_point(self._accountant, replica, best, mixtures)]
         winners = agreement.new_to(() if self._resend else replica.active)
         atoms = self._sent(winners, replica.ledger_round)
         return [atom for atom in atoms if atom.id not in replica.active]
@@ -138,6 +155,9 @@ class LocalSession(Session):
     def _sent(self, winners: Sequence[tuple[int, int]], round: int) -> list[Atom]:
         """Atoms by owner and id, carried from their owners to everybody."""
         self.ledger.round = round
+        weighed = None if self._weighing is None else self._weighing.cast(winners)
+        if weighed is not None:
+            return weighed
         atoms = [self.atom(owner, id) for owner, id in winners]
         if self.nodes > 1:
             # What arrives is bit for bit what was sent, so that its length is all we need.

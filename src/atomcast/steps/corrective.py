@@ -5,7 +5,7 @@ Here are also how many atoms may join in a round, and which solver finds the bes
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
@@ -16,7 +16,9 @@ from numpy.typing import NDArray
 
 from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
-from atomcast.messages.proposals import Agreement, Request
+from atomcast.messages.atom import Atom
+from atomcast.messages.proposals import Agreement, Ids, Request
+from atomcast.steps.inner.block_pivots import minimise_by_pivots
 from atomcast.steps.inner.column_model import ColumnModel
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent
 from atomcast.steps.inner.corral import Corral
@@ -24,7 +26,8 @@ from atomcast.steps.inner.group_solver import GroupSolver
 from atomcast.steps.inner.machine_solver import GreedyDescent, MachineSolver
 from atomcast.steps.inner.newton import Inner, Newton, QuadraticModel
 from atomcast.steps.inner.projected_newton import ProjectedNewton
-from atomcast.steps.step import Step
+from atomcast.steps.step import Floats, Step
+from atomcast.steps.thinning import superfluous_left_out
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
@@ -40,6 +43,12 @@ MANY_WEIGHTS = 1000
 MANY_POINTS = 6000
 #: The same where the inverse would begin anew for each model of the objective.
 MANY_PRODUCTS = 300
+
+
+#: Where candidates are thinned out, so many times as many as may join are looked at,
+CANDIDATES = 3
+#: and one joins that would still violate this share of what the best of them does.
+STEEP = 0.5
 
 
 class Batches(Protocol):
@@ -110,6 +119,8 @@ class Corrective(Step):
     atoms_per_round : int or "auto"
         How many atoms may join in a round. "auto" lets the batches grow with the active set, so
         that rounds are few and yet hardly an atom is sent that the solution does not need.
+    thin : bool
+        Whether candidates that better ones would make superfluous are left out.
     """
 
     name: ClassVar[str] = "corrective"
@@ -117,8 +128,9 @@ class Corrective(Step):
     one_atom: ClassVar[bool] = False
     patience: ClassVar[float] = 2
 
-    def __init__(self, atoms_per_round: int | Literal["auto"] = "auto") -> None:
+    def __init__(self, atoms_per_round: int | Literal["auto"] = "auto", thin: bool = False) -> None:
         self.atoms_per_round = atoms_per_round
+        self.thin = thin
         self._last_violation = 0.0
         self.inner: Inner | None = None
         self._carried: Memory = {}
@@ -139,7 +151,12 @@ class Corrective(Step):
         needed = replica.target / replica.domain.scale
         likely = replica.problem.batches.kept * self._last_violation
         level = _multiplier(replica) + max(needed, likely)
-        return Request(count=count, threshold=level, known_too=False)
+        count *= CANDIDATES if self.thin else 1
+        return Request(count=count, threshold=level, known_too=False, thin=self.thin)
+
+    def thinned(self, replica: Replica, atoms: Sequence[Atom], scores: Floats) -> Ids:
+        """Those that still violate optimality once the better ones have joined."""
+        return superfluous_left_out(replica.active, replica.domain, atoms, scores, STEEP)
 
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """Minimise over the hull of all known atoms."""
@@ -198,6 +215,7 @@ class Quadratic:
     """Minimises a quadratic over the hull of the known vertices, by the method for their number."""
 
     def __init__(self, domain: Domain) -> None:
+        self.domain = domain
         self.corral = Corral(domain)
         self.descent = CoordinateDescent(domain)
 
@@ -209,8 +227,9 @@ class Quadratic:
             active.set_weights(weights)
             if found:
                 return
-        # Where atoms are so much alike that coordinate descent gives up, slow is better.
-        self.corral.minimise(active, tolerance)
+        # Where atoms are so much alike that faster ways give up, slow is better.
+        if model is not None or not minimise_by_pivots(self.domain, active, tolerance):
+            self.corral.minimise(active, tolerance)
 
     def _model(self, active: ActiveSet) -> ColumnModel | None:
         """What coordinate descent should minimise; None if the exact method is faster."""

@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast._threads import thread_count
-from atomcast.cluster.consistency import check_digests, check_same_facts, facts, state_digest
+from atomcast.cluster.consistency import check_digests, check_same_facts, state_digest
 from atomcast.cluster.machine import log_nodes
 from atomcast.cluster.mpi.buffers import Broadcaster, gather_bytes, gather_json, sum_of_all
 from atomcast.cluster.mpi.failures import (
@@ -60,6 +60,7 @@ from atomcast.network.ledger import Ledger
 from atomcast.network.star import star_accountant
 from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
+from atomcast.storage.facts import facts
 from atomcast.storage.fingerprint import data_fingerprint, shard_fingerprint
 
 logger = logging.getLogger(__name__)
@@ -141,7 +142,7 @@ class MPISession(Session):
         self._pulse.at = (NO_ROUND, STARTING)
         self._together = True
         with told_by_all():
-            said = gather_json(self._comm, [facts(told), spec.checkpoint])
+            said = gather_json(self._comm, [facts(told, passing="private"), spec.checkpoint])
             check_same_facts([known for known, _ in said])
             if any(wants for _, wants in said):  # a single rank may want to write one
                 self.fingerprint()

@@ -57,8 +57,8 @@ EXPERIMENTS = {
         "runs n resume",
     ),
     "fig5c": Listed(
-        "Figure 5(c): kernel SVM on Adult where messages are lost, with and without a log.",
-        "runs synthetic download jobs resume",
+        "Figure 5(c): kernel SVM where messages are lost, with and without a log.",
+        "runs n synthetic download jobs resume",
     ),
 }
 

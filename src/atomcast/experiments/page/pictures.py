@@ -53,13 +53,12 @@ def in_symbols(text: str) -> str:
 
 
 def panels_in_a_row(
-    lines: Lines, styles: Styles, size: tuple[float, float], x: str, note: str, **shared: Any
+    lines: Lines, styles: Styles, size: tuple[float, float], x: str, note: str, rows: int = 1
 ) -> Figure:
-    """The objective of every method against something, on each problem."""
+    """The objective of every method against something, on each problem; or in several rows."""
     figure, panels = new_figure(*size), list(dict.fromkeys(panel for panel, *_ in lines))
-    axes = dict(
-        zip(panels, figure.subplots(1, len(panels), squeeze=False, **shared)[0], strict=True)
-    )
+    grid = figure.subplots(rows, -(-len(panels) // rows), squeeze=False)
+    axes = dict(zip(panels, grid.ravel(), strict=True))
     for (panel, method), line in lines.items():
         draw(axes[panel], line, method, *styles[method])
     for panel, ax in axes.items():

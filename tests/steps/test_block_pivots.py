@@ -1,0 +1,64 @@
+"""The quick inner solver of few atoms: exact where it succeeds, and harmless where it does not."""
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from atomcast.domains.balls import L1Ball
+from atomcast.known.active_set import ExplicitActiveSet
+from atomcast.messages.atom import Atom
+from atomcast.objectives import SquaredError
+from atomcast.steps import corrective
+from atomcast.steps.inner.block_pivots import minimise_by_pivots
+from problems import DOMAINS, make_domain, mixture, optimum, regression
+
+
+def known_atoms(X, y):
+    """An active set that knows every column of X."""
+    active = ExplicitActiveSet(SquaredError(y))
+    active.append([Atom(j, len(y), X[:, j].astype(np.float64)) for j in range(X.shape[1])])
+    return active
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    seed=st.integers(0, 10**6),
+    d=st.integers(1, 15),
+    n=st.integers(1, 25),
+    domain=st.sampled_from(DOMAINS),
+    beta=st.sampled_from([1e-6, 0.01, 0.3, 1.0, 3.0, 30.0, 1e3]),
+)
+def test_what_it_finds_is_the_optimum_and_what_it_does_not_it_leaves(seed, d, n, domain, beta):
+    X, y = regression(seed, d, n) if domain == "l1" else mixture(seed, d, n)
+    domain, active = make_domain(domain, beta), known_atoms(X, y)
+    active.set_weights(np.eye(n)[0] * domain.scale * float(not domain.has_origin))
+    target = 1e-9 * float(y @ y)
+    if minimise_by_pivots(domain, active, target):
+        total = np.abs(active.weights).sum()
+        assert total <= domain.scale * (1 + 1e-12)
+        assert isinstance(domain, L1Ball) or (active.weights.min() >= 0.0 and total > 1 - 1e-12)
+        assert active.value() <= optimum(X, y, domain)[0] + 1e-8 * float(y @ y)
+    else:
+        assert np.count_nonzero(active.weights) <= 1
+
+
+@pytest.mark.parametrize("beta", [0.3, 3.0, 30.0])
+def test_independent_columns_need_no_other_method(beta):
+    X, y = regression(0, 80, 60)
+    assert minimise_by_pivots(L1Ball(beta), known_atoms(X, y), 1e-9 * float(y @ y))
+
+
+def test_equal_columns_are_left_to_the_careful_method():
+    X, y = regression(1, 20, 5)
+    active, domain = known_atoms(np.hstack([X, X]), y), L1Ball(5.0)
+    assert not minimise_by_pivots(domain, active, 1e-9 * float(y @ y))
+    corrective.Quadratic(domain).minimise(active, 1e-9 * float(y @ y))
+    assert active.value() <= optimum(X, y, domain)[0] + 1e-8 * float(y @ y)
+
+
+def test_a_simplex_without_weights_has_no_face_to_begin_with():
+    X, y = np.array([[1.0, 2.0]]), np.array([-1.0])
+    active = known_atoms(X, y)
+    assert not minimise_by_pivots(make_domain("simplex"), active, 1.0)
+    assert not active.weights.any()
