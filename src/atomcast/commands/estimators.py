@@ -233,7 +233,9 @@ def boosting(
 @fits("KernelSVC", axis=0, numeric_target=False)
 def kernel_svm(
     C: Annotated[float, typer.Option("--C", help="What margin errors cost.")] = 1.0,
-    kernel: Annotated[str, typer.Option(help="rbf, linear, poly or laplacian.")] = "rbf",
+    kernel: Annotated[
+        str, typer.Option(help="rbf, linear, poly, laplacian, sigmoid or precomputed.")
+    ] = "rbf",
     gamma: Annotated[
         str, typer.Option(help="Of the kernel: mean-distance, scale, or a number.")
     ] = "mean-distance",
