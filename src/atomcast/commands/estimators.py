@@ -218,7 +218,7 @@ def dictionary_learning(
     """A dictionary for the signals that are the rows of the parts; its elements live on --nodes."""
 
 
-@fits("L1AdaBoost", numeric_target=False)
+@fits("L1AdaBoost", numeric_target=False, vectors=WEIGHTED)
 def boosting(
     temperature: Annotated[
         float, typer.Option(help="The smaller, the closer the fit, and the more stumps.")
@@ -226,18 +226,20 @@ def boosting(
     base: Annotated[
         str, typer.Option(help="stumps over the features, or matrix: the columns themselves.")
     ] = "stumps",
+    n_estimators: Annotated[int | None, typer.Option(help="At most so many.")] = None,
+    sample_weight: Weights = None,
 ) -> None:
     """Boosting: the best convex combination of decision stumps, for two classes."""
 
 
-@fits("KernelSVC", axis=0, numeric_target=False)
+@fits("KernelSVC", axis=0, numeric_target=False, vectors=WEIGHTED)
 def kernel_svm(
     C: Annotated[float, typer.Option("--C", help="What margin errors cost.")] = 1.0,
     kernel: Annotated[
         str, typer.Option(help="rbf, linear, poly, laplacian, sigmoid or precomputed.")
     ] = "rbf",
     gamma: Annotated[
-        str, typer.Option(help="Of the kernel: mean-distance, scale, or a number.")
+        str, typer.Option(help="Of the kernel: mean-distance, scale, auto, or a number.")
     ] = "mean-distance",
     degree: Annotated[int, typer.Option(help="Of the polynomial kernel.")] = 3,
     coef0: Annotated[float, typer.Option(help="The constant in the polynomial kernel.")] = 0.0,
@@ -245,6 +247,7 @@ def kernel_svm(
         str, typer.Option(help="one-vs-one, one-vs-rest, direct (one machine) or auto.")
     ] = "auto",
     class_weight: Balanced = False,
+    sample_weight: Weights = None,
 ) -> None:
     """A kernel support vector machine; here a file holds the rows of a node, with all columns."""
 

@@ -35,6 +35,7 @@ from atomcast.loop.session import Cluster
 from atomcast.loop.solver import Solver
 from atomcast.network.joined_ledgers import joined, named
 from atomcast.objectives import Objective, SquaredError, SquaredHingeLoss
+from atomcast.objectives.sample_weights import checked_sample_weight
 from atomcast.problems.views import view_problem
 
 Floats = NDArray[np.float64]
@@ -100,9 +101,12 @@ class MultipleKernelModel(SolvedEstimator):
             refuse_checkpoints(solver, "there is a model for each class", 'multi_class="direct"')
         shards, columns, names = in_views(self.views, self.kernels, shards, isinstance(X, Shards))
         kernels = in_kernels(self.kernels, names)
+        weights = None
+        if sample_weight is not None:
+            weights = checked_sample_weight(sample_weight, objective.d)
         machines = []
         for coding in codings:
-            plan = KernelPlan(columns, kernels, names, **coding)
+            plan = KernelPlan(columns, kernels, names, **coding, weights=weights)
             machines.append(self._machine(objective, plan, solver, shards, cluster))
             if machines[-1].result.status == "interrupted" and len(machines) < len(codings):
                 raise KeyboardInterrupt("there is no model before every class has its machine")

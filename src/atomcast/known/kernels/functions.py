@@ -85,7 +85,7 @@ class KernelSpec:
         """Whether gamma is to be estimated from points that everybody knows."""
         return isinstance(self.gamma, str) and self.kernel in SCALED
 
-    def resolve(self, sample: Points) -> Kernel:
+    def resolve(self, sample: Points, weights: Floats | None = None) -> Kernel:
         """The kernel with every parameter fixed, by the same rule on every node."""
         if callable(self.kernel):
             return Custom(self.kernel)
@@ -93,7 +93,7 @@ class KernelSpec:
             return Dot()
         if self.kernel == "precomputed":
             return Precomputed()
-        gamma = estimated_gamma(self.gamma, sample)
+        gamma = estimated_gamma(self.gamma, sample, weights)
         if self.kernel == "poly":
             return Dot(gamma, float(self.coef0), int(self.degree))
         if self.kernel == "sigmoid":
@@ -104,19 +104,22 @@ class KernelSpec:
         return RBF(gamma, dense_rows(sample).mean(axis=0) if dense else None)
 
 
-def estimated_gamma(gamma: Gamma, sample: Points) -> float:
-    """Gamma as a number, from a sample of points if it is asked for by name."""
+def estimated_gamma(gamma: Gamma, sample: Points, weights: Floats | None = None) -> float:
+    """Gamma as a number, from a sample of points, and their weights, if it is asked for by name."""
     if not isinstance(gamma, str):
         return float(gamma)
     rows = dense_rows(sample)
     if gamma == "auto":
         return 1.0 / rows.shape[1]
+    counts = np.ones(len(rows)) if weights is None else weights
+    total, d = float(counts.sum()), rows.shape[1]
     if gamma == "scale":
-        variance = float(rows.var())
-        return 1.0 / (rows.shape[1] * variance) if variance > 0 else 1.0
+        mean = float((counts @ rows).sum()) / (total * d)
+        variance = float((counts @ (rows - mean) ** 2).sum()) / (total * d)
+        return 1.0 / (d * variance) if variance > 0 else 1.0
     # The mean squared distance over pairs of different rows is twice the summed variance.
-    count = max(len(rows) - 1, 1)
-    mean_square = 2.0 * float(((rows - rows.mean(axis=0)) ** 2).sum()) / count
+    squares = (rows - counts @ rows / total) ** 2
+    mean_square = 2.0 * float((counts @ squares).sum()) / max(total - 1.0, 1.0)
     return 1.0 / mean_square if mean_square > 0 else 1.0
 
 

@@ -125,9 +125,10 @@ class KernelActiveSet(ActiveSet):
         self.arrivals.append(len(atoms))
         self._labels = grown(self._labels, old, new)
         self._labels[old:new] = [int(atom.extras[0]) for atom in atoms]
+        weights = self._weights_of(atoms)
         if self._gram is None:
-            self._gram = self._augmented(self.spec.resolve(self.points))
-        self._gram.extend(self.points, self.labels, self._weights_of(atoms))
+            self._gram = self._augmented(self.spec.resolve(self.points, weights))
+        self._gram.extend(self.points, self.labels, weights)
         if old == 0:
             self._check_kernel()
         before = self.width * old
