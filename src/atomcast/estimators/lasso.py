@@ -8,14 +8,17 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
-from sklearn.base import RegressorMixin
+from sklearn.base import MultiOutputMixin, RegressorMixin
 
 from atomcast.data.shards import Shards
 from atomcast.domains.balls import Domain, L1Ball, SolidSimplex
 from atomcast.estimators.inputs import features_and_target
 from atomcast.estimators.radial import BallModel, RadialModel
+from atomcast.loop.result import Result
 from atomcast.objectives import SquaredError
 from atomcast.objectives.sample_weights import checked_sample_weight
+from atomcast.problems.features import targets_problem
+from atomcast.problems.problem import Problem
 
 
 class SparseLinearModel(RegressorMixin, RadialModel):  # type: ignore[misc]
@@ -56,24 +59,26 @@ class SparseLinearModel(RegressorMixin, RadialModel):  # type: ignore[misc]
 
         Returns
         -------
-        array of shape (n_samples,)
+        array of shape (n_samples,), or (n_samples, n_targets) if there are several
         """
         return self._scores(X)
 
     @property
     def sparse_coef_(self) -> sparse.csr_array:
-        """The coefficients as a sparse row, shape (1, n_features)."""
-        return sparse.csr_array(self.coef_[np.newaxis, :])
+        """The coefficients as sparse rows, shape (n_targets, n_features)."""
+        return sparse.csr_array(np.atleast_2d(self.coef_))
 
 
 @dataclass(eq=False, repr=False)
-class Lasso(BallModel, SparseLinearModel):
+class Lasso(MultiOutputMixin, BallModel, SparseLinearModel):  # type: ignore[misc]
     """Least squares with an l1 constraint, for features that are spread over a network.
 
     Minimises ``||y - X w - b||^2`` subject to ``||w||_1 <= beta`` by distributed Frank-Wolfe:
     every node keeps its own features, and only the features that the model needs are broadcast.
     Or, with `alpha`, minimises ``||y - X w - b||^2 / (2 n) + alpha * ||w||_1`` over all weights, as
-    scikit-learn does: that is the ball of the radius `beta_`, which is found.
+    scikit-learn does: that is the ball of the radius `beta_`, which is found. Several targets, the
+    columns of y, are fitted together, with the norm of all their weights: a feature is broadcast
+    once and then serves every target.
 
     Parameters
     ----------
@@ -98,8 +103,8 @@ class Lasso(BallModel, SparseLinearModel):
 
     Attributes
     ----------
-    coef_ : array of shape (n_features,)
-    intercept_ : float
+    coef_ : array of shape (n_features,) or (n_targets, n_features)
+    intercept_ : float or array of shape (n_targets,)
     beta_, alpha_ : float
         The radius and the penalty that have this solution.
     result_ : Result
@@ -122,3 +127,17 @@ class Lasso(BallModel, SparseLinearModel):
     _: KW_ONLY
     alpha: float | None = None
     positive: bool = False
+
+    def _target(self, X: Any, y: Any) -> tuple[Shards, NDArray[np.float64], Any]:
+        shards, y, cluster = features_and_target(self, X, y, self.cluster, multi_output=True)
+        return shards, y[:, 0] if y.ndim > 1 and y.shape[1] == 1 else y, cluster
+
+    def _problem(self, objective: Any, domain: Domain) -> Problem:
+        if objective.y.ndim > 1:
+            return targets_problem(objective, domain)
+        return super()._problem(objective, domain)
+
+    def _coefficients(self, result: Result, objective: Any) -> NDArray[np.float64]:
+        if objective.y.ndim > 1:
+            return np.ascontiguousarray(result.weights.reshape(-1, objective.classes).T)
+        return result.weights

@@ -49,6 +49,11 @@ class SquaredError(Objective):
             self._target = np.zeros_like(self._target)
 
     @property
+    def classes(self) -> int:
+        """How many targets there are."""
+        return self.y.shape[1] if self.y.ndim > 1 else 1
+
+    @property
     def total(self) -> float:
         """What all examples count together."""
         return float(self.d if self.sample_weight is None else self.sample_weight.sum())

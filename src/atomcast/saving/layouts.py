@@ -98,10 +98,14 @@ class LinearLayout:
     _dimensions: ClassVar[tuple[int, ...]] = (1,)
 
 
-class PursuitLayout(LinearLayout):
-    """A linear model of one or more targets, its residual, and what is known of its choice."""
+class TargetsLayout(LinearLayout):
+    """A linear model of one or more targets."""
 
     _dimensions = (1, 2)
+
+
+class PursuitLayout(TargetsLayout):
+    """The same, its residual, and what is known of its choice."""
 
     def pack(self, estimator: Any) -> Arrays:
         """What linear models have, the residual and the exact recovery coefficient."""
