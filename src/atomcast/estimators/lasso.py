@@ -91,6 +91,10 @@ class Lasso(MultiOutputMixin, BallModel, SparseLinearModel):  # type: ignore[mis
         Whether to fit an unconstrained constant b. Sparse data stays sparse.
     positive : bool, default=False
         Whether no coefficient may be negative.
+    warm_start : bool, default=False
+        Whether to start from the solution of the fit before, if it had as many features: its
+        features are then broadcast at once. On clusters other than `LocalCluster`, and on networks
+        that lose messages, fits start from nothing.
     cluster : None, int or cluster, default=None
         Where the features are: None is one node, an int so many nodes simulated in this process.
     solver : None, str or Solver, default=None
@@ -127,6 +131,7 @@ class Lasso(MultiOutputMixin, BallModel, SparseLinearModel):  # type: ignore[mis
     _: KW_ONLY
     alpha: float | None = None
     positive: bool = False
+    warm_start: bool = False  # type: ignore[misc]
 
     def _target(self, X: Any, y: Any) -> tuple[Shards, NDArray[np.float64], Any]:
         shards, y, cluster = features_and_target(self, X, y, self.cluster, multi_output=True)

@@ -120,6 +120,8 @@ class SparseLogisticRegression(BallModel, SparseLogisticModel):
         Whether to fit an unconstrained constant for each class. Sparse data stays sparse.
     class_weight : None, "balanced" or dict, default=None
         How much the loss of each class counts, as in scikit-learn.
+    warm_start : bool, default=False
+        As for `Lasso`.
     cluster : None, int or cluster, default=None
         Where the features are: None is one node, an int so many nodes simulated in this process.
     solver : None, str or Solver, default=None
@@ -152,3 +154,4 @@ class SparseLogisticRegression(BallModel, SparseLogisticModel):
     _: KW_ONLY
     C: float | None = None
     class_weight: Any = None
+    warm_start: bool = False  # type: ignore[misc]

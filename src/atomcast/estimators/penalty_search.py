@@ -74,8 +74,15 @@ class PenaltySearch:
         self._make, self._norm, self._objective = make, norm, objective
         self._penalty_for = penalty
 
-    def solve(self, solver: Solver, shards: Shards, cluster: Any) -> Result:
-        """The solution, with objective, gap and rounds of the penalised form."""
+    def solve(
+        self, solver: Solver, shards: Shards, cluster: Any, near: Result | None = None
+    ) -> Result:
+        """The solution, with objective, gap and rounds of the penalised form.
+
+        Where one is given that may be near, the search begins there.
+        """
+        start = None if near is None else near.weights
+        self._first = None if near is None else self._norm(near)
         empty = Solver(max_rounds=0).solve(self._make(1.0), shards, cluster)
         self.penalty = self._penalty_for(empty.gap)
         self._tried = [Tried(0.0, empty.gap, empty.objective)]
@@ -84,7 +91,8 @@ class PenaltySearch:
         rounds = 0
         # Half of the gap is left to the ball, half to its radius.
         halved = replace(solver, tol=0.5 * solver.tol)
-        with closing(halved.solve_path(self._balls(), shards, cluster)) as results:
+        path = halved.solve_path(self._balls(), shards, cluster, start=start)
+        with closing(path) as results:
             for result in results:
                 rounds += result.rounds
                 value = result.objective + self.penalty * self._enter(result)
@@ -115,6 +123,8 @@ class PenaltySearch:
         """Where the slope would be the penalty, if it went on falling as it did."""
         short = max((t for t in self._tried if t.slope > self.penalty), key=lambda t: t.norm)
         beyond = [t for t in self._tried if t.slope <= self.penalty]
+        if len(self._tried) == 1 and self._first:
+            return self._first
         if len(self._tried) == 1:
             room = short.level - max(self._objective.lower_bound, -abs(short.level))
             return FIRST * (1.0 - self.penalty / short.slope) * room / short.slope

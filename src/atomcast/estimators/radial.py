@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from atomcast._checks import check_in_scale, check_positive
+from atomcast.data.shards import Shards
 from atomcast.domains.balls import Domain, L1Ball
 from atomcast.estimators.linear import LinearModel
 from atomcast.estimators.penalised import refuse_checkpoints, slopes
@@ -147,6 +148,9 @@ class RadialModel(LinearModel):
 class BallModel(RadialModel):
     """A model of a given radius, or of a given penalty, with the radius that goes with it."""
 
+    #: A parameter of those that can start from where an earlier fit has ended.
+    warm_start: ClassVar[bool] = False
+
     beta: float | None = None
     _: KW_ONLY
     fit_intercept: bool = True
@@ -156,6 +160,12 @@ class BallModel(RadialModel):
         objective, shards, cluster = self._objective(X, y, sample_weight)
         problem = self._ball(objective, 1.0 if self.beta is None else self.beta)
         return Posed(objective, problem, shards, cluster)
+
+    def _earlier(self, objective: Any, shards: Shards) -> Result | None:
+        """The solution of an earlier fit, if it is one to start from."""
+        result = getattr(self, "result_", None) if self.warm_start else None
+        weights = shards.count() * getattr(objective, "classes", 1)
+        return result if result is not None and result.n == weights else None
 
     def _check_beta(self) -> None:
         """Refuse a radius and a penalty that are none, or that exclude each other."""
@@ -171,9 +181,11 @@ class BallModel(RadialModel):
             check_positive(name, strength, "the strength of the penalty, or None")
 
     def _solve(self, solver: Solver, posed: Posed) -> Result:
-        objective, name = posed.objective, self.strength_is
+        objective, name, shards = posed.objective, self.strength_is, posed.shards
+        near = self._earlier(objective, shards)
         if self.beta is not None:
-            result = super()._solve(solver, posed)
+            start = None if near is None else near.weights
+            result = solver.solve(posed.problem, shards, posed.cluster, start)
             self._keep_radius(objective, float(self.beta), result)
             return result
         refuse_checkpoints(solver, "a radius is looked for", "beta=...")
@@ -183,7 +195,7 @@ class BallModel(RadialModel):
             return USUAL_SHARE * most if given is None else self._to_penalty(given, objective)
 
         search = PenaltySearch(partial(self._ball, objective), self._norm, objective, penalty)
-        result = search.solve(solver, posed.shards, posed.cluster)
+        result = search.solve(solver, shards, posed.cluster, near)
         strength = self._to_strength(search.penalty, objective) if given is None else float(given)
         self.beta_ = self._norm(result)
         setattr(self, f"{name}_", strength)
