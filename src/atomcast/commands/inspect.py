@@ -54,6 +54,7 @@ def described(file: ModelFile) -> dict[str, Any]:
     """The content of a model file in plain values."""
     import numpy as np
 
+    from atomcast.data.prepared import described as prepared
     from atomcast.report.summary import outcome
     from atomcast.saving.certificate import certificate_in
     from atomcast.saving.model_file import (
@@ -97,11 +98,7 @@ def described(file: ModelFile) -> dict[str, Any]:
         "parties": certificate and certificate.parties,
         "disclosures": [_plain(one) for one in disclosures],
         "told": [_plain(one) for one in (certificate.told if certificate else ())],
-        "preparation": [
-            (party.prefix + column.name, column.description())
-            for party in preparation_in(file) or ()
-            for column in party.columns
-        ],
+        "preparation": prepared(preparation_in(file) or ()),
         "audit_heads": certificate and certificate.audit_heads,
     }
 

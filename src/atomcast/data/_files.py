@@ -51,9 +51,9 @@ class FileShards(BlockShards):
         Put the party's name (the file's without its suffix, or those given, one for each
         file) and a dot before the names of its columns, which may then be the same in
         several files.
-    prepare : Preparation, dict of name to Preparation, or preparation_ of a model, optional
-        How each party makes numbers of its table (.csv or .parquet); by name: of the others only
-        texts become 0/1 columns.
+    prepare : Preparation, dict of name to Preparation or list, optional
+        How each party makes numbers of its table (.csv or .parquet). A dict: those that it does not
+        name only make 0/1 columns of texts. A list: the `preparation_` of a fitted model.
     """
 
     kind = "files"
@@ -101,6 +101,14 @@ class FileShards(BlockShards):
     @property
     def party_names(self) -> tuple[str, ...]:
         return self._party_names
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Files have columns of the same rows, unless heights or names say otherwise."""
+        heights = {info.rows for info in self.infos}
+        names = {info.names for info in self.infos}
+        rows_apart = len(heights) > 1 or (self.nodes > 1 and len(names) == 1 and None not in names)
+        return (self.count(0), self.rows(0)) if rows_apart else (self.rows(), self.count())
 
     def only(self, i: int) -> FileShards:
         """Return the file of one node alone, so that no other file need be within reach."""

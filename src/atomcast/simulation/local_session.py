@@ -46,7 +46,6 @@ class LocalSession(Session):
     """The nodes of a `LocalCluster` with their shards loaded."""
 
     speaks = True
-    mixes = True
     #: What becomes of a node's atoms.
     fleet_type = Fleet
 
@@ -57,6 +56,7 @@ class LocalSession(Session):
                 f"{cluster.nodes} nodes; use LocalCluster(nodes={shards.nodes})"
             )
         self.nodes = cluster.nodes
+        self.recalls = type(self) is LocalSession  # whose messages all come at once
         self._fingerprint: str | None = None
         self._cast = cluster.cast
         slow = {} if cluster.faults is None else cluster.faults.slow
@@ -78,6 +78,11 @@ class LocalSession(Session):
             logger.info("%d nodes on %s, threads: %d", self.nodes, machine(), thread_count())
             logger.info("loaded %d atoms in %d shards (%s)", self.n, self.nodes, shards.kind)
 
+    @property
+    def mixes(self) -> bool:  # type: ignore[override]  # nobody sets it
+        """Whether the network has somebody whom all can reach, and who can reach all."""
+        return isinstance(self._accountant.network, RootedTree)
+
     def _one_fleet(self, problem: Problem, shards: Shards) -> list[Fleet]:
         """All nodes over the user's own matrix, which is neither copied nor cut."""
         whole = shards
@@ -90,6 +95,7 @@ class LocalSession(Session):
                 _checked(problem, shards.shard(i, problem.axis))
             raise
         owner = shards.assignment(problem.axis)
+        self.usual_size = shard.matrix.size / self.n
         atoms = problem.make_atoms(rounded(shard, self._cast))
         return [self.fleet_type(atoms, shard.ids, owner, self.nodes)]
 
@@ -99,6 +105,7 @@ class LocalSession(Session):
         sizes = np.bincount(shards.assignment(problem.axis), minlength=self.nodes)
         for i in range(self.nodes):
             shard = _checked(problem, shards.shard(i, problem.axis))
+            self.usual_size += shard.matrix.size / self.n
             owner = np.full(len(shard.ids), i, dtype=np.int64)
             atoms = problem.make_atoms(rounded(shard, self._cast))
             fleets.append(self.fleet_type(atoms, shard.ids, owner, self.nodes, sizes))

@@ -146,6 +146,12 @@ def fold_tables(model: Any) -> list[HtmlTable]:
     return []
 
 
+def preparation_tables(rows: Sequence[tuple[str, str]]) -> list[HtmlTable]:
+    """How parties prepared their tables, a row a column; none if none did."""
+    header = ("column", "becomes")
+    return [HtmlTable("How tables were prepared", header, rows, "preparation.csv")] if rows else []
+
+
 def _progress(trace: Trace) -> Figure:
     """Objective and gap against rounds, seconds and values sent."""
     axes = [name for name in ("round", "seconds", "values") if np.any(column(trace, name) > 0)]
