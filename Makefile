@@ -48,8 +48,8 @@ test-browser: install ## look at reports in a headless Chromium (chromium and ch
 	$(TEST_ENV) $(BIN)/python -m pytest -n 0 -m browser $(PYTEST_ARGS)
 
 .PHONY: fuzz
-fuzz: install ## run the property tests on random examples, 20 times as many (half an hour)
-	$(TEST_ENV) $(BIN)/python -m pytest -m hypothesis --hypothesis-profile=fuzz --timeout=3600 $(PYTEST_ARGS)
+fuzz: install ## run property tests on 20 times as many examples, and those of endurance (half an hour)
+	$(TEST_ENV) $(BIN)/python -m pytest -m 'hypothesis or endurance' --hypothesis-profile=fuzz --timeout=3600 $(PYTEST_ARGS)
 
 .PHONY: check
 check: lint ## style, types and the tests of the core: about a minute

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import atexit
+import multiprocessing
+import os
 import shutil
+import signal
 import threading
 from contextlib import suppress
 from dataclasses import replace
@@ -55,6 +58,35 @@ def one_at_a_time(node_type):
     return Node
 
 
+def run_node(config):
+    """A node in a process of its own, until it is killed."""
+    from atomcast.federated.attending import attend
+    from atomcast.federated.identity import Credentials
+    from atomcast.federated.party import Node
+
+    attend(Node(config, Credentials(config.certificates, config.name)), threading.Event())
+
+
+def coordinate(address, names, keys, y, how, file):
+    """A coordinator that is killed in its fifth round; it writes checkpoints."""
+    from atomcast import Checkpoint, FederatedCluster, Lasso, Solver
+
+    def die(state):
+        if state.round == 4:
+            os.kill(os.getpid(), signal.SIGKILL)
+
+    cluster = FederatedCluster(address, names, keys, deadline=60.0, patience=60.0)
+    solver = Solver(**how, callbacks=[Checkpoint(file, rounds=1), die])
+    Lasso(8.0, cluster=cluster, solver=solver).fit(cluster.shards("cohort"), y)
+
+
+def processes():
+    """How processes are started quickly: as forks of one that has imported everything, once."""
+    context = multiprocessing.get_context("forkserver")
+    context.set_forkserver_preload(["atomcast.federated.attending", "atomcast.data.readers"])
+    return context
+
+
 class Parties:
     """Nodes that run in threads of this process, each with its own folder and identity."""
 
@@ -63,8 +95,8 @@ class Parties:
         from atomcast.federated.policy import DataSource, NodeConfig, Policy
 
         self.folder, self.names, self.keys = folder, names, keys or trial_keys()
-        self.make_cluster = lambda **how: FederatedCluster(
-            "127.0.0.1:0", names, self.keys, **{"deadline": 60.0, "patience": 60.0, **how}
+        self.make_cluster = lambda address="127.0.0.1:0", **how: FederatedCluster(
+            address, names, self.keys, **{"deadline": 60.0, "patience": 60.0, **how}
         )
         self.configs, self._nodes, self._approving = {}, {}, None
         for name, part in zip(names, parts, strict=True):
@@ -94,6 +126,13 @@ class Parties:
         thread.start()
         self._nodes[name] = node, stop, thread
         return node
+
+    def start_process(self, name, port):
+        """Start a node as a process, which is returned."""
+        config = replace(self.configs[name], address=f"127.0.0.1:{port}")
+        process = processes().Process(target=run_node, args=(config,), daemon=True)
+        process.start()
+        return process
 
     def stop(self, name):
         """Stop a node, which forgets all but its state on the disk."""
@@ -160,33 +199,63 @@ def offline_node(folder, part, y, approve=True, node_type=None, second=False, **
 
     It is the first of two members, or the second.
     """
-    from atomcast.domains.balls import L1Ball
     from atomcast.federated.consent import Consents
     from atomcast.federated.identity import Credentials
-    from atomcast.federated.kinds import Begin, Introduce
+    from atomcast.federated.kinds import Begin
     from atomcast.federated.party import Node
     from atomcast.federated.terms import Terms
-    from atomcast.objectives import SquaredError
-    from atomcast.problems.features import explicit_problem
 
-    policy = terms.pop("policy", {})
-    parties = Parties(folder, [part, part], NAMES[:2], **policy)
+    posed = terms.pop("posed", {})
+    policy, keys = terms.pop("policy", {}), terms.pop("keys", trial_keys())
+    parties = Parties(folder, [part, part], NAMES[:2], keys, **policy)
     config = parties.configs["north"]
-    other = Credentials(trial_keys(), "south")
-    node = (node_type or Node)(config, Credentials(trial_keys(), "north"))
+    other = Credentials(keys, "south")
+    node = (node_type or Node)(config, Credentials(keys, "north"))
     peers = (node.credentials.peer, other.peer)
     members = " ".join(f"{p.name}={p.fingerprint}" for p in (peers[::-1] if second else peers))
-    problem = explicit_problem(SquaredError(y, True), L1Ball(2.0))
-    offer = Terms(**terms).offer(problem, "coordinator", members, "cohort", "")
+    n, none = part.shape[1], np.zeros(0, dtype=np.int64)
+    begin = Begin(
+        alias="cohort",
+        members=members,
+        objective="squared error",
+        domain="l1 ball",
+        fit_intercept=True,
+        radius=2.0,
+        target=y,
+        starts=np.array([0, n, 2 * n]),
+        groups=none,
+        group_weights=np.zeros(0),
+        folds=none,
+        fold=-1,
+    )
+    begin = replace(begin, **posed)
+    offer = Terms(**terms).offer(begin, "coordinator", "")
     node.answer(offer)
     if approve:
         Consents(config.state).approve(offer.id, "the privacy officer")
-    hello = other.hello()
-    node.answer(Introduce("south", hello.certificate, hello.key, hello.endorsement))
-    n = part.shape[1]
-    starts = np.array([0, n, 2 * n])
-    begin = Begin("cohort", members, "squared error", True, 2.0, y, starts)
+    node.answer(claim_of(other))
     return node, begin, other
+
+
+def claim_of(credentials):
+    """How the coordinator introduces somebody."""
+    from atomcast.federated.attending import introduction
+
+    return introduction(credentials.name, credentials.hello())
+
+
+def reopened(node):
+    """The node after a restart: it knows what is on the disk."""
+    from atomcast.federated.party import Node
+
+    node.close()
+    return Node(node.config, node.credentials)
+
+
+def begin_again(node, begin, other):
+    """What the coordinator tells a node that has come back."""
+    node.answer(claim_of(other))
+    return node.answer(begin)
 
 
 def ask(weights=(), ids=(), count=10, known_too=True):

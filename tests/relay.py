@@ -15,6 +15,9 @@ class Relay:
         self.port = self._server.getsockname()[1]
         self.wanted: list[str] = []
         self.open = True
+        #: While this is not set, bytes get stuck, and nobody is told.
+        self.flowing = threading.Event()
+        self.flowing.set()
         self._sockets: list[socket.socket] = []
         threading.Thread(target=self._accept, daemon=True).start()
 
@@ -25,6 +28,11 @@ class Relay:
             with contextlib.suppress(OSError):
                 one.shutdown(socket.SHUT_RDWR)
         self._sockets.clear()
+
+    def silence(self, seconds):
+        """Let nothing through for a while, as a cable does that was pulled out."""
+        self.flowing.clear()
+        threading.Timer(seconds, self.flowing.set).start()
 
     def close(self):
         self.cut()
@@ -41,6 +49,7 @@ class Relay:
             request = b""
             while b"\r\n\r\n" not in request:
                 request += client.recv(4096)
+            self.flowing.wait()
             method, place = request.decode().split()[:2]
             if not self.open or method != "CONNECT":
                 client.close()
@@ -50,14 +59,14 @@ class Relay:
             there = socket.create_connection((host, int(port)))
             self._sockets += [client, there]
             client.sendall(b"HTTP/1.1 200 OK\r\n\r\n")
-            threading.Thread(target=_pump, args=(there, client), daemon=True).start()
-            _pump(client, there)
+            threading.Thread(target=self._pump, args=(there, client), daemon=True).start()
+            self._pump(client, there)
 
-
-def _pump(source, sink):
-    with contextlib.suppress(OSError):
-        while content := source.recv(1 << 16):
-            sink.sendall(content)
-    for one in (source, sink):
+    def _pump(self, source, sink):
         with contextlib.suppress(OSError):
-            one.shutdown(socket.SHUT_RDWR)
+            while content := source.recv(1 << 16):
+                self.flowing.wait()
+                sink.sendall(content)
+        for one in (source, sink):
+            with contextlib.suppress(OSError):
+                one.shutdown(socket.SHUT_RDWR)

@@ -8,7 +8,7 @@ import pytest
 import atomcast
 
 HEAVY = ("numba", "matplotlib", "ray", "mpi4py", "pandas", "sklearn", "scipy", "rich", "pyarrow")
-HEAVY += ("grpc", "cryptography")
+HEAVY += ("grpc", "cryptography", "onnx", "IPython")
 
 
 def modules_after(code):

@@ -2,6 +2,7 @@
 
 from atomcast.cluster.mpi.cluster import MPICluster as MPICluster
 from atomcast.cluster.ray.ray_cluster import RayCluster as RayCluster
+from atomcast.data.preparing import Preparation as Preparation
 from atomcast.data.shards import Shards as Shards
 from atomcast.errors import StallError as StallError
 from atomcast.estimators.boosting import L1AdaBoost as L1AdaBoost
@@ -30,6 +31,7 @@ from atomcast.network.faults import Outage as Outage
 from atomcast.network.faults import Partition as Partition
 from atomcast.saving.model_file import load_model as load_model
 from atomcast.saving.model_file import save_model as save_model
+from atomcast.saving.onnx_file import save_onnx as save_onnx
 from atomcast.selection.rules import Balanced as Balanced
 from atomcast.selection.rules import MCenters as MCenters
 from atomcast.selection.rules import RandomSubset as RandomSubset

@@ -10,6 +10,7 @@ from typer.core import TyperGroup
 from atomcast.commands.align import align_app
 from atomcast.commands.coordinator_command import coordinator_app
 from atomcast.commands.demo import demo
+from atomcast.commands.export import export
 from atomcast.commands.fit import fit_app
 from atomcast.commands.inspect import inspect
 from atomcast.commands.node_command import node_app
@@ -17,13 +18,16 @@ from atomcast.commands.predict import predict
 from atomcast.commands.report import report
 from atomcast.commands.reproduce import reproduce_app
 
+#: Commands that stand before the others, in the order of use.
+FIRST = ("demo", "fit", "predict", "inspect", "report", "export")
+
 
 class InOrder(TyperGroup):
     """Commands in the order of use; typer would list groups, such as fit, after the others."""
 
     def list_commands(self, ctx: Any) -> list[str]:
         """The names of the commands."""
-        order = {name: k for k, name in enumerate(("demo", "fit", "predict", "inspect", "report"))}
+        order = {name: k for k, name in enumerate(FIRST)}
         return sorted(super().list_commands(ctx), key=lambda name: order.get(name, len(order)))
 
 
@@ -43,6 +47,7 @@ app.add_typer(fit_app, name="fit")
 app.command()(predict)
 app.command()(inspect)
 app.command()(report)
+app.command()(export)
 app.add_typer(node_app, name="node")
 app.add_typer(coordinator_app, name="coordinator")
 app.add_typer(align_app, name="align")

@@ -176,3 +176,14 @@ def test_wrong_parameters_are_named():
     with pytest.raises(ValueError, match="the features have 20 rows"):
         Admm(1.0).solve(y[:-1], shards, LocalCluster(2))
     assert sparse.issparse(Features.of(shards).matrix)
+
+
+def test_it_stops_once_the_objective_is_low_enough():
+    X, y = regression(seed=4)
+    how = Admm(penalty(X, y), 10.0, max_rounds=50)
+    whole = how.solve(y, Shards.split(X, 4)).trace.objective
+    target = float(whole[10])
+    short = replace(how, enough=target).solve(y, Shards.split(X, 4))
+    assert short.status == "stopped"
+    assert len(short.trace) == 1 + np.flatnonzero(whole <= target)[0]
+    np.testing.assert_array_equal(short.trace.objective, whole[: len(short.trace)])

@@ -13,7 +13,7 @@ import pytest
 from scipy import sparse
 
 from atomcast import LocalCluster, Shards, Solver
-from atomcast.cluster.consistency import DriftError, check_digests, check_same_facts, facts
+from atomcast.cluster.consistency import DriftError, check_digests, check_same_facts
 from atomcast.cluster.mpi.channel import dumps
 from atomcast.cluster.mpi.stored_shards import StoredShards, store
 from atomcast.cluster.validation import check_owners, check_reports
@@ -23,6 +23,7 @@ from atomcast.loop.replica import Replica, Tolerance
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem
 from atomcast.steps import STEPS as MAKERS
+from atomcast.storage.facts import facts
 from patience import PATIENCE
 from problems import STEPS, regression
 
@@ -47,7 +48,7 @@ def test_a_problem_that_comes_back_has_the_same_solution(step, domain):
 def test_facts_name_what_differs():
     y = np.arange(5.0)
     told = [
-        facts({"problem": explicit_problem(SquaredError(y + k), L1Ball(1.0 + beta))})
+        facts({"problem": explicit_problem(SquaredError(y + k), L1Ball(1.0 + beta))}, "private")
         for k, beta in ((0.0, 0.0), (1e-15, 0.0), (0.0, 1e-12))
     ]
     check_same_facts([told[0], dict(told[0])])

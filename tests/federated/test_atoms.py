@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import hashlib
 from dataclasses import replace
 
 import numpy as np
@@ -26,12 +27,12 @@ def met(tmp_path):
     context = context_of(begin, "coordinator", target(begin))
     gradient = -2.0 * (y - y.mean())
 
-    def sent(id=8, values=None, signer=other, about=context, score=None, d=60):
+    def sent(id=8, values=None, signer=other, about=context, score=None, d=60, name=""):
         values = np.arange(len(y), dtype=float) if values is None else values
-        atom = wire.encode(Atom(id, d, values))
+        atom = wire.encode(Atom(id, d, values, name=name))
         score = float(values @ gradient) if score is None else score
         signature = signer.sign(atom_statement(about, question, score, atom))
-        return Hand(1, question, score, atom, signature)
+        return Hand(1, id, question, score, atom, signature)
 
     yield node, sent
     node.close()
@@ -96,3 +97,32 @@ def test_other_members_must_be_those_approved(tmp_path):
     claim = Introduce("south", mixed.certificate, hello.key, hello.endorsement)
     assert "a signature does not fit" in reason(node, claim)
     node.close()
+
+
+def test_an_owner_cannot_sign_one_number_with_two_contents(met):
+    """Not even before and after a restart: the log has the hashes of what was received."""
+    from atomcast.federated.account import Account
+    from atomcast.federated.kinds import Acknowledged
+
+    node, sent = met
+    first, second = sent(), sent(values=np.ones(60))
+    assert isinstance(node.answer(first), Acknowledged)
+    assert isinstance(node.answer(first), Acknowledged)  # once more, as after a lost connection
+    assert "signed another feature 8 before" in reason(node, second)
+    after = Account(node._records.log.entries).received
+    assert list(after.values()) == [hashlib.sha256(first.atom).hexdigest()]
+
+
+@pytest.mark.parametrize("name", ["a\nb", "\x1b[31mred", "cohort\u202egnp", "x" * 201])
+def test_names_that_nobody_can_read_are_refused(met, name):
+    node, sent = met
+    assert "a name that cannot be" in reason(node, sent(name=name))
+
+
+def test_a_column_with_such_a_name_is_named_to_its_owner(tmp_path):
+    from atomcast.federated.holding import load_holding
+    from atomcast.federated.policy import DataSource, Policy
+
+    (tmp_path / "data.csv").write_text('age,"b\tmi"\n1,2\n3,4\n')
+    with pytest.raises(ValueError, match=r"column 'b\\tmi': .* rename it"):
+        load_holding(DataSource(tmp_path / "data.csv"), Policy(min_count=0))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import csv
 import json
+import re
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -11,7 +13,9 @@ import pytest
 from atomcast import Lasso
 from atomcast.federated.audit import AuditLog, TamperedError, check_head, read_log
 from atomcast.federated.disclosures import disclosed, write_csv, write_html
-from federation import Parties, make_data
+from federation import Parties, ask, make_data, offline_node, reopened
+
+TABLE = {"table", "tr", "th", "td"}
 
 
 @pytest.fixture
@@ -114,3 +118,90 @@ def test_a_line_that_could_not_be_written_is_the_last(tmp_path, monkeypatch):
     again.write("fourth")
     assert [entry["event"] for entry in again.entries][-1] == "fourth"
     again.close()
+
+
+def test_decisions_are_in_the_log_even_if_nothing_came_of_them(tmp_path):
+    """Also those that were made while the node was not running."""
+    from atomcast.federated.consent import Consents
+
+    parts, y = make_data()
+    node, _, _ = offline_node(tmp_path, parts[0], y, approve=False)
+    node.close()
+    consents = Consents(node.config.state)
+    (offer,) = consents.offers()
+    consents.approve(offer.id, "Dr. Yes")
+    consents.withdraw(offer.id)
+    node = reopened(node)
+    node.answer(offer)
+    consents.approve(offer.id, "Dr. Yes")
+    node.answer(offer)
+    told = [(e["event"], e["by"]) for e in node._records.log.entries if "at" in e]
+    decisions = ["approved", "withdrawn", "approved"]
+    assert told == [(decision, "Dr. Yes") for decision in decisions]
+    node = reopened(node)  # nothing is written down twice
+    assert [e["event"] for e in node._records.log.entries if "at" in e] == decisions
+    node.close()
+
+
+def test_what_is_told_once_more_is_in_the_log(tmp_path):
+    from atomcast.federated.kinds import Fingerprint
+
+    parts, y = make_data()
+    node, begin, _ = offline_node(tmp_path, parts[0], y)
+    node.answer(begin)
+    for message in (ask(), ask(), Fingerprint()):
+        node.answer(message)
+    entries = node._records.log.entries
+    node.close()
+    assert [e["event"] for e in entries][-3:] == ["scores", "repeated", "fingerprint"]
+    assert entries[-2]["question"] == entries[-3]["question"]
+    assert [row.what for row in disclosed(entries)][-3:] == ["scores", "scores", "fingerprint"]
+    met = next(entry for entry in entries if entry["event"] == "introduced")
+    assert f"{met['name']}={met['fingerprint']}" in begin.members
+
+
+def test_a_report_shows_hostile_names_as_they_are(tmp_path):
+    """Names of columns, of who approves and what a coordinator says are text, and nothing else."""
+    from atomcast.federated.consent import Consents
+    from atomcast.federated.holding import Holding
+    from atomcast.federated.kinds import AtomRequest
+    from atomcast.federated.party import Node
+
+    parts, y = make_data()
+    purpose = 'harmless"><script>alert(1)</script>\x1b[2J\u202egnihton'
+    names = (
+        "=HYPERLINK(1)",
+        "<img src=x onerror=alert(2)>",
+        "@sum",
+        "-1",
+        '"quoted"',
+        "a",
+        "b",
+        "c",
+    )
+
+    class Hostile(Node):
+        def _holding(self, alias):
+            return Holding(parts[0], names, names, "", {})
+
+    how = {"purpose": purpose, "node_type": Hostile, "approve": False}
+    node, begin, _ = offline_node(tmp_path, parts[0], y, **how)
+    consents = Consents(node.config.state)
+    consents.approve(consents.offers()[0].id, "=Dr. <b>No</b>")
+    node.answer(begin)
+    for id in node.answer(ask()).ids.tolist():
+        node.answer(AtomRequest(id))
+    node.answer(replace(begin, alias="<svg onload=alert(3)>"))
+    write_html(tmp_path / "report.html", node._records.log.entries, "<north>")
+    write_csv(tmp_path / "report.csv", node._records.log.entries)
+    node.close()
+    page = (tmp_path / "report.html").read_text()
+    tags = set(re.findall(r"<(\w+)", page))
+    assert tags <= {"html", "meta", "title", "style", "h1", "h2", "p", "code"} | TABLE
+    assert "onerror=alert(2)&gt;" in page
+    assert "\x1b" not in page
+    assert "\u202e" not in page
+    with (tmp_path / "report.csv").open(newline="") as file:
+        cells = [cell for row in csv.reader(file) for cell in row]
+    assert "'=HYPERLINK(1)" in cells
+    assert not [cell for cell in cells if cell[:1] in ("=", "+", "-", "@")]

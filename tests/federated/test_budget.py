@@ -14,23 +14,7 @@ from typer.testing import CliRunner
 from atomcast import Lasso, LocalCluster, Solver, load_model, save_model
 from atomcast.cli import app
 from atomcast.federated.policy import DataSource, Policy
-from federation import Parties, ask, make_data, offline_node
-
-
-def reopened(node):
-    """The node after a restart: it knows what is on the disk."""
-    from atomcast.federated.party import Node
-
-    node.close()
-    return Node(node.config, node.credentials)
-
-
-def begin_again(node, begin, other):
-    from atomcast.federated.kinds import Introduce
-
-    hello = other.hello()
-    node.answer(Introduce("south", hello.certificate, hello.key, hello.endorsement))
-    return node.answer(begin)
+from federation import Parties, ask, begin_again, make_data, offline_node, reopened
 
 
 def test_budget_of_features_holds_over_a_restart(tmp_path):

@@ -9,7 +9,7 @@ import pytest
 
 from atomcast import Lasso
 from atomcast.federated.consent import target_digest
-from federation import Parties, ask, make_data, offline_node
+from federation import Parties, ask, begin_again, claim_of, make_data, offline_node, reopened
 
 
 @pytest.fixture
@@ -108,11 +108,15 @@ def test_approvals_expire_and_can_be_withdrawn(begun, monkeypatch):
 
 
 def test_weights_must_lie_in_the_ball_and_be_of_features_that_left(begun):
+    from atomcast.federated.kinds import AtomRequest
+
     node, begin = begun
     node.answer(begin)
     node.answer(ask())
-    assert "outside of the ball" in refused(node, ask([2.1], [9]))
     assert "have not left" in refused(node, ask([0.5], [0]))
+    node.answer(AtomRequest(0))
+    assert "0.1 outside of the ball" in refused(node, ask([2.1], [0]))
+    assert "a finite weight for each" in refused(node, ask([0.1, 0.1], [0]))
     assert "finite weight" in refused(node, ask([np.nan], [9]))
     assert "finite weight" in refused(node, ask([0.1, 0.1], [9, 9]))
 
@@ -187,3 +191,41 @@ def test_a_fit_waits_for_approval_and_names_who_has_not_given_it(tmp_path):
         assert Lasso(1.0, cluster=cluster).fit(shards, y).result_.status == "optimal"
         with pytest.raises(ConsentError):
             Lasso(1.0, cluster=cluster).fit(shards, y + 1.0)
+
+
+def test_a_file_that_changes_under_an_approval_is_refused(tmp_path):
+    """Numbers of features would mean other columns: of those, none has left."""
+    from atomcast.federated.consent import Consents
+    from atomcast.federated.kinds import Acknowledged, AtomRequest, Sealed
+
+    parts, y = make_data()
+    node, begin, other = offline_node(tmp_path, parts[0], y, runs=2)
+    node.answer(begin)
+    first = int(node.answer(ask(count=1)).ids[0])
+    assert isinstance(node.answer(AtomRequest(first)), Sealed)
+    np.save(node.config.data["cohort"].path, parts[0][:, ::-1])
+    node = reopened(node)
+    node.answer(claim_of(other))
+    assert "no longer those of the approval" in refused(node, begin)
+    consents = Consents(node.config.state)
+    (approval,) = consents.approvals()
+    consents.withdraw(approval.offer.id)
+    node.answer(approval.offer)  # the same offer, about other data
+    consents.approve(approval.offer.id, "the privacy officer")
+    assert isinstance(node.answer(begin), Acknowledged)
+    assert "have not left" in refused(node, ask([0.5], [first]))
+    node.close()
+
+
+def test_a_policy_that_changes_under_an_approval_is_refused(tmp_path):
+    from atomcast.federated.party import Node
+    from atomcast.federated.policy import Policy
+
+    parts, y = make_data()
+    node, begin, other = offline_node(tmp_path, parts[0], y)
+    node.close()
+    stricter = replace(node.config, policy=Policy(deny=("column 7",)))
+    node = Node(stricter, node.credentials)
+    fewer = replace(begin, starts=np.array([0, 7, 15]))
+    assert "no longer those" in begin_again(node, fewer, other).reason
+    node.close()

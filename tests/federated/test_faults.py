@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import signal
 import threading
 import time
+from contextlib import closing
 
 import numpy as np
 import pytest
 
-from atomcast import Checkpoint, Lasso, LocalCluster, Shards, Solver, StallError
-from federation import NAMES, Parties, make_data
+from atomcast import Lasso, LocalCluster, Shards, Solver, StallError
+from federation import NAMES, Parties, coordinate, make_data, processes
 
 
 def expected(parts, y, solver, beta=5.0):
@@ -24,77 +26,68 @@ def same(model, other):
     assert model.result_.gap == pytest.approx(other.result_.gap, abs=1e-6)
 
 
-class Mortal:
-    """Makes nodes die at random, without a word.
+class Killer:
+    """Kills a node's process at a random moment of each of the first rounds, and starts it anew."""
 
-    That is before a message is dealt with, or before or after a line is on the disk.
-    """
+    def __init__(self, parties, port, kills, seed):
+        self.parties, self.port, self.kills = parties, port, kills
+        self._rng = np.random.default_rng(seed)
+        self._nodes = {name: parties.start_process(name, port) for name in NAMES}
+        self._dying, self.deaths = None, 0
 
-    def __init__(self, parties, kills, seed=0):
-        self.parties, self.left, self.deaths = parties, kills, 0
-        self.rng = np.random.default_rng(seed)
-        self.port, self.lock = None, threading.Lock()
+    def __call__(self, state):
+        """A callback, at the end of a round; the one before has cost a life by now."""
+        if self._dying is not None:
+            self._dying.join()
+        if self.deaths < self.kills:
+            self._dying = threading.Thread(target=self._kill)
+            self._dying.start()
 
-    def kind(self):
-        from atomcast.federated.party import Node
+    def _kill(self):
+        time.sleep(self._rng.exponential(0.01))
+        victim = str(self._rng.choice(NAMES))
+        self._end(victim)
+        self.deaths += 1
+        self._nodes[victim] = self.parties.start_process(victim, self.port)
 
-        mortal = self
+    def _end(self, name):
+        self._nodes[name].kill()
+        self._nodes[name].join()
+        assert self._nodes[name].exitcode == -signal.SIGKILL
 
-        class MortalNode(Node):
-            dead = False
-
-            def answer(self, message):
-                if mortal.comes():
-                    mortal.take(self)
-                return super().answer(message)
-
-            def note(self, event, **what):
-                comes = mortal.comes()
-                if not comes or mortal.rng.random() < 0.5:
-                    super().note(event, **what)
-                if comes:
-                    mortal.take(self)
-
-        return MortalNode
-
-    def comes(self):
-        with self.lock:
-            comes = self.left > 0 and self.rng.random() < 0.2
-            self.left -= comes
-            return comes
-
-    def take(self, node):
-        node.dead = True
-        raise SystemExit
-
-    def watch(self, stop):
-        """Start those anew that have died."""
-        while not stop.wait(0.005):
-            for name, (node, _, thread) in list(self.parties._nodes.items()):
-                if node.dead and not thread.is_alive():
-                    self.deaths += 1
-                    self.parties.stop(name)
-                    self.parties.start(name, self.port, self.kind())
+    def close(self):
+        if self._dying is not None:
+            self._dying.join()
+        for name in NAMES:
+            self._end(name)
 
 
-@pytest.mark.filterwarnings("ignore::pytest.PytestUnhandledThreadExceptionWarning")
-def test_thirty_deaths_at_random_moments_lose_nothing(tmp_path):
-    parts, y = make_data(rows=80, features=(20, 20, 20))
-    solver = Solver(tol=1e-8, atoms_per_round=1)
-    with Parties(tmp_path / "p", parts) as parties:
-        mortal = Mortal(parties, kills=30)
-        cluster = parties.open(node_types={name: mortal.kind() for name in NAMES})
-        mortal.port, stop = cluster.listen(), threading.Event()
-        threading.Thread(target=mortal.watch, args=(stop,), daemon=True).start()
-        model = Lasso(8.0, cluster=cluster, solver=solver).fit(cluster.shards("cohort"), y)
-        stop.set()
-        logs = {name: parties.log(name) for name in NAMES}
-    assert mortal.left == 0
-    assert mortal.deaths == 30
-    same(model, expected(parts, y, solver, 8.0))
+def nothing_is_lost(folder, kills, seed):
+    """Fit while processes are killed: the model, what left and what the logs say are the same."""
+    parts, y = make_data(rows=80, features=(60, 60, 60))
+    how = {"tol": 1e-10, "atoms_per_round": 1}
+    with Parties(folder, parts) as parties:
+        cluster = parties.cluster = parties.make_cluster()
+        with closing(Killer(parties, cluster.listen(), kills, seed)) as killer:
+            parties.approve_soon()
+            solver = Solver(**how, callbacks=[killer])
+            model = Lasso(12.0, cluster=cluster, solver=solver).fit(cluster.shards("cohort"), y)
+            logs = {name: parties.log(name) for name in NAMES}
+    assert killer.deaths == kills
+    same(model, expected(parts, y, Solver(**how), 12.0))
     for name, entries in logs.items():
         told = {one.atom for one in model.result_.ledger.disclosures if one.party == name}
         assert {entry["id"] for entry in entries if entry["event"] == "atom"} == told
+
+
+def test_thirty_processes_killed_at_random_moments_lose_nothing(tmp_path):
+    nothing_is_lost(tmp_path / "p", kills=30, seed=0)
+
+
+@pytest.mark.endurance
+@pytest.mark.parametrize("seed", range(1, 11))
+def test_three_hundred_processes_killed_lose_nothing(tmp_path, seed):
+    nothing_is_lost(tmp_path / "p", kills=30, seed=seed)
 
 
 def test_a_node_that_does_not_come_back_is_named(tmp_path):
@@ -155,25 +148,20 @@ def test_a_slow_node_is_waited_for(tmp_path):
 
 
 def test_the_coordinator_may_be_killed_and_resumed(tmp_path):
-    """Another coordinator goes on from the checkpoint; nothing counts twice against budgets."""
+    """Another process goes on from the checkpoint; nothing counts twice against budgets."""
     parts, y = make_data(rows=80, features=(20, 20, 20))
     how = {"tol": 1e-8, "atoms_per_round": 1}
     file = tmp_path / "run.safetensors"
-
-    def die(state):
-        if state.round == 4:
-            raise MemoryError
-
     with Parties(tmp_path / "p", parts) as parties:
-        cluster = parties.open()
-        solver = Solver(**how, callbacks=[Checkpoint(file, rounds=1), die])
-        with pytest.raises(MemoryError):
-            Lasso(8.0, cluster=cluster, solver=solver).fit(cluster.shards("cohort"), y)
+        port = parties.open().listen()  # the nodes will look for a coordinator there
+        parties.cluster.close()
+        told = (f"127.0.0.1:{port}", NAMES, parties.keys, y, how, file)
+        first = processes().Process(target=coordinate, args=told)
+        first.start()
+        first.join()
+        assert first.exitcode == -signal.SIGKILL
         before = {n: [e for e in parties.log(n) if e["event"] == "run"] for n in NAMES}
-        cluster.close()
-        for name in NAMES:
-            parties.stop(name)
-        cluster = parties.open()
+        cluster = parties.cluster = parties.make_cluster(address=told[0])
         model = Lasso(8.0, cluster=cluster, solver=Solver(**how, resume=file))
         model.fit(cluster.shards("cohort"), y)
         after = {n: [e for e in parties.log(n) if e["event"] == "run"] for n in NAMES}

@@ -8,10 +8,11 @@ from dataclasses import replace
 
 import pytest
 
+from atomcast import Lasso, Solver
 from atomcast.federated.identity import Credentials, IdentityError, proof_statement
 from atomcast.federated.keys import CA, CA_KEY, make_ca, make_keys, revoke, sign_request
-from atomcast.federated.kinds import Introduce
-from federation import NAMES, Parties, make_data, trial_keys
+from atomcast.federated.kinds import Introduce, Scores
+from federation import NAMES, Parties, ask, claim_of, make_data, offline_node, trial_keys
 from patience import wait_until
 
 
@@ -148,3 +149,36 @@ def test_claims_are_checked_whoever_passes_them_on():
     for wrong in ({"name": NAMES[2]}, {"key": b"\0" * 32}, {"certificate": b"none"}):
         with pytest.raises(IdentityError):
             mine.known(replace(claim, **wrong))
+
+
+def test_a_certificate_that_is_revoked_during_a_run_stops_it(tmp_path):
+    """The coordinator looks at its list in every round; the nodes here have not heard of it."""
+    folder = tmp_path / "keys"
+    shutil.copytree(trial_keys(), folder)
+    parts, y = make_data()
+
+    def revoke_south(state):
+        revoke(folder, [folder / "south.pem"])
+
+    with Parties(tmp_path / "p", parts, keys=folder) as parties:
+        for name, config in parties.configs.items():
+            parties.configs[name] = replace(config, certificates=trial_keys())
+        cluster = parties.open()
+        solver = Solver(tol=1e-8, atoms_per_round=1, callbacks=[revoke_south])
+        with pytest.raises(IdentityError, match="the certificate of 'south' was revoked"):
+            Lasso(5.0, cluster=cluster, solver=solver).fit(cluster.shards("cohort"), y)
+        assert "scores" in [entry["event"] for entry in parties.log("north")]
+
+
+def test_a_node_answers_nothing_once_the_coordinator_is_revoked(tmp_path):
+    folder = tmp_path / "keys"
+    shutil.copytree(trial_keys(), folder)
+    parts, y = make_data()
+    node, begin, _ = offline_node(tmp_path / "n", parts[0], y, keys=folder)
+    node.meet(claim_of(Credentials(folder, "coordinator")))
+    node.answer(begin)
+    assert isinstance(node.answer(ask()), Scores)
+    revoke(folder, [folder / "coordinator.pem"])
+    assert "'coordinator' was revoked" in node.answer(ask()).reason
+    assert "'coordinator' was revoked" in node.answer(begin).reason
+    node.close()

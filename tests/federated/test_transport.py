@@ -9,6 +9,7 @@ import sys
 import threading
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -40,27 +41,49 @@ def test_a_feature_of_8_mb_travels_in_pieces(tmp_path):
     np.testing.assert_allclose(model.coef_, [1.0, -2.0], atol=1e-2)
 
 
-def test_a_node_behind_a_proxy_whose_cable_is_cut(tmp_path):
+def fitted_through(relay, folder, fault):
+    """Fit with a node behind a proxy, to which something happens; returns when it has connected."""
     parts, y = make_data()
-    relay = Relay()
 
-    def cut(state):
+    def happen(state):
         if state.round == 1:
-            relay.cut()
-            threading.Timer(0.5, lambda: setattr(relay, "open", True)).start()
+            fault()
 
-    solver = Solver(tol=1e-6, callbacks=[cut])
-    expected = Lasso(5.0, solver=Solver(tol=1e-6)).fit(np.hstack(parts), y)
-    with Parties(tmp_path / "p", parts) as parties:
+    how = {"tol": 1e-6, "atoms_per_round": 1}
+    expected = Lasso(5.0, solver=Solver(**how)).fit(np.hstack(parts), y)
+    with Parties(folder, parts) as parties:
         proxy = f"http://127.0.0.1:{relay.port}"
         parties.configs["south"] = replace(parties.configs["south"], proxy=proxy)
-        cluster = parties.open()
+        cluster = parties.open(patience=120.0)
+        solver = Solver(**how, callbacks=[happen])
         model = Lasso(5.0, cluster=cluster, solver=solver).fit(cluster.shards("cohort"), y)
-        connected = [e for e in parties.log("south") if e["event"] == "connected"]
+        connected = [e["time"] for e in parties.log("south") if e["event"] == "connected"]
         assert relay.wanted[:1] == [f"127.0.0.1:{cluster.listen()}"]
     relay.close()
-    assert len(connected) == 2
-    np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-6)
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=0, atol=1e-9)
+    return connected
+
+
+def test_a_node_behind_a_proxy_whose_connections_end_for_seconds(tmp_path):
+    relay = Relay()
+
+    def cut():
+        relay.cut()
+        threading.Timer(3.0, lambda: setattr(relay, "open", True)).start()
+
+    assert len(fitted_through(relay, tmp_path / "p", cut)) == 2
+
+
+def test_a_node_whose_network_is_silent_for_a_moment_is_waited_for(tmp_path):
+    relay = Relay()
+    assert len(fitted_through(relay, tmp_path / "p", lambda: relay.silence(2.0))) == 1
+
+
+@pytest.mark.endurance
+def test_a_network_that_is_silent_for_half_a_minute(tmp_path):
+    """Longer than it takes to notice: the node gives the connection up, and comes back."""
+    relay = Relay()
+    assert len(fitted_through(relay, tmp_path / "p", lambda: relay.silence(30.0))) == 2
 
 
 def test_what_is_no_message_ends_a_connection_and_nothing_else(tmp_path):
@@ -138,3 +161,74 @@ def test_three_parties_in_three_networks(tmp_path):
     )
     assert done.returncode == 0, done.stderr
     assert done.stdout.strip().endswith("optimal from 10.77.0.1, 10.77.0.2, 10.77.0.3")
+
+
+def test_sizes_that_a_member_announces_are_not_believed(tmp_path):
+    """They would be allocated at the end of the fit, by the coordinator."""
+    from atomcast.errors import FalseMessageError
+    from atomcast.federated.kinds import Describe
+    from atomcast.federated.party import Node
+
+    class Boasting(Node):
+        def answer(self, message):
+            answer = super().answer(message)
+            return replace(answer, features=2**60) if isinstance(message, Describe) else answer
+
+    parts, _ = make_data()
+    with Parties(tmp_path / "p", parts) as parties:
+        cluster = parties.open(approve=False, node_types={"east": Boasting})
+        with pytest.raises(FalseMessageError, match="east says that it has 1152921504606846976"):
+            cluster.shards("cohort")
+
+
+@pytest.mark.parametrize(
+    "lie",
+    [
+        lambda told: replace(told, scores=np.full(len(told.scores), np.nan)),
+        lambda told: replace(told, ids=np.repeat(told.ids[:1], len(told.ids))),
+        lambda told: replace(told, ids=told.ids - 13),
+        lambda told: replace(told, best=np.nan),
+    ],
+    ids=["nan", "twice", "another's", "no-bound"],
+)
+def test_proposals_that_cannot_be_are_named(tmp_path, lie):
+    from atomcast.errors import FalseMessageError
+    from atomcast.federated.kinds import Scores
+    from atomcast.federated.party import Node
+
+    class Lying(Node):
+        def answer(self, message):
+            answer = super().answer(message)
+            return lie(answer) if isinstance(answer, Scores) else answer
+
+    parts, y = make_data()
+    with Parties(tmp_path / "p", parts) as parties:
+        cluster = parties.open(node_types={"east": Lying})
+        with pytest.raises(FalseMessageError, match="east proposed what it cannot hold"):
+            Lasso(5.0, cluster=cluster).fit(cluster.shards("cohort"), y)
+
+
+def test_a_target_of_another_length_is_refused_before_anything_is_sent(tmp_path):
+    parts, y = make_data()
+    with Parties(tmp_path / "p", parts) as parties:
+        cluster = parties.open(approve=False)
+        with pytest.raises(ValueError, match="y has 59 values, but there are 60 rows"):
+            Lasso(5.0, cluster=cluster).fit(cluster.shards("cohort"), y[1:])
+        assert not parties.approve()
+
+
+def test_answers_that_nobody_reads_do_not_pile_up():
+    """The node waits with the next answer, until the other side reads or is gone."""
+    from atomcast.federated.attending import WAITING, Connection
+    from atomcast.federated.kinds import Acknowledged
+    from atomcast.federated.schema import SchemaError
+
+    connection, lost = Connection(None, threading.Event()), threading.Event()
+    connection._call = SimpleNamespace(is_active=lambda: not lost.is_set())
+    for _ in range(WAITING):
+        connection._say(Acknowledged("nobody reads this"))
+    threading.Timer(0.3, lost.set).start()
+    with pytest.raises(SchemaError, match="has not listened"):
+        connection._say(Acknowledged("nor this"))
+    assert lost.is_set()
+    assert connection._outgoing.qsize() == WAITING

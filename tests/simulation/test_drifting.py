@@ -40,16 +40,16 @@ def solve(cluster, step="classic", rounds=40, domain=None, data=(X, Y), tol=1e-6
     return solver.solve(problem, Shards.split(A, cluster.nodes, by="contiguous"), cluster)
 
 
-def dropping(nodes, loss, seed=0, **how):
-    return LocalCluster(
-        nodes, faults=Faults(loss=loss, per="receiver", seed=seed, **how), recovery="none"
-    )
+def dropping(nodes, loss, seed=0, topology="star", **how):
+    faults = Faults(loss=loss, per="receiver", seed=seed, **how)
+    return LocalCluster(nodes, topology, faults=faults, recovery="none")
 
 
+@pytest.mark.parametrize("topology", ["star", "complete"])
 @pytest.mark.parametrize("step", ["classic", "line-search", "corrective"])
-def test_without_loss_it_is_the_plain_run_with_every_winner_sent_again(step):
-    plain = solve(LocalCluster(4, resend=True), step)
-    nothing = solve(dropping(4, 0.0), step)
+def test_without_loss_it_is_the_plain_run_with_every_winner_sent_again(step, topology):
+    plain = solve(LocalCluster(4, topology, resend=True), step)
+    nothing = solve(dropping(4, 0.0, topology=topology), step)
     np.testing.assert_allclose(nothing.weights, plain.weights, atol=1e-12)
     np.testing.assert_allclose(nothing.trace.objective, plain.trace.objective, rtol=1e-12)
     np.testing.assert_allclose(nothing.trace.gap, plain.trace.gap, rtol=1e-6, atol=1e-9)
@@ -86,6 +86,56 @@ def plainly(loss, seed, nodes, rounds):
                 vertex[j] = -BETA * np.sign(slope)
                 alpha[i] += 2 / (k + 2) * (vertex - alpha[i])
     return np.array(means), alpha
+
+
+def on_a_mesh(loss, seed, nodes, rounds):
+    """The same where every node hears every other by itself, or does not."""
+    chance, parts = random.Random(seed), np.array_split(np.arange(X.shape[1]), nodes)
+    alpha, means = np.zeros((nodes, X.shape[1])), []
+
+    def reach():
+        return [[i == j or chance.random() >= loss for j in range(nodes)] for i in range(nodes)]
+
+    for k in range(rounds + 1):
+        images = alpha @ X.T
+        means.append(np.mean(np.sum((Y - images) ** 2, axis=1)))
+        if k == rounds:
+            break
+        slopes = [-2 * X[:, parts[i]].T @ (Y - images[i]) for i in range(nodes)]
+        best = [int(np.argmax(np.abs(slope))) for slope in slopes]
+        size = [abs(slope[j]) for slope, j in zip(slopes, best, strict=True)]
+        heard = reach()
+        casting = [i for i in range(nodes) if all(size[i] >= size[j] for j in range(nodes)
+                                                  if heard[j][i])]  # fmt: skip
+        gets = reach()
+        for i in range(nodes):
+            received = [owner for owner in casting if gets[owner][i]]
+            if received:
+                owner = max(received, key=size.__getitem__)
+                vertex = np.zeros(X.shape[1])
+                vertex[parts[owner][best[owner]]] = -BETA * np.sign(slopes[owner][best[owner]])
+                alpha[i] += 2 / (k + 2) * (vertex - alpha[i])
+    return np.array(means)
+
+
+@pytest.mark.parametrize("loss", [0.1, 0.4, 0.9])
+def test_on_a_complete_graph_every_node_takes_the_best_atom_that_it_gets(loss):
+    result = solve(dropping(4, loss, seed=7, topology="complete"), rounds=30)
+    np.testing.assert_allclose(result.trace.objective, on_a_mesh(loss, 7, 4, 30), rtol=1e-9)
+    cast = np.unique([one.round for one in result.ledger.disclosures], return_counts=True)[1]
+    assert cast.max() > 1  # some round had more than one that took itself for the winner
+    repair, control = (result.ledger.by_kind()[kind].values for kind in ("repair", "control"))
+    assert repair > 0
+    assert control == 4 * 3  # at the end everybody tells everybody an objective
+
+
+def test_on_a_complete_graph_both_sides_of_a_partition_go_on():
+    forever = Partition((0, 1), 0, 1000)
+    result = solve(dropping(4, 0.0, topology="complete", partitions=[forever]), rounds=20)
+    sides = [solve(LocalCluster(2), rounds=20, data=(X[:, part], Y))
+             for part in (slice(20), slice(20, 40))]  # fmt: skip
+    mean = (sides[0].trace.objective + sides[1].trace.objective) / 2
+    np.testing.assert_allclose(result.trace.objective, mean, rtol=1e-9)
 
 
 @pytest.mark.parametrize("loss", [0.1, 0.4, 0.9])

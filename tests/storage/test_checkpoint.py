@@ -368,7 +368,7 @@ def test_objects_are_told_apart_by_what_they_mean():
         *(y, y.reshape(5, 1), y.tolist(), sparse.csc_array(np.eye(2))),
     ]
     assert len({object_fingerprint(thing) for thing in [problem, *others]}) == len(others) + 1
-    with pytest.raises(ValueError, match="no way to tell one builtin_function_or_method"):
+    with pytest.raises(ValueError, match="no way to tell some builtin_function_or_method"):
         object_fingerprint(len)
 
 

@@ -67,15 +67,15 @@ class GroupActiveSet(ExplicitActiveSet):
         allowed = norms(self._rounding(length, gradient)) + 64 * np.finfo(float).eps * promised
         return misfit_of(stated - promised, allowed, norms(length))
 
-    def _features(self) -> NDArray[np.int64]:
+    @property
+    def weight_ids(self) -> NDArray[np.int64]:
         """The feature that each weight belongs to."""
         members = [self.groups.members(int(self.groups.labels[leader])) for leader in self.position]
         return np.concatenate([np.zeros(0, dtype=np.int64), *members])
 
-    def support(self) -> tuple[NDArray[np.int64], Floats]:
-        """Global ids and weights of the features whose weight is not zero."""
-        used = np.flatnonzero(self.weights)
-        return self._features()[used], self.weights[used].copy()
+    def atoms_of(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The first feature of the group that each feature belongs to."""
+        return self.groups.leaders[self.groups.labels[ids]]
 
     def vertex(self, domain: Domain, id: int, score: float) -> Floats:
         """The vertex in the group's best direction."""

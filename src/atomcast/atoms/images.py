@@ -31,11 +31,15 @@ class ManyImages(ExplicitActiveSet):
         """A weight for each feature and target."""
         return n * self.targets
 
-    def support(self) -> tuple[NDArray[np.int64], Floats]:
-        """Numbers feature * T + target and weights where the weight is not zero."""
-        used = np.flatnonzero(self.weights)
-        ids = np.array(self.ids, dtype=np.int64)[used] * self.targets + used % self.targets
-        return ids, self.weights[used].copy()
+    @property
+    def weight_ids(self) -> NDArray[np.int64]:
+        """Numbers feature * T + target."""
+        ids = np.array(self.ids, dtype=np.int64)
+        return ids * self.targets + np.arange(len(ids)) % self.targets
+
+    def atoms_of(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The feature that each of some weights belongs to."""
+        return ids // self.targets
 
     def _combined(self, weights: Floats) -> Floats:
         if self.columns is None:

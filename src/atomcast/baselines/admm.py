@@ -8,10 +8,10 @@ vectors where that is shorter, so that ADMM is charged no more than dFW would be
 from __future__ import annotations
 
 import math
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from typing import Literal
+from time import process_time
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -138,6 +138,9 @@ class Admm:
     local : {"coordinate", "proximal"}, default="coordinate"
         How nodes solve their problems: by compiled coordinate descent, or by a proximal gradient
         method, as in the paper.
+    enough : float, optional
+        Stop once the objective is no higher, and leave gaps infinite: each of them takes a pass
+        over all data.
     """
 
     lam: float
@@ -149,6 +152,7 @@ class Admm:
     local_tol: float = 1e-6
     loss: Literal["squared", "logistic"] = "squared"
     local: Literal["coordinate", "proximal"] = "coordinate"
+    enough: float | None = None
 
     def __post_init__(self) -> None:
         check_choice("loss", self.loss, tuple(LOSSES))
@@ -178,8 +182,8 @@ class Admm:
         -------
         Result
             `objective` is ||y - A x||^2, or the logistic loss, of x scaled into the ball;
-            `seconds` in the trace is the time for the local problems, one after the other, and for
-            the coordinator's step. "optimal" means that the residuals are small enough.
+            `seconds` in the trace is the computing time of the local problems, one after the other,
+            and of the coordinator's step. "optimal" means that the residuals are small enough.
         """
         features = shards if isinstance(shards, Features) else Features.of(shards)
         nodes = features.nodes
@@ -191,7 +195,7 @@ class Admm:
 class Run:
     """One run of ADMM: the state of all nodes and of the coordinator."""
 
-    def __init__(self, how: Admm, y: Floats, features: Features) -> None:
+    def __init__(self, how: Any, y: Floats, features: Features) -> None:
         if y.shape != (features.d,):
             raise ValueError(f"y has shape {y.shape}, but the features have {features.d} rows")
         self.how, self.features = how, features
@@ -203,6 +207,7 @@ class Run:
         self.nodes = nodes = features.nodes
         self.x = np.zeros(features.n)
         self.predictions = np.zeros((nodes, features.d))  # A_i x_i
+        self.said = self.predictions  # what the nodes send in a round
         self.z = np.zeros((nodes, features.d))
         self.u = np.zeros(features.d)
         self.ledger, self.trace = Ledger(nodes), Trace()
@@ -214,15 +219,18 @@ class Run:
         self._observe(0)
         for k in range(1, self.how.max_rounds + 1):
             self.ledger.round = k
-            start = time.perf_counter()
+            start = process_time()
             primal, dual = self._round()
-            self.seconds += time.perf_counter() - start
+            self.seconds += process_time() - start
             self._communicate()
             x, image = self._observe(k)
+            last = list(self.trace)[-1]
             if max(primal, dual) <= self.how.tol:
                 status = "optimal"
                 break
-        last = list(self.trace)[-1]
+            if self.how.enough is not None and last.objective <= self.how.enough:
+                status = "stopped"
+                break
         used = np.flatnonzero(x)
         order = np.argsort(self.features.ids[used])
         return Result(
@@ -244,6 +252,7 @@ class Run:
         """Local problems, then the coordinator's step; returns the relative residuals."""
         how, nodes, old = self.how, self.nodes, self.z
         self.solver.solve(old - self.u, self.x, self.predictions, how.lam / how.rho, how.local_tol)
+        self.said = self.predictions
         relaxed = how.alpha * self.predictions + (1 - how.alpha) * old
         mean = relaxed.mean(axis=0)
         z_mean = self.loss.mean_update(mean + self.u, nodes, how.rho)
@@ -261,7 +270,7 @@ class Run:
             return
         node, d = np.arange(self.nodes), self.features.d
         center = np.full(self.nodes, COORDINATOR)
-        sent = [self._message(prediction) for prediction in self.predictions]
+        sent = [self._message(vector) for vector in self.said]
         values, size = np.array([(atom.count, wire.encoded_size(atom)) for atom in sent]).T
         self.ledger.record("prediction", node, center, values, size)
         whole = np.full(self.nodes, d)
@@ -280,9 +289,11 @@ class Run:
         beta = norm if self.how.beta is None else self.how.beta
         scale = min(1.0, beta / norm) if norm > 0 else 1.0
         image = scale * self.predictions.sum(axis=0)
-        gradient = self.loss.gradient(image)
-        best = float(np.abs(self.features.matrix.T @ gradient).max(initial=0.0))
-        gap = L1Ball(beta).gap(float(image @ gradient), best) if beta > 0 else 0.0
+        gap = math.inf  # not known
+        if self.how.enough is None:
+            gradient = self.loss.gradient(image)
+            best = float(np.abs(self.features.matrix.T @ gradient).max(initial=0.0))
+            gap = L1Ball(beta).gap(float(image @ gradient), best) if beta > 0 else 0.0
         objective = self.loss.value(image)
         used, ledger = int(np.count_nonzero(self.x)), self.ledger
         row = Row(round, self.seconds, objective, gap, used, ledger.values, ledger.bytes)

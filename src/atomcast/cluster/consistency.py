@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-import functools
-from collections.abc import Mapping, Sequence
-from typing import Any
+from collections.abc import Sequence
 
-import numpy as np
 import xxhash
-from scipy import sparse
 
 from atomcast.errors import ClusterError
 from atomcast.loop.replica import Replica
-
-Facts = dict[str, str]
+from atomcast.storage.facts import Facts
 
 
 class DriftError(ClusterError):
@@ -43,44 +38,6 @@ def check_digests(digests: Sequence[int], round: int) -> None:
         "scipy, the same BLAS library, as many threads (set OMP_NUM_THREADS=1 everywhere), the "
         "same kind of processor and the same target y?"
     )
-
-
-def attributes(thing: Any) -> dict[str, Any]:
-    """Everything an object holds, by name."""
-    slots = [
-        name
-        for kind in type(thing).__mro__
-        for name in getattr(kind, "__slots__", ())
-        if hasattr(thing, name)
-    ]
-    return {**{name: getattr(thing, name) for name in slots}, **getattr(thing, "__dict__", {})}
-
-
-def facts(thing: Any, path: str = "") -> Facts:
-    """What an object says, as texts that can be compared part by part; arrays by their hash."""
-    if isinstance(thing, np.ndarray):
-        digest = xxhash.xxh3_64_hexdigest(np.ascontiguousarray(thing).tobytes())
-        return {path: f"an array of {thing.dtype}, shape {thing.shape}, hash {digest}"}
-    if thing is None or isinstance(thing, bool | int | float | str | np.generic):
-        return {path: repr(thing)}
-    if getattr(type(thing), "private", False):
-        return {path: type(thing).__qualname__}
-    if sparse.issparse(thing):
-        parts: Any = {"data": thing.data, "shape": thing.shape}
-    elif isinstance(thing, Mapping):
-        parts = thing
-    elif isinstance(thing, Sequence):
-        parts = dict(enumerate(thing))
-    elif isinstance(thing, functools.partial):
-        parts = {"function": thing.func, **dict(enumerate(thing.args)), **thing.keywords}
-    elif isinstance(thing, type) or not attributes(thing):
-        return {path: getattr(thing, "__qualname__", type(thing).__qualname__)}
-    else:
-        parts = attributes(thing)
-    found: Facts = {f"type of {path}" if path else "type": type(thing).__name__}
-    for name, part in parts.items():
-        found |= facts(part, f"{path}.{name}" if path else str(name))
-    return found
 
 
 def check_same_facts(each: Sequence[Facts]) -> None:

@@ -6,8 +6,11 @@ node's own columns gives exactly what the nodes would compute one by one, at the
 
 from __future__ import annotations
 
+from array import array
+from collections.abc import Sequence
 from functools import partial
 from time import perf_counter
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -23,7 +26,15 @@ from atomcast.atoms.held import (
 from atomcast.cluster.choosing import propose_to_signals
 from atomcast.loop.replica import Replica
 from atomcast.messages.atom import Atom
-from atomcast.messages.proposals import TIE, Ids, Proposals, Request, leaders, random_order
+from atomcast.messages.proposals import (
+    TIE,
+    Ids,
+    Proposals,
+    Request,
+    leaders,
+    random_order,
+    rank_in_group,
+)
 from atomcast.selection.choosers import Chooser, PacedChooser
 from atomcast.selection.rules import Rewording, Subset
 
@@ -74,13 +85,16 @@ class Fleet:
         self._stride = 1 if self._families is None else self._families.stride
         self._known = np.zeros(len(ids), dtype=bool)
         self._log = 0
-        self._known_at: list[int] = []
-        self._local: list[int] = []
+        # Arrays that grow and that NumPy can read: they are looked at in every round.
+        self._known_at, self._local = array("q"), array("q")
         self.sizes = self._held_by if sizes is None else sizes
         self._chooser: tuple[Subset, Chooser] | None = None
         self._part: _Part | None = None
         self._shares = self._cut(atoms) if isinstance(atoms, SummedAtoms) else None
-        self._merit: Floats = np.zeros(0)
+        #: The merits of all atoms when they were scored last.
+        self.merit: Floats = np.zeros(0)
+        #: What each node has sent as mixtures, for the active set that they are about.
+        self.mixers: tuple[Any, list[Any]] | None = None
         #: How many atoms each node has scored for its last proposals, and how long that took.
         self.scored: NDArray[np.int64] = np.zeros(nodes, dtype=np.int64)
         self.seconds = 0.0
@@ -103,11 +117,11 @@ class Fleet:
 
     def shortlist(self, size: int) -> NDArray[np.int64] | None:
         """The atoms with the best merits when all were scored last; None if they are one thing."""
-        if not isinstance(self.atoms, DivisibleAtoms) or len(self._merit) != len(self.ids):
+        if not isinstance(self.atoms, DivisibleAtoms) or len(self.merit) != len(self.ids):
             return None
         if len(self.ids) <= size:
             return np.arange(len(self.ids))
-        return np.sort(np.argpartition(-self._merit, size)[:size])
+        return np.sort(np.argpartition(-self.merit, size)[:size])
 
     def _propose_from(self, part: Fleet, replica: Replica, request: Request) -> Proposals:
         # A random draw needs no scores.
@@ -142,7 +156,7 @@ class Fleet:
         replica.radius.update(chooser.radius)
         return chosen
 
-    def _with(self, chosen: NDArray[np.int64], known: list[int]) -> Fleet:
+    def _with(self, chosen: NDArray[np.int64], known: Sequence[int]) -> Fleet:
         """The same nodes with some of their atoms: those chosen, and those already broadcast."""
         if len(chosen) == len(self.ids):  # as on small nodes in every round: it must be quick
             return self
@@ -180,12 +194,17 @@ class Fleet:
                 return self._draw_of_many(replica, request, scores)
             if one:
                 return self._propose_one_of_many(replica, request, scores)
-        merit = self._merit = replica.domain.merit(scores)
+        merit = self.merit = replica.domain.merit(scores)
         best = self._best(merit)
         ids = self._ids_put_forward(replica)
         priority = random_order(self.ids, replica.round) if request.random else merit
         rows = self._candidates(merit, best, request)
-        rows = rows[leaders(priority[rows], ids[rows], self.owner[rows], request.count)]
+        if len(rows) > 1:
+            count = max(request.count, request.candidates)
+            rows = rows[leaders(priority[rows], ids[rows], self.owner[rows], count)]
+            if request.candidates and not request.random:
+                rows = self._thinned(replica, rows, ids, scores)
+                rows = rows[rank_in_group(self.owner[rows]) < request.count]
         return Proposals(
             node=self.owner[rows],
             id=ids[rows],
@@ -194,6 +213,16 @@ class Fleet:
             best=best,
             partial=self._partial_sums(replica) if request.partial_sums else None,
         )
+
+    def _thinned(
+        self, replica: Replica, rows: NDArray[np.int64], ids: Ids, scores: Floats
+    ) -> NDArray[np.int64]:
+        """The rows that are of use beside each other, as far as their node can tell; in order."""
+        kept = [rows[:0]]
+        for own in np.split(rows, np.flatnonzero(np.diff(self.owner[rows])) + 1):
+            atoms = [self.atom(id) for id in ids[own].tolist()]
+            kept.append(own[np.sort(replica.step.thinned(replica, atoms, scores[own]))])
+        return np.concatenate(kept)
 
     def _propose_one_of_many(self, replica: Replica, request: Request, scores: Floats) -> Proposals:
         """The proposal of one node with very many atoms, from a single pass over their scores."""
@@ -320,7 +349,7 @@ class Fleet:
 
     def _candidates(self, merit: Floats, best: Floats, request: Request) -> NDArray[np.int64]:
         """Rows that may be proposed: the best of each node, or all violators if they are drawn."""
-        count = None if request.random else request.count
+        count = None if request.random else max(request.count, request.candidates)
         if count == 1 and (request.known_too or not self._log):
             # Scores that tie with a node's best stay in, for the rule that the smallest id wins.
             floor = best - 2 * TIE * np.abs(best)
@@ -341,10 +370,12 @@ class Fleet:
 
     def _partial_sums(self, replica: Replica) -> Floats:
         """S_i of Algorithm 3: each node's own part of <alpha, grad f(alpha)>."""
-        products = (replica.active.weights * replica.active.scores())[self._known_at]
-        return np.bincount(
-            self.owner[self._local], products.astype(np.float64), minlength=self.nodes
-        ).astype(np.float64)
+        if not self._local:
+            return np.zeros(self.nodes)
+        known_at, local = (np.frombuffer(one, np.int64) for one in (self._known_at, self._local))
+        products = (replica.active.weights * replica.active.scores())[known_at]
+        sums: Floats = np.bincount(self.owner[local], products, minlength=self.nodes)  # type: ignore[assignment]
+        return sums
 
 
 class _Part:
@@ -354,7 +385,7 @@ class _Part:
         self.chosen, self.rows, self.fleet = chosen, rows, fleet
         self._seen = 0
 
-    def has(self, chosen: NDArray[np.int64], known: list[int]) -> bool:
+    def has(self, chosen: NDArray[np.int64], known: Sequence[int]) -> bool:
         """Whether it still is what was chosen, with everything that is known by now."""
         new = np.array(known[self._seen :], dtype=np.int64)
         self._seen = len(known)

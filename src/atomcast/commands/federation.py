@@ -94,9 +94,10 @@ def checked_parts(options: FitOptions) -> list[Path]:
 def _check_options(options: FitOptions) -> None:
     """Raise ValueError for options of which the members of a federated fit know nothing."""
     network = (options.topology, options.broadcast, options.loss, options.recovery)
-    given = (options.parts, options.nodes, options.mpi_options, options.align, options.prefix)
-    if network != ("star", None, 0.0, "log") or any(given):
+    files = (options.parts, options.nodes, options.align, options.prefix, options.prepare)
+    if network != ("star", None, 0.0, "log") or any((*files, options.mpi_options)):
         raise ValueError(
             "--engine federated takes data and network from its members: leave out files, --nodes, "
-            "--align, --prefix, --topology, --broadcast, --loss, --recovery and --mpi-option"
+            "--align, --prefix, --prepare, --topology, --broadcast, --loss, --recovery and "
+            "--mpi-option"
         )

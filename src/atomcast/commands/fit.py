@@ -8,7 +8,7 @@ import time
 from collections.abc import Callable
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
@@ -19,6 +19,7 @@ from atomcast.commands.federation import checked_parts, federated_data
 from atomcast.commands.fit_options import FitOptions
 from atomcast.commands.logs import log_on_stderr
 from atomcast.commands.mistakes import clear_errors
+from atomcast.commands.run_file import read_preparation, run_from
 
 if TYPE_CHECKING:
     from atomcast.data.shards import Shards
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 fit_app = typer.Typer(
     help="Fit a model to data in files, one for each node.",
     no_args_is_help=True,
+    invoke_without_command=True,
     rich_markup_mode=None,
 )
 
@@ -70,6 +72,7 @@ def _prepared(
 ) -> tuple[Any, Shards, Any]:
     """The estimator with its cluster and solver, the data and the target, all of them checked."""
     from atomcast.commands.named_files import Reading, check_rows, check_target, read_data
+    from atomcast.data.party_names import names_of_files
 
     _check_outputs(options)
     engine = chosen_engine(options.engine)
@@ -83,6 +86,9 @@ def _prepared(
     parts, target = checked_parts(options), options.target
     nodes = ranks() if len(parts) == 1 and options.nodes is None else options.nodes
     reading = Reading(options.row_ids, options.n_features, options.align, options.prefix)
+    if options.prepare is not None:
+        names = names_of_files(parts)
+        reading = reading._replace(prepare=read_preparation(options.prepare, names))
     if recipe.signals:
         from atomcast.commands.signal_files import read_signals
 
@@ -205,5 +211,20 @@ for _name, _recipe in ESTIMATORS.items():
 
 
 @fit_app.callback()
-def _group() -> None:
+def _group(
+    context: typer.Context,
+    config: Annotated[
+        Path | None,
+        typer.Option(metavar="FILE", help="Fit what a file says (.toml), instead of ESTIMATOR."),
+    ] = None,
+) -> None:
     """Fit a model to data in files, one for each node."""
+    if config is None:
+        return
+    with clear_errors(debug=False):
+        if context.invoked_subcommand is not None:
+            raise ValueError(
+                f"--config {config} before {context.invoked_subcommand} says which model to fit: "
+                "leave out one of them"
+            )
+        run_from(config, context)

@@ -126,6 +126,14 @@ class FitOptions:
             "--prefix", help="Put the party's name (its file's) and a dot before names of columns."
         ),
     ] = False
+    prepare: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="How parties prepare their tables before they are numbers: missing values, "
+            "categories, scales (the table prepare of a .toml file).",
+        ),
+    ] = None
     n_features: Annotated[
         int | None,
         typer.Option(

@@ -11,7 +11,7 @@ import typer
 from atomcast.commands.mistakes import Debug, clear_errors
 
 if TYPE_CHECKING:
-    from atomcast.network.disclosure import Disclosure
+    from atomcast.network.disclosure import Disclosed, Disclosure
     from atomcast.storage.container import ModelFile
 
 #: Lines of a long table that are shown unless all are asked for.
@@ -26,6 +26,9 @@ def inspect(
         bool, typer.Option("--all", help="Show all atoms and disclosures, not just the first.")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="Print JSON, with everything.")] = False,
+    card: Annotated[
+        bool, typer.Option("--card", help="Print a model card in Markdown, to hand on.")
+    ] = False,
     debug: Debug = False,
 ) -> None:
     """Show a saved model: its fit, its atoms, and who disclosed what."""
@@ -37,7 +40,11 @@ def inspect(
         file = read_model_file(model)
         with making_sense(str(model)):
             content = described(file)
-        if as_json:
+        if card:
+            from atomcast.report.card import model_card
+
+            print(model_card(content), end="")
+        elif as_json:
             print_json(content)
         else:
             _print(content, None if everything else SHOWN)
@@ -47,9 +54,16 @@ def described(file: ModelFile) -> dict[str, Any]:
     """The content of a model file in plain values."""
     import numpy as np
 
+    from atomcast.data.prepared import described as prepared
     from atomcast.report.summary import outcome
     from atomcast.saving.certificate import certificate_in
-    from atomcast.saving.model_file import atom_names, atoms_are, atoms_in, feature_count
+    from atomcast.saving.model_file import (
+        atom_names,
+        atoms_are,
+        atoms_in,
+        feature_count,
+        preparation_in,
+    )
     from atomcast.saving.parameters import readable
     from atomcast.storage.container import json_object
 
@@ -84,6 +98,7 @@ def described(file: ModelFile) -> dict[str, Any]:
         "parties": certificate and certificate.parties,
         "disclosures": [_plain(one) for one in disclosures],
         "told": [_plain(one) for one in (certificate.told if certificate else ())],
+        "preparation": prepared(preparation_in(file) or ()),
         "audit_heads": certificate and certificate.audit_heads,
     }
 
@@ -109,6 +124,8 @@ def _print(content: dict[str, Any], limit: int | None) -> None:
         [(str(a["atom"]), a["name"], _short(a["weight"])) for a in content["atoms"]],
         limit,
     )
+    if content["preparation"]:
+        _print_some("Prepared columns", ("name", "what"), content["preparation"], limit)
     if not content["disclosures"]:
         print("No atom left its node.")
     if not content["communication"]:
@@ -168,7 +185,12 @@ def _print_disclosures(disclosures: list[dict[str, Any]], limit: int | None) -> 
 
 def _print_told(told: list[dict[str, Any]], limit: int | None) -> None:
     """Who told the others what beside atoms, added up over the phases of the fit."""
-    words = {"target": "the target", "prediction": "predictions for held-out rows"}
+    words: dict[Disclosed, str] = {
+        "target": "the target",
+        "prediction": "predictions for held-out rows",
+        "candidate": "candidates, to the coordinator alone",
+        "mixture": "mixtures of atoms",
+    }
     totals: dict[tuple[str, str], int] = {}
     for d in told:
         key = words[d["kind"]], d["who"]

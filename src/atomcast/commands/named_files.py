@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -13,6 +13,7 @@ from atomcast._checks import check_folder
 
 if TYPE_CHECKING:
     from atomcast.data.parts import Part
+    from atomcast.data.preparing import Preparation
     from atomcast.data.shards import Shards
 
 
@@ -23,6 +24,7 @@ class Reading(NamedTuple):
     n_features: int | None = None
     align: str | None = None
     prefix: bool = False
+    prepare: Mapping[str, Preparation] | None = None
 
 
 def read_data(
@@ -61,15 +63,18 @@ def _read_one(path: Path, nodes: int, target: str, reading: Reading) -> tuple[Sh
 
     if reading.prefix:
         raise ValueError(f"--prefix is for several files, a party each, but there is only {path}")
-    part = read_part(path, row_ids=reading.row_ids, n_features=reading.n_features)
+    prepare = None if reading.prepare is None else next(iter(reading.prepare.values()))
+    raw = prepare is not None
+    part = read_part(path, row_ids=reading.row_ids, n_features=reading.n_features, raw=raw)
     column = target_column(target, path)
     if column is not None:
         matrix, names = without_column(part, column)
         y = read_vector(target, row_ids=reading.row_ids)
-        return Shards.split(matrix, nodes, names=names), y
+        return Shards.split(matrix, nodes, names=names, prepare=prepare), y
     rows = FileRows([path], [str(path)], reading.row_ids, reading.align, target)
     assert rows.target is not None
-    return Shards.split(rows.in_order(0, part)[0], nodes, names=part.names), rows.target
+    matrix = rows.in_order(0, part)[0]
+    return Shards.split(matrix, nodes, names=part.names, prepare=prepare), rows.target
 
 
 def target_column(target: str, path: Path) -> str | None:
@@ -82,10 +87,13 @@ def target_column(target: str, path: Path) -> str | None:
 
 def without_column(part: Part, column: str | None) -> tuple[Any, tuple[str, ...] | None]:
     """Matrix and names without a column: the target must not be a feature of its own model."""
+    from atomcast.data.tables import is_table
+
     if column is None or part.names is None or column not in part.names:
         return part.matrix, part.names
     kept = [j for j, name in enumerate(part.names) if name != column]
-    return part.matrix[:, kept], tuple(part.names[j] for j in kept)
+    columns = part.matrix.iloc if is_table(part.matrix) else part.matrix
+    return columns[:, kept], tuple(part.names[j] for j in kept)
 
 
 def check_target(y: NDArray[Any], target: str, numeric: bool) -> None:
@@ -132,16 +140,19 @@ def features_for(estimator: Any, paths: Sequence[Path], reading: Reading) -> tup
     axis = atoms_axis(type(estimator).__name__)
     wanted = getattr(estimator, "feature_names_in_", None)
     expected = None if wanted is None else tuple(wanted)
+    known = getattr(estimator, "preparation_", None)
     if len(paths) == 1:
-        part = read_part(paths[0], row_ids=reading.row_ids, n_features=estimator.n_features_in_)
-        return _in_order(part, expected, paths[0]), part.row_ids
+        how = {"row_ids": reading.row_ids, "n_features": estimator.n_features_in_}
+        part = read_part(paths[0], **how, raw=known is not None)
+        return _in_order(part, None if known else expected, paths[0]), part.row_ids
     if axis == 0:
         reading = reading._replace(n_features=estimator.n_features_in_)
     as_in_fit: list[str] | None = None
-    if axis == 1 and expected is not None:
+    if axis == 1 and expected is not None and known is None:
         infos = Shards.files(paths, **reading._replace(align=None)._asdict()).infos
         as_in_fit = _prefixes_of([info.names for info in infos], expected)
-    shards = Shards.files(paths, **{**reading._asdict(), "prefix": as_in_fit or False})
+    how = {**reading._asdict(), "prefix": as_in_fit or False, "prepare": known}
+    shards = Shards.files(paths, **how)
     shards.validate(axis)
     names = shards.column_names(axis)
     if expected is not None and names is not None and names != expected:

@@ -151,6 +151,8 @@ def _check_target(consents: Any, id: str, path: str) -> None:
     y = read_vector(path)
     if offer is not None and offer.objective == "logistic":
         y = np.where(y == np.unique(y)[-1], 1.0, -1.0)
+    elif offer is not None and offer.objective == "multinomial":
+        y = np.unique(y, return_inverse=True)[1]
     if offer is not None and target_digest(y) != offer.target:
         raise ValueError(f"offer {id} is about another target than {path}: do not approve it")
 
@@ -196,7 +198,7 @@ def audit(
 
 
 def _line(entry: dict[str, Any]) -> str:
-    from atomcast.report.printing import visible
+    from atomcast._checks import visible
 
     hidden = ("line", "time", "event", "before", "hash", "terms")
     told = ", ".join(f"{name}={value}" for name, value in entry.items() if name not in hidden)

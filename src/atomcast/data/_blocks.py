@@ -10,6 +10,8 @@ from typing import Any
 import numpy as np
 
 from atomcast.data.matrices import IntArray, Matrix, as_matrix, check_axis
+from atomcast.data.prepared import Prepared
+from atomcast.data.preparing import Preparing, for_each_party
 from atomcast.data.shards import Shards
 from atomcast.data.sparse_format import check_sparse
 from atomcast.data.tables import is_table, table_names, table_to_matrix
@@ -32,13 +34,23 @@ class BlockShards(Shards):
 class MatrixShards(BlockShards):
     """Shards of a matrix that is in this process."""
 
-    def __init__(self, X: Any, names: Iterable[str] | None, parameter: str) -> None:
+    def __init__(
+        self, X: Any, names: Iterable[str] | None, parameter: str, prepare: Preparing | None = None
+    ) -> None:
+        self._prepared: tuple[Prepared, ...] | None = None
+        for how in for_each_party(prepare, [parameter]) or ():
+            self._prepared = (how.learned(X, parameter),)
+            X, names = self._prepared[0].matrix(X, parameter), self._prepared[0].names
         check_sparse(X, parameter=parameter)
         if is_table(X):
             names = table_names(X) if names is None else names
             X = table_to_matrix(X, source=parameter)
         self._matrix: Matrix = as_matrix(X, parameter=parameter)
         self._names = None if names is None else _checked_names(names, self._matrix.shape[1])
+
+    @property
+    def prepared(self) -> tuple[Prepared, ...] | None:
+        return self._prepared
 
     def column_names(self, axis: int = 1) -> tuple[str, ...] | None:
         check_axis(axis)

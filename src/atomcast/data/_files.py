@@ -17,8 +17,10 @@ from atomcast.data.alignment import check_same_length, check_unique, row_digest
 from atomcast.data.file_rows import FileRows
 from atomcast.data.joining import Alignment
 from atomcast.data.matrices import IntArray, check_axis, oriented, ready
-from atomcast.data.parts import PartInfo
+from atomcast.data.parts import Part, PartInfo
 from atomcast.data.party_names import checked_party_names, checked_prefixes, names_of_files
+from atomcast.data.prepared import Prepared, together
+from atomcast.data.preparing import Preparing, for_each_party
 from atomcast.data.readers import describe, read_part
 from atomcast.data.shards import Shard, Shards
 
@@ -49,6 +51,9 @@ class FileShards(BlockShards):
         Put the party's name (the file's without its suffix, or those given, one for each
         file) and a dot before the names of its columns, which may then be the same in
         several files.
+    prepare : Preparation, dict of name to Preparation or list, optional
+        How each party makes numbers of its table (.csv or .parquet). A dict: those that it does not
+        name only make 0/1 columns of texts. A list: the `preparation_` of a fitted model.
     """
 
     kind = "files"
@@ -62,6 +67,7 @@ class FileShards(BlockShards):
         align: str | None = None,
         target: Any = None,
         prefix: bool | Sequence[str] = False,
+        prepare: Preparing | None = None,
     ) -> None:
         if isinstance(paths, str | os.PathLike):
             raise TypeError(
@@ -81,6 +87,7 @@ class FileShards(BlockShards):
         self._row_ids = row_ids
         self._n_features = n_features
         self._prefixes = checked_prefixes(prefix, self._party_names)
+        self._prepare = for_each_party(prepare, self._party_names)
         sources = [self.source(i) for i in range(self.nodes)]
         self._rows = FileRows(self._paths, sources, row_ids, align, target)
 
@@ -101,6 +108,7 @@ class FileShards(BlockShards):
         own = self.arguments()
         own["paths"] = {self._party_names[i]: own["paths"][self._party_names[i]]}
         own["prefix"] = self._prefixes and self._prefixes[i : i + 1]
+        own["prepare"] = self._prepare and self._prepare[i : i + 1]
         own["alignment"] = None if self.alignment is None else self.alignment.only(i)
         return FileShards.again(**own)
 
@@ -125,6 +133,7 @@ class FileShards(BlockShards):
             "row_ids": self._row_ids,
             "n_features": self._n_features,
             "prefix": self._prefixes,
+            "prepare": self._prepare,
             "alignment": self.alignment,
         }
 
@@ -148,7 +157,7 @@ class FileShards(BlockShards):
     def shard(self, i: int, axis: int = 1) -> Shard:
         self._check_node(i)
         start, stop = (int(bound) for bound in self._bounds(axis)[i : i + 2])
-        part = read_part(self._paths[i], row_ids=self._row_ids, n_features=self._n_features)
+        part = self._part(i)
         if part.matrix.shape[axis] != stop - start:
             raise ValueError(
                 f"{self.source(i)} now holds {part.matrix.shape[axis]} atoms, but {stop - start} "
@@ -156,7 +165,7 @@ class FileShards(BlockShards):
                 "Shards"
             )
         matrix, row_ids = self._rows.in_order(i, part)
-        names = self._prefixed(i, part.names)
+        names = self.infos[i].names
         return Shard(
             matrix=ready(oriented(matrix, axis)),
             ids=np.arange(start, stop, dtype=np.int64),
@@ -216,19 +225,41 @@ class FileShards(BlockShards):
     @cached_property
     def infos(self) -> list[PartInfo]:
         """What is in each file, or is left of it; found by looking at all of them."""
-        kept = None if self.alignment is None else len(self.alignment.ids)
-        infos = [
-            describe(path, row_ids=self._row_ids, n_features=self._n_features)
-            for path in self._paths
-        ]
-        return [
-            dataclasses.replace(
-                info,
-                rows=info.rows if kept is None else kept,
-                names=self._prefixed(i, info.names),
-            )
-            for i, info in enumerate(infos)
-        ]
+        rows = None if self.alignment is None else len(self.alignment.ids)
+        infos = [self._info(i) for i in range(self.nodes)]
+        return infos if rows is None else [dataclasses.replace(info, rows=rows) for info in infos]
+
+    def _info(self, i: int) -> PartInfo:
+        if self._prepare is None:
+            info = describe(self._paths[i], row_ids=self._row_ids, n_features=self._n_features)
+            return dataclasses.replace(info, names=self._prefixed(i, info.names))
+        table = self._raw(i).matrix
+        prepared = self._prepare[i].learned(table, self.source(i))
+        if self._prefixes is not None:
+            prepared = dataclasses.replace(prepared, prefix=f"{self._prefixes[i]}.")
+        return PartInfo(len(table), len(prepared.names), prepared.names, prepared)
+
+    def _part(self, i: int) -> Part:
+        """What is in the file of a party, as numbers."""
+        prepared = self.infos[i].prepared
+        if prepared is None:
+            return read_part(self._paths[i], row_ids=self._row_ids, n_features=self._n_features)
+        raw = self._raw(i)
+        return dataclasses.replace(raw, matrix=prepared.matrix(raw.matrix, self.source(i)))
+
+    def _raw(self, i: int) -> Part:
+        return read_part(self._paths[i], row_ids=self._row_ids, raw=True)
+
+    @property
+    def prepared(self) -> tuple[Prepared, ...] | None:
+        known = tuple(info.prepared for info in self.infos if info.prepared is not None)
+        return None if self._prepare is None else known
+
+    def prepared_as(self, prepared: tuple[Prepared, ...]) -> FileShards:
+        if self._prepare is not None and self.prepared == prepared:
+            return self
+        how = [together(prepared)] if self.nodes == 1 else list(prepared)
+        return FileShards.again(**{**self.arguments(), "prefix": None, "prepare": how})
 
     def _bounds(self, axis: int) -> IntArray:
         self._check_axis(axis)
@@ -236,12 +267,19 @@ class FileShards(BlockShards):
 
     def _check_axis(self, axis: int) -> None:
         check_axis(axis)
-        for name, given in (("align", self._rows.align), ("prefix", self._prefixes)):
+        of_columns = {"align": self._rows.align, "prefix": self._prefixes, "prepare": self._prepare}
+        for name, given in of_columns.items():
             if axis == 0 and given is not None:
                 raise ValueError(
                     f"{name} is for files that hold columns of the same rows, but here each file "
                     f"holds rows of its own, with the same columns: leave {name} out"
                 )
+
+    def _held(self, i: int) -> str:
+        if "infos" not in self.__dict__:
+            return self._paths[i].name
+        rows, columns = _shape(self.infos[i])
+        return f"{self._paths[i].name}: {rows:,} rows, {columns:,} columns"
 
     def source(self, i: int) -> str:
         """Return how messages call the shard of node `i`."""

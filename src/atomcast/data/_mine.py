@@ -11,6 +11,7 @@ from atomcast.data._blocks import MatrixShards, contiguous_bounds
 from atomcast.data.alignment import checked_ids, row_digest
 from atomcast.data.matrices import IntArray, oriented, ready
 from atomcast.data.party_names import checked_party_names
+from atomcast.data.preparing import Preparing
 from atomcast.data.shards import Shard, Shards
 
 
@@ -27,6 +28,8 @@ class LocalShards(MatrixShards):
         Ids of the rows, of which a hash is compared between the processes.
     party_name : str, optional
         What accounts call this process, if all processes have a name; default: its rank.
+    prepare : Preparation, optional
+        How this process makes numbers of its DataFrame.
     """
 
     kind = "mine"
@@ -38,8 +41,9 @@ class LocalShards(MatrixShards):
         names: Iterable[str] | None = None,
         row_ids: Iterable[Any] | None = None,
         party_name: str | None = None,
+        prepare: Preparing | None = None,
     ) -> None:
-        super().__init__(X_local, names, "X_local")
+        super().__init__(X_local, names, "X_local", prepare)
         self._party = None if party_name is None else checked_party_names([party_name], 1)
         self._digest = None if row_ids is None else self._checked_digest(row_ids)
 
@@ -54,6 +58,9 @@ class LocalShards(MatrixShards):
     @property
     def party_names(self) -> tuple[str, ...] | None:
         return self._party
+
+    def _held(self, i: int) -> str:
+        return f"{self.rows():,} rows, {self.count():,} columns"
 
     def _bounds(self, axis: int) -> IntArray:
         return contiguous_bounds([self.count(axis)])

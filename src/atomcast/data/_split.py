@@ -15,6 +15,7 @@ from atomcast.data._blocks import MatrixShards, contiguous_bounds
 from atomcast.data.matrices import IntArray, Matrix, as_matrix, cut, oriented, ready
 from atomcast.data.matrices import take as take_atoms
 from atomcast.data.party_names import checked_party_names
+from atomcast.data.preparing import Preparing
 from atomcast.data.shards import Shard, Shards
 from atomcast.data.tables import is_table
 
@@ -40,6 +41,8 @@ class SplitShards(MatrixShards):
         Names of the columns; default: the columns of a DataFrame, else none.
     party_names : iterable of str, optional
         Names of the nodes, for accounts and pictures; default: 0, 1, 2, ...
+    prepare : Preparation, optional
+        How to make numbers of a DataFrame before it is cut up.
 
     Examples
     --------
@@ -61,9 +64,10 @@ class SplitShards(MatrixShards):
         random_state: Any = 0,
         names: Iterable[str] | None = None,
         party_names: Iterable[str] | None = None,
+        prepare: Preparing | None = None,
     ) -> None:
         self._index = getattr(X, "index", None) if is_table(X) else None
-        super().__init__(X, names, "X")
+        super().__init__(X, names, "X", prepare)
         self._nodes = check_count("nodes", nodes, "that hold the atoms")
         self._party_names = (
             None if party_names is None else checked_party_names(party_names, self._nodes)
@@ -124,6 +128,13 @@ class SplitShards(MatrixShards):
             names = tuple(self._names[j] for j in ids)
         entries = self._names if axis == 0 else None
         return Shard(ready(block), ids, names, f"shard {i}", entry_names=entries)
+
+    def _held(self, i: int) -> str:
+        words = {1: "columns", 0: "rows"}
+        fits = [
+            axis for axis in words if isinstance(self._by, str) or sum(self._by) == self.count(axis)
+        ]
+        return ", or ".join(f"{len(self._ids(i, axis)):,} {words[axis]}" for axis in fits)
 
     def row_labels(self, name: Any, axis: int = 1) -> Any:
         return self._index

@@ -10,6 +10,7 @@ from typing import Any, NamedTuple
 from numpy.typing import NDArray
 
 from atomcast.data.matrices import Matrix
+from atomcast.data.prepared import Prepared
 
 DEFAULT_ROW_IDS = "row_id"
 """Column taken as row ids when the user names none."""
@@ -22,6 +23,7 @@ class Part:
     Attributes
     ----------
     matrix : ndarray, memory-map or scipy sparse of shape (rows, columns)
+        A DataFrame if a table was to be read as it is.
     names : tuple of str or None
         Names of the columns, if the file has them.
     row_ids : array of shape (rows,) or None
@@ -35,18 +37,23 @@ class Part:
 
 @dataclass(frozen=True)
 class PartInfo:
-    """What can be known of a file without loading its values."""
+    """What is known of a file: its shape, its names, and how its party prepares it, if at all."""
 
     rows: int
     columns: int
     names: tuple[str, ...] | None = None
+    prepared: Prepared | None = None
 
 
 class ReadOptions(NamedTuple):
-    """What a user may say about files; see `Shards.files`."""
+    """What a user may say about files; see `Shards.files`.
+
+    A raw table is one as it is, for its party to prepare.
+    """
 
     row_ids: str | None = None
     n_features: int | None = None
+    raw: bool = False
 
 
 @dataclass(frozen=True)

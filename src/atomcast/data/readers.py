@@ -37,7 +37,11 @@ FORMATS: dict[str, Format] = {
 
 
 def read_part(
-    path: str | os.PathLike[str], *, row_ids: str | None = None, n_features: int | None = None
+    path: str | os.PathLike[str],
+    *,
+    row_ids: str | None = None,
+    n_features: int | None = None,
+    raw: bool = False,
 ) -> Part:
     """Read the matrix of one file, with column names and row ids where the file has them.
 
@@ -49,6 +53,8 @@ def read_part(
         Column that holds row ids and is no feature; default: "row_id" where it exists.
     n_features : int, optional
         Number of columns of a svmlight file, which does not say it itself.
+    raw : bool, default=False
+        Leave the table of a .csv or .parquet file as it is, whatever its columns hold.
 
     Returns
     -------
@@ -64,7 +70,7 @@ def read_part(
     ImportError
         If the format needs a package that is not installed.
     """
-    path, options = Path(path), ReadOptions(row_ids, n_features)
+    path, options = Path(path), ReadOptions(row_ids, n_features, raw)
     with _format(path, options) as kind:
         return kind.read(path, options)
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 import dataclasses
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -15,11 +16,16 @@ from numpy.typing import NDArray
 
 from atomcast.data.alignment import check_unique
 from atomcast.data.matrices import IntArray, Matrix
+from atomcast.data.prepared import Prepared
 
 if TYPE_CHECKING:
     from atomcast.data._files import FileShards
     from atomcast.data._mine import LocalShards
     from atomcast.data._split import SplitShards
+
+
+#: Nodes that a notebook lists.
+SHOWN = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -112,6 +118,23 @@ class Shards(ABC):
         return None
 
     @property
+    def prepared(self) -> tuple[Prepared, ...] | None:
+        """What each party has learned to prepare its table; None if tables are taken as they are.
+
+        With `split`, the whole table is one party's.
+        """
+        return None
+
+    def prepared_as(self, prepared: tuple[Prepared, ...]) -> Shards:
+        """New data, prepared as that of a fit was; raises ValueError if it cannot be."""
+        if self.prepared != prepared:
+            raise ValueError(
+                "the model was fitted to tables that their parties prepared: give new ones as a "
+                "DataFrame, as Shards.files, or to Shards with prepare=model.preparation_"
+            )
+        return self
+
+    @property
     def matrix(self) -> Matrix | None:
         """The whole matrix of a `split`, uncopied; None for the other kinds."""
         return None
@@ -148,6 +171,19 @@ class Shards(ABC):
             shard = self.shard(i)
             total += shard.matrix @ coef[shard.ids]
         return total
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: who holds what, as far as that is known without reading a file."""
+        names = self.party_names or [str(i) for i in range(self.nodes)]
+        held = [(name, self._held(i)) for i, name in enumerate(names[:SHOWN])]
+        held += [("...", "")] if len(names) > SHOWN else []
+        rows = "".join(f"<tr><td>{escape(a)}</td><td>{escape(b)}</td></tr>" for a, b in held)
+        head = "<thead><tr><th scope=col>node</th><th scope=col>holds</th></tr></thead>"
+        return f"<h3>{escape(repr(self))}</h3><table>{head}<tbody>{rows}</tbody></table>"
+
+    def _held(self, i: int) -> str:
+        """What a node holds, in words."""
+        return self.source(i)
 
     def row_labels(self, name: Any, axis: int = 1) -> Any:
         """Return what tells the rows, with which the index `name` of a target must agree, or None.

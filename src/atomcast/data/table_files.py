@@ -114,7 +114,7 @@ def _csv_names(path: Path) -> list[str]:
 
 def _read_csv(path: Path, options: ReadOptions) -> Part:
     ids = _ids_column(_csv_names(path), options)
-    return _part(read_csv(path), ids)
+    return _part(read_csv(path), ids, options.raw)
 
 
 def _describe_csv(path: Path, options: ReadOptions) -> PartInfo:
@@ -138,7 +138,8 @@ def _read_parquet(path: Path, options: ReadOptions) -> Part:
     wanted = options.row_ids or DEFAULT_ROW_IDS
     if wanted in frame.index.names:
         frame = frame.reset_index(level=wanted)
-    return _part(frame, _ids_column([str(name) for name in frame.columns], options))
+    ids = _ids_column([str(name) for name in frame.columns], options)
+    return _part(frame, ids, options.raw)
 
 
 def _describe_parquet(path: Path, options: ReadOptions) -> PartInfo:
@@ -188,11 +189,12 @@ def _ids_column(names: list[str], options: ReadOptions) -> str | None:
     return options.row_ids
 
 
-def _part(frame: Any, ids: str | None) -> Part:
+def _part(frame: Any, ids: str | None, raw: bool) -> Part:
     row_ids = None if ids is None else np.asarray(frame[ids])
     features = frame.drop(columns=[name for name in _id_names(ids) if name in frame.columns])
     names = tuple(str(name) for name in features.columns)
-    return Part(table_to_matrix(features, source="the table"), names, row_ids)
+    matrix = features if raw else table_to_matrix(features, source="the table")
+    return Part(matrix, names, row_ids)
 
 
 def _info(rows: int, names: list[str], ids: str | None) -> PartInfo:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
@@ -58,20 +59,20 @@ def table_to_matrix(table: Any, *, source: str = "X") -> Matrix:
     block = _single_block(table)
     if block is not None:
         return block
-    columns = [_numeric_column(table[label], str(label), source) for label in _labels(table)]
+    columns = [numeric_column(table[label], str(label), source) for label in _labels(table)]
     out = np.empty((len(table), len(columns)), np.result_type(*columns), order="F")
     for j, column in enumerate(columns):
         out[:, j] = column
     return out
 
 
-def refuse_ids(table: Any, *, source: str = "X") -> None:
+def refuse_ids(table: Any, *, source: str = "X", ignored: Sequence[str] = ()) -> None:
     """Raise ValueError, naming it, if a column holds ids of the rows, which are no feature.
 
     That is a column named like an id that has another whole number in every row.
     """
     for label in _labels(table):
-        if not _ID_NAME.fullmatch(str(label)) or len(table) < 2:
+        if str(label) in ignored or not _ID_NAME.fullmatch(str(label)) or len(table) < 2:
             continue
         values: NDArray[Any] = np.asarray(table[label])
         if values.dtype.kind in "iu" and len(np.unique(values)) == len(values):
@@ -86,7 +87,7 @@ def refuse_ids(table: Any, *, source: str = "X") -> None:
 def refuse_bad_columns(table: Any, *, source: str = "X", missing: bool = False) -> None:
     """Raise ValueError, naming it, if a column holds texts, infinity or (unless allowed) NaN."""
     for label in _labels(table):
-        values = _numeric_column(table[label], str(label), source)
+        values = numeric_column(table[label], str(label), source)
         finite = np.isfinite(values) | (np.isnan(values) if missing else False)
         if not finite.all():
             row = int(np.flatnonzero(~finite)[0])
@@ -114,7 +115,8 @@ def _single_block(table: Any) -> NDArray[Any] | None:
     return block
 
 
-def _numeric_column(column: Any, name: str, source: str) -> NDArray[Any]:
+def numeric_column(column: Any, name: str, source: str) -> NDArray[Any]:
+    """Return the numbers of a column, NaN where one is missing, or raise ValueError."""
     values: NDArray[Any] = np.asarray(column)
     if values.dtype == object and getattr(getattr(column, "dtype", None), "kind", "O") in "biuf":
         # pandas' nullable numbers: a missing value becomes NaN, which check_finite reports.
@@ -122,8 +124,8 @@ def _numeric_column(column: Any, name: str, source: str) -> NDArray[Any]:
     if values.dtype.kind not in "biuf":
         raise ValueError(
             f"{source}: column {name!r} holds {values.dtype} values{_example(values)}, but numbers "
-            "are needed: encode it (e.g. with sklearn.preprocessing.OneHotEncoder) or drop it, or "
-            "name it as row_ids if it tells the rows"
+            "are needed: let its party encode it (prepare=Preparation(), --prepare), "
+            "drop it, or name it as row_ids if it tells the rows"
         )
     return values
 

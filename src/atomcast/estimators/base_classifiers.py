@@ -12,7 +12,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from atomcast.atoms.stumps import Stump
 from atomcast.data.shards import Shards
-from atomcast.estimators.inputs import FORMATS, check_features, validated
+from atomcast.estimators.inputs import FORMATS, as_in_fit, check_features, validated
 
 Floats = NDArray[np.float64]
 
@@ -65,6 +65,7 @@ def predictions_of(base: Sequence[Any], X: Any, classes: NDArray[Any]) -> Floats
 def stump_votes(estimator: Any, X: Any, stumps: Floats, weights: Floats) -> Floats:
     """The weighted vote of stumps on new data, which may be in shards, shape (n_samples,)."""
     if isinstance(X, Shards):
+        X = as_in_fit(estimator, X)
         check_features(estimator, X)
         votes = np.zeros(X.rows())
         for i in range(X.nodes):

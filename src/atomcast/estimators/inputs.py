@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 from atomcast.data._split import SplitShards
 from atomcast.data.alignment import explain_difference, row_digest
 from atomcast.data.matrices import file_map
+from atomcast.data.prepared import together
 from atomcast.data.shards import Shards
 from atomcast.data.sparse_format import check_sparse
 from atomcast.data.tables import is_table, refuse_bad_columns, refuse_ids
@@ -32,8 +33,12 @@ def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) 
     every node checks the values that are its own: a process that looked at all of them would have
     the whole file in memory.
     """
+    if isinstance(y, str) and hasattr(estimator, "preparation_"):
+        X = together(estimator.preparation_).matrix(X, "X")
+        return check_array(X, **{k: v for k, v in options.items() if k != "reset"})
     check_sparse(X)
     if not isinstance(y, str):
+        vars(estimator).pop("preparation_", None)  # of an earlier fit
         options.setdefault("ensure_all_finite", file_map(X) is None)
     if is_table(X):
         refuse_ids(X)
@@ -186,6 +191,9 @@ def keep_names(estimator: Any, shards: Shards, axis: int = 1) -> None:
         estimator.feature_names_in_ = np.array(names, dtype=object)
     elif hasattr(estimator, "feature_names_in_"):
         del estimator.feature_names_in_
+    vars(estimator).pop("preparation_", None)
+    if axis == 1 and shards.prepared is not None:
+        estimator.preparation_ = shards.prepared
 
 
 def linear_prediction(estimator: Any, X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:
@@ -193,8 +201,15 @@ def linear_prediction(estimator: Any, X: Any, coef: NDArray[np.float64]) -> NDAr
     if not isinstance(X, Shards):
         X = validated(estimator, X, reset=False, **FORMATS)
         return np.asarray(X @ coef, dtype=np.float64)
+    X = as_in_fit(estimator, X)
     check_features(estimator, X)
     return X.combine(coef)
+
+
+def as_in_fit(estimator: Any, shards: Shards) -> Shards:
+    """New data, prepared as that of the fit was."""
+    known = getattr(estimator, "preparation_", None)
+    return shards if known is None else shards.prepared_as(known)
 
 
 def check_features(estimator: Any, shards: Shards) -> None:

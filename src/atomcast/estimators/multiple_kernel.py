@@ -18,6 +18,8 @@ from atomcast.data.shards import Shards
 from atomcast.domains.group_ball import PER_KERNEL
 from atomcast.estimators.inputs import (
     FORMATS,
+    as_in_fit,
+    check_features,
     features_and_classes,
     features_and_target,
     validated,
@@ -175,13 +177,10 @@ class MultipleKernelModel(SolvedEstimator):
         X, cluster = stacked(self.kernels, X), self.cluster
         if not isinstance(X, Shards):
             X = SplitShards(validated(self, X, reset=False, **FORMATS), 1)
-        elif isinstance(cluster, Cluster):
-            X = cluster.place(X)
-        if X.count() != self.n_features_in_:
-            raise ValueError(
-                f"X has {X.count()} features, but {type(self).__name__} is expecting "
-                f"{self.n_features_in_} features as input"
-            )
+        else:
+            X = as_in_fit(self, X)
+            X = cluster.place(X) if isinstance(cluster, Cluster) else X
+        check_features(self, X)
         total, rank = np.zeros((X.rows(), outputs)), getattr(X, "rank", None)
         new, old = Holders(X), Holders(self._training)
         for f in self.functions_:

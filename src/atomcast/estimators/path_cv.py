@@ -20,6 +20,7 @@ from atomcast.estimators.linear import LinearModel
 from atomcast.estimators.radii import SHARE, Walk, checked_betas, radius_names
 from atomcast.estimators.side_by_side import checked_jobs, side_by_side
 from atomcast.estimators.solving import warn_unless_converged
+from atomcast.federated.party_shards import PartyShards
 from atomcast.loop.interrupting import all_or_nothing
 from atomcast.loop.journal import Journal
 from atomcast.loop.solver import Solver
@@ -76,7 +77,10 @@ class PathCV(LinearModel):
 
         Returns the mean losses on the held-out rows, shape (n_betas, n_folds).
         """
-        objective, folds = self._loss(target), self._folds(target)
+        objective: Any = self._loss(target)
+        folds = self._folds(target)
+        if isinstance(shards, PartyShards):
+            shards = shards.with_folds(objective.y, folds)
         plan = [objective, self.betas, self.n_betas, [list(fold) for fold in folds]]
         jobs = checked_jobs(self.n_jobs, solver, cluster)
         journal = Journal(solver, plan, cluster)
@@ -194,10 +198,9 @@ class Trial:
         """The mean loss on the test rows of a fold for each radius, and what was sent for it."""
         model, (train, test) = self._model, self._folds[k]
         objective = model._loss(self._target, train)
-        held_out = HeldOut(self._shards, test, self._cluster)
+        held_out, rows = held_out_and_rest(self._shards, k, train, test, self._cluster)
         problems = map(partial(model._ball, objective), radii)
         losses = []
-        rows = rows_of(self._shards, train)
         with all_or_nothing():  # in other processes, too
             for result in self.journal.results(problems, rows, self._cluster, radius_names(radii)):
                 predicted = held_out.predicted(model._coefficients(result, objective).T)
@@ -241,6 +244,31 @@ class HeldOut:
         for node in range(ledger.nodes if ledger.nodes > 1 else 0):
             ledger.tell("prediction", node, f"{self._rows} held-out rows", self._told)
         return ledger
+
+
+class HeldOutColumns(HeldOut):
+    """The same where all features of a model are known, whole: nobody has to tell anything."""
+
+    def __init__(self, shards: PartyShards, rows: Rows, cluster: Any) -> None:
+        self._accountant = Accountant(cluster.network(), shards.party_names)
+        self._shards, self._test = shards, rows
+
+    def predicted(self, coef: Floats) -> Floats:
+        """The product X coef, shape (rows,) or (rows, n_scores)."""
+        return self._shards.known_product(self._test, coef)
+
+    def ledger(self) -> Ledger:
+        """Nothing."""
+        return self._accountant.ledger
+
+
+def held_out_and_rest(
+    shards: Shards, k: int, train: Rows, test: Rows, cluster: Any
+) -> tuple[HeldOut, Shards]:
+    """The rows to test with and those to train with, of the k-th fold."""
+    if isinstance(shards, PartyShards):
+        return HeldOutColumns(shards, test, cluster), shards.without(k)
+    return HeldOut(shards, test, cluster), rows_of(shards, train)
 
 
 def rows_of(shards: Shards, rows: Rows) -> Shards:

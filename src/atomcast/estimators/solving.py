@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
+from atomcast._checks import check_flags
 from atomcast.data.shards import Shards
 from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver, as_solver
@@ -74,7 +75,8 @@ class SolvedEstimator(BaseEstimator):  # type: ignore[misc]
         self.n_iter_ = result.rounds
 
     def _solver(self) -> Solver:
-        """The solver to fit with."""
+        """The solver to fit with; it is asked for first, so that flags are looked at here."""
+        check_flags(self)
         return as_solver(self.solver, self.usual_tol)
 
     def set_params(self, **params: Any) -> Self:

@@ -22,8 +22,10 @@ class Told:
         By question, what was answered. To ask again is to get the same answer, and costs nothing.
     weights : set of str
         Digests of the weights that were asked about.
-    proposed, sent : sets of int
-        The ids of features whose scores were told, and of those that have left.
+    proposed : set of int
+        The ids of features, or groups, whose scores were told.
+    sent : set of str
+        The features that have left.
     objective : float or None
         At the weights of the last question.
     """
@@ -31,7 +33,7 @@ class Told:
     answers: dict[str, dict[str, Any]] = field(default_factory=dict)
     weights: set[str] = field(default_factory=set)
     proposed: set[int] = field(default_factory=set)
-    sent: set[int] = field(default_factory=set)
+    sent: set[str] = field(default_factory=set)
     objective: float | None = None
 
 
@@ -45,8 +47,13 @@ class Account:
         self.features: dict[str, set[str]] = defaultdict(set)
         self.predictions: dict[str, set[str]] = defaultdict(set)
         self.ever: set[str] = set()
-        #: The ids of features that have left, by the fit that they were signed for.
+        #: The ids of features that have left, by the fit and the data that they are of.
         self.known: dict[str, set[int]] = defaultdict(set)
+        #: What others have sent, by fit and id: the SHA-256 of its content.
+        self.received: dict[tuple[str, int], str] = {}
+        #: By offer, which data it was about; and the decisions that were written down.
+        self.offered: dict[str, str] = {}
+        self.decided: set[tuple[str, str, int]] = set()
         for entry in entries:
             self.enter(entry)
 
@@ -70,10 +77,16 @@ class Account:
             told.proposed.update(entry["ids"])
             told.objective = entry["objective"]
         elif event == "atom":
-            self.runs[run].sent.add(entry["id"])
+            features = {f"{entry['alias']}/{name}" for name in entry["names"]}
+            self.runs[run].sent |= features
             self.known[entry["context"]].add(entry["id"])
-            feature = f"{entry['alias']}/{entry['name']}"
-            self.features[entry["approval"]].add(feature)
-            self.ever.add(feature)
+            self.features[entry["approval"]] |= features
+            self.ever |= features
+        elif event == "handed":
+            self.received[entry["context"], entry["id"]] = entry["sha256"]
+        elif event == "offer":
+            self.offered[entry["id"]] = entry["data"]
+        elif event in ("approved", "withdrawn"):
+            self.decided.add((event, entry["id"], entry["at"]))
         elif event == "prediction":
             self.predictions[entry["approval"]].add(entry["question"])

@@ -5,16 +5,18 @@ Nothing ever connects to a node.
 
 from __future__ import annotations
 
+import contextlib
 import logging
 import threading
 from collections.abc import Iterator
-from queue import SimpleQueue
+from queue import Full, Queue
 from typing import Any
 
 import grpc
 
+from atomcast.federated.chains import IdentityError
 from atomcast.federated.frames import METHOD, OPTIONS, Assembler, frames
-from atomcast.federated.identity import Credentials, IdentityError, proof_statement
+from atomcast.federated.identity import Credentials, proof_statement
 from atomcast.federated.kinds import Hello, Introduce, Message, Proof
 from atomcast.federated.party import Node
 from atomcast.federated.schema import SchemaError
@@ -22,7 +24,9 @@ from atomcast.federated.schema import SchemaError
 logger = logging.getLogger(__name__)
 
 #: How long to wait before the next try, in seconds: twice as long each time.
-FIRST_PAUSE, LONGEST_PAUSE = 0.1, 30.0
+FIRST_PAUSE, LONGEST_PAUSE = 0.1, 10.0
+#: How many pieces of answers may wait to be sent.
+WAITING = 16
 
 
 def attend(node: Node, stop: threading.Event) -> None:
@@ -50,7 +54,8 @@ class Connection:
 
     def __init__(self, node: Node, stop: threading.Event) -> None:
         self._node, self._stop = node, stop
-        self._outgoing: SimpleQueue[bytes | None] = SimpleQueue()
+        self._outgoing: Queue[bytes | None] = Queue(WAITING)
+        self._call: Any = None
         #: Whether both sides have proved who they are.
         self.met = False
 
@@ -58,13 +63,14 @@ class Connection:
         """Answer until the connection ends."""
         config = self._node.config
         with channel(config.address, self._node.credentials, config.proxy) as wire:
-            call = wire.stream_stream(METHOD)(iter(self._outgoing.get, None))
+            call = self._call = wire.stream_stream(METHOD)(iter(self._outgoing.get, None))
             watcher = threading.Thread(target=self._end_with, args=(call,), daemon=True)
             watcher.start()
             try:
                 self._talk(call)
             finally:
-                self._outgoing.put(None)
+                with contextlib.suppress(Full):  # where it is full, nobody waits for more
+                    self._outgoing.put_nowait(None)
                 call.cancel()
 
     def _end_with(self, call: Any) -> None:
@@ -88,18 +94,31 @@ class Connection:
         self._say(mine)
         theirs, proof = next(messages, None), None
         if isinstance(theirs, Hello):
-            peer = credentials.known(introduction(coordinator, theirs))
+            claim = introduction(coordinator, theirs)
+            peer = credentials.known(claim)
             self._say(Proof(credentials.sign(proof_statement("node", mine, theirs))))
             proof = next(messages, None)
         if not isinstance(theirs, Hello) or not isinstance(proof, Proof):
             raise SchemaError("the other side does not speak as a coordinator does")
         peer.check(proof_statement("coordinator", mine, theirs), proof.signature, "the greeting")
         self.met = True
-        self._node.note("connected", coordinator=coordinator, address=self._node.config.address)
+        self._node.meet(claim)
 
     def _say(self, message: Message) -> None:
+        """Answer; a coordinator that does not listen is not asked what it wants next."""
         for frame in frames(message):
-            self._outgoing.put(frame)
+            while not self._put(frame):
+                pass
+
+    def _put(self, frame: bytes) -> bool:
+        """Whether there was room to send a piece of an answer; an error once nobody is there."""
+        try:
+            self._outgoing.put(frame, timeout=0.2)
+        except Full:
+            if self._stop.is_set() or not self._call.is_active():
+                raise SchemaError("the coordinator has not listened to the answers") from None
+            return False
+        return True
 
 
 def introduction(name: str, hello: Hello) -> Introduce:

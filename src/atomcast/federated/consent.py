@@ -19,12 +19,13 @@ from numpy.typing import ArrayLike
 
 from atomcast._replacing import replacing
 from atomcast.errors import ClusterError
+from atomcast.federated.folds import summary
 from atomcast.federated.kinds import Begin, ConsentOffer
 
 #: Fields of an offer that must be those approved, and those that may be smaller.
 PINNED = (
-    *("coordinator", "alias", "members", "target", "order", "objective", "fit_intercept"),
-    *("rows", "predict"),
+    *("coordinator", "alias", "members", "target", "order", "objective", "domain", "groups"),
+    *("folds", "fit_intercept", "rows", "predict"),
 )
 #: How many offers may wait: a coordinator cannot fill the disk with them.
 MOST_OFFERS = 100
@@ -42,23 +43,24 @@ def target_digest(target: ArrayLike) -> str:
     return hashlib.sha256(np.ascontiguousarray(target, dtype="<f8").tobytes()).hexdigest()
 
 
-def effective_rows(target: ArrayLike) -> float:
-    """How many rows a target is spread over: 1 for a single spike, all for equal deviations.
-
-    Of labels, it is about the number of those that are rarer.
-    """
-    values = np.asarray(target, dtype=np.float64)
-    centred = values - float(values.mean())
-    largest = float(np.max(np.abs(centred), initial=0.0))
-    if largest == 0.0:
-        return float(centred.size)
-    squares = (centred / largest) ** 2
-    return float(squares.sum() ** 2 / (squares**2).sum())
+def pinned(begin: Begin) -> dict[str, Any]:
+    """What an offer says of a problem, and an approval holds it to."""
+    return {
+        "alias": begin.alias,
+        "members": begin.members,
+        "objective": begin.objective,
+        "domain": begin.domain,
+        "groups": summary(begin.groups, "groups", begin.group_weights),
+        "folds": summary(begin.folds, "folds"),
+        "fit_intercept": begin.fit_intercept,
+        "target": target_digest(begin.target),
+        "rows": len(begin.target),
+    }
 
 
 @dataclasses.dataclass(frozen=True)
 class Approval:
-    """An offer that somebody has approved, and when (in seconds since 1970)."""
+    """An offer that somebody has approved, and when (in nanoseconds since 1970)."""
 
     offer: ConsentOffer
     by: str
@@ -79,12 +81,9 @@ class Approval:
     def fits(self, begin: Begin) -> bool:
         """Whether a problem is the one that was approved."""
         mine = self.offer
+        asked = pinned(begin)
         return (
-            (mine.alias, mine.members, mine.objective, mine.fit_intercept, mine.target)
-            == (
-                *(begin.alias, begin.members, begin.objective, begin.fit_intercept),
-                target_digest(begin.target),
-            )
+            {name: getattr(mine, name) for name in asked} == asked
             and mine.radius_from <= begin.radius <= mine.radius_to
             and self.valid
         )
@@ -95,18 +94,23 @@ class Consents:
 
     def __init__(self, state: Path) -> None:
         self._offers, self._approvals = state / "offers", state / "approvals"
+        self._withdrawn = state / "withdrawn"
 
-    def ask(self, offer: ConsentOffer) -> bool:
-        """Keep an offer for a human to look at; whether it is new."""
+    def changed(self) -> tuple[int, ...]:
+        """When decisions were made last, in nanoseconds; cheaper than to read them."""
+        folders = (self._approvals, self._withdrawn)
+        return tuple(one.stat().st_mtime_ns if one.exists() else 0 for one in folders)
+
+    def ask(self, offer: ConsentOffer) -> None:
+        """Keep an offer for a human to look at."""
         path = self._offers / f"{offer.id}.json"
         if not time.time() < offer.expires <= time.time() + LONGEST:
             raise RefusedError("an offer must expire, within five years, and not have expired")
         if path.exists():
-            return False
+            return
         if len(self.offers()) >= MOST_OFFERS:
             raise RefusedError(f"{MOST_OFFERS} offers wait for approval here: no more are kept")
         _write(path, dataclasses.asdict(offer))
-        return True
 
     def offers(self) -> list[ConsentOffer]:
         """Offers that nobody has approved yet, and that have not expired."""
@@ -118,26 +122,35 @@ class Consents:
         """Approve the offer with this id, in the name of somebody."""
         for offer in self.offers():
             if offer.id == id:
-                approval = Approval(offer, by, int(time.time()))
+                approval = Approval(offer, by, time.time_ns())
                 _write(self._approvals / f"{id}.json", dataclasses.asdict(approval))
                 return approval
         waiting = ", ".join(offer.id for offer in self.offers()) or "none"
         raise ValueError(f"no offer {id!r} waits for approval; those that do: {waiting}")
 
     def withdraw(self, id: str) -> None:
-        """Take an approval back."""
-        path = self._approvals / f"{id}.json"
-        if id not in {approval.offer.id for approval in self.approvals()}:
+        """Take an approval back; it is kept among those withdrawn, for the audit log."""
+        found = [approval for approval in self.approvals() if approval.offer.id == id]
+        if not found:
             raise ValueError(f"there is no approval {id!r} to withdraw")
-        path.unlink()
+        self._withdrawn.mkdir(exist_ok=True)
+        (self._approvals / f"{id}.json").rename(self._withdrawn / f"{id}-{found[0].at}.json")
         (self._offers / f"{id}.json").unlink(missing_ok=True)
 
     def approvals(self) -> list[Approval]:
-        """All approvals."""
-        return [
-            Approval(ConsentOffer(**table["offer"]), table["by"], table["at"])
-            for table in _tables(self._approvals)
-        ]
+        """All approvals that hold."""
+        return _approvals(self._approvals)
+
+    def withdrawn(self) -> list[Approval]:
+        """Those that were taken back."""
+        return _approvals(self._withdrawn)
+
+
+def _approvals(folder: Path) -> list[Approval]:
+    return [
+        Approval(ConsentOffer(**table["offer"]), table["by"], table["at"])
+        for table in _tables(folder)
+    ]
 
 
 def _tables(folder: Path) -> Iterator[dict[str, Any]]:

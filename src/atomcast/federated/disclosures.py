@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from pathlib import Path
 from typing import NamedTuple
 
+from atomcast._checks import visible
 from atomcast._replacing import replacing
 from atomcast.federated.audit import Entry
 
@@ -39,11 +40,12 @@ class Disclosed(NamedTuple):
 def disclosed(entries: Sequence[Entry], parties: str = "the coordinator") -> list[Disclosed]:
     """All that the log tells of data that left, in order."""
     runs = {entry["run"]: entry for entry in entries if entry["event"] == "run"}
+    approvers = {entry["id"]: entry["by"] for entry in entries if entry["event"] == "approved"}
     found = []
     for entry in entries:
         event, run = entry["event"], runs.get(entry.get("run", ""), {})
         approval = entry.get("approval", "")
-        by = {one["approval"]: one["approved_by"] for one in runs.values()}.get(approval, "")
+        by = approvers.get(approval, "")
         coordinator = entry.get("coordinator") or run.get("coordinator", parties)
         if event == "run":
             told = f"the target of {entry['rows']} rows, SHA-256 {entry['target']}"
@@ -53,10 +55,15 @@ def disclosed(entries: Sequence[Entry], parties: str = "the coordinator") -> lis
             sums = 1 + (entry["partial"] is not None)
             row = ("scores", told, len(entry["ids"]) + sums, coordinator)
         elif event == "atom":
-            row = ("feature", entry["name"], entry["values"], ", ".join(entry["recipients"]))
+            told, to = ", ".join(entry["names"]), ", ".join(entry["recipients"])
+            row = ("feature", told, entry["values"], to)
         elif event == "prediction":
             told = f"its part of the score for each row of {entry['alias']!r}"
             row = ("prediction", told, entry["rows"], coordinator)
+        elif event == "repeated":
+            row = ("scores", "an answer that was given before, once more", 0, coordinator)
+        elif event == "fingerprint":
+            row = ("fingerprint", "a keyed hash of all features", 1, coordinator)
         elif event == "described":
             told = f"number of rows and features of {entry['alias']!r}"
             row = ("size", told, 2, coordinator)
@@ -77,10 +84,10 @@ def write_csv(path: Path, entries: Sequence[Entry]) -> None:
 def write_html(path: Path, entries: Sequence[Entry], party: str) -> None:
     """A page that needs nothing but itself."""
     rows = disclosed(entries)
-    features = sorted({row.content for row in rows if row.what == "feature"})
+    features = sorted({name for one in entries if one["event"] == "atom" for name in one["names"]})
     approvals = [entry["terms"] for entry in entries if entry["event"] == "offer"]
     ids = [entry["id"] for entry in entries if entry["event"] == "offer"]
-    used = {row.approval: row.approved_by for row in rows if row.approval}
+    decisions = [entry for entry in entries if entry["event"] in ("approved", "withdrawn")]
     refused = [entry for entry in entries if entry["event"] in ("refused", "failed")]
     head = entries[-1]["hash"] if entries else "none"
     sections = [
@@ -91,11 +98,16 @@ def write_html(path: Path, entries: Sequence[Entry], party: str) -> None:
         _section("Features that have left", ["feature"], [[name] for name in features]),
         _section(
             "What was asked for",
-            ["id", "approved by", *ASKED, "limits"],
+            ["id", *ASKED, "limits"],
             [
-                [id, used.get(id, "not used"), *(terms[name] for name in ASKED), _limits(terms)]
+                [id, *(terms[name] for name in ASKED), _limits(terms)]
                 for id, terms in zip(ids, approvals, strict=True)
             ],
+        ),
+        _section(
+            "What was decided",
+            ["time", "decision", "id", "by"],
+            [[one["time"], one["event"], one["id"], one["by"]] for one in decisions],
         ),
         _section("In order", list(Disclosed._fields), [list(map(str, row)) for row in rows]),
         _section(
@@ -113,7 +125,8 @@ def write_html(path: Path, entries: Sequence[Entry], party: str) -> None:
 def _limits(terms: Entry) -> str:
     radius = f"radius {terms['radius_from']:g} to {terms['radius_to']:g}"
     counts = ("runs", "rounds", "proposals", "atoms", "atoms_total", "predictions")
-    return ", ".join([terms["objective"], radius, *(f"{name} {terms[name]}" for name in counts)])
+    kinds = [terms[name] for name in ("objective", "domain", "groups", "folds") if terms[name]]
+    return ", ".join([*kinds, radius, *(f"{name} {terms[name]}" for name in counts)])
 
 
 def _section(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
@@ -124,11 +137,11 @@ def _section(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -
 
 
 def _cells(tag: str, cells: Sequence[str]) -> str:
-    inner = "".join(f"<{tag}>{html.escape(str(cell))}</{tag}>" for cell in cells)
+    inner = "".join(f"<{tag}>{html.escape(visible(str(cell)))}</{tag}>" for cell in cells)
     return f"<tr>{inner}</tr>"
 
 
 def _harmless(cell: object) -> str:
     """A cell that no spreadsheet takes for a formula."""
-    text = str(cell)
+    text = visible(str(cell))
     return f"'{text}" if text[:1] in "=+-@" else text

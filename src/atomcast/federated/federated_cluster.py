@@ -28,6 +28,10 @@ if TYPE_CHECKING:
     from atomcast.federated.switchboard import Switchboard
 
 
+#: A member that says it has more features than this is not believed.
+MOST_FEATURES = 1 << 24
+
+
 class FederatedCluster(Cluster):
     """Nodes of other organisations, which connect to this coordinator and guard their own data.
 
@@ -101,6 +105,11 @@ class FederatedCluster(Cluster):
         if len(infos) < self.nodes:
             raise ValueError(f"not all members say what they hold under {alias!r}")
         for member, info in zip(self.members, infos, strict=True):
+            if not 0 <= info.features <= MOST_FEATURES:
+                raise FalseMessageError(
+                    f"{member} says that it has {info.features} features, at most {MOST_FEATURES} "
+                    "are believed"
+                )
             if (info.rows, info.order) != (infos[0].rows, infos[0].order):
                 raise ValueError(
                     f"{member} holds {info.rows} rows under {alias!r}, and {self.members[0]} "
@@ -122,19 +131,21 @@ class FederatedCluster(Cluster):
             )
         return FederatedSession(self, problem, shards)
 
-    def combined(self, alias: str, coef: NDArray[np.float64]) -> NDArray[np.float64]:
-        """The product of new data with the coefficients of a model, summed over members."""
+    def combined(self, alias: str, rows: int, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+        """The product of new data with coefficients of shape (n,) or (n, T), over all members."""
         from atomcast.federated.kinds import PartialPrediction, Predict
 
-        ids = np.flatnonzero(coef)
+        flat, outputs = coef.reshape(-1), int(np.prod(coef.shape[1:]))
+        ids = np.flatnonzero(flat)
         calls = self.calls()
+        self.limit(rows, outputs)
         calls.where = "in a prediction"
-        answers = calls.all(Predict(alias, ids, coef[ids]))
+        answers = calls.all(Predict(alias, ids, flat[ids]))
         parts = [answer.values for answer in answers if isinstance(answer, PartialPrediction)]
-        lengths = {len(part) for part in parts}
-        if len(parts) < len(answers) or len(lengths) > 1 or not np.isfinite(parts).all():
+        sound = [len(part) == rows * outputs and np.isfinite(part).all() for part in parts]
+        if sound != [True] * self.nodes:
             raise FalseMessageError("a member's part of the prediction is missing, or no numbers")
-        return np.sum(parts, axis=0)
+        return np.sum(parts, axis=0).reshape(rows, *coef.shape[1:])
 
     def close(self) -> None:
         """Stop listening; nodes go on trying to connect until the next fit."""
@@ -162,14 +173,21 @@ class FederatedCluster(Cluster):
             lambda: (farewell or self.deadline, farewell or self.patience),
         )
 
-    def limit(self, rows: int) -> None:
-        """Let messages be as long as a feature of so many rows needs."""
+    def limit(self, rows: int, features: int = 1) -> None:
+        """Let messages be as long as so many features of so many rows need."""
+        from atomcast.federated.frames import longest
+
         assert self._switchboard is not None
-        self._switchboard.longest = (1 << 20) + 16 * rows
+        self._switchboard.longest = longest(rows, features)
 
     def introductions(self, calls: Calls) -> list[Introduce]:
         """What members are told of each other."""
         return [calls.line(node).claim for node in range(self.nodes)]
+
+    def recheck(self, claims: Sequence[Introduce]) -> None:
+        """Raise IdentityError if somebody's certificate was revoked in the meantime."""
+        assert self._switchboard is not None
+        self._switchboard.credentials.recheck(claims)
 
     def peers(self, calls: Calls) -> list[Peer]:
         """The members, as their certificates say, which may have been revoked by now."""

@@ -18,6 +18,7 @@ from numpy.typing import NDArray
 from atomcast.errors import ClusterError, FalseMessageError, StallError
 from atomcast.federated.calls import Calls
 from atomcast.federated.consent import target_digest
+from atomcast.federated.folds import ALL, of_rows, training_rows
 from atomcast.federated.identity import atom_statement
 from atomcast.federated.kinds import (
     Acknowledged,
@@ -33,7 +34,7 @@ from atomcast.federated.kinds import (
     Scores,
     Sealed,
 )
-from atomcast.federated.posed import check_replica, described
+from atomcast.federated.posed import check_replica, check_score, described, widest
 from atomcast.federated.run import checked_atom, context_of
 from atomcast.loop.replica import Replica
 from atomcast.loop.session import RunSpec, Session
@@ -68,30 +69,46 @@ class FederatedSession(Session):
         self.nodes, self.n = cluster.nodes, shards.count()
         self._cluster, self._shards = cluster, shards
         self._calls: Calls = cluster.calls()
-        self._rows = shards.rows()
+        self._rows, plan = shards.infos[0].rows, shards.plan
+        self._training = None if plan is None else training_rows(plan.folds, plan.fold)
         self._accountant = star_accountant(self.nodes, cluster.members, self._rows)
         self.ledger = self._accountant.ledger
         self._begin: Begin | None = None
         self._ask: ScoreRequest | None = None
         #: Features by id as their owners signed them, and those not handed on yet.
-        self._sealed: dict[int, Hand] = {}
+        self._sealed: dict[int, Hand] = {} if plan is None else plan.sealed
         self._new: list[Hand] = []
         self._silent: set[int] = set()
         self._asked, self._context, self._digits = "", "", np.zeros(self.nodes, dtype=np.int64)
-        cluster.limit(self._rows)
+        shards.check_length(problem.d)
         self._introductions = cluster.introductions(self._calls)
         self._peers = cluster.peers(self._calls)
         self._members = " ".join(f"{peer.name}={peer.fingerprint}" for peer in self._peers)
         self._calls.reminder = self._reminder
-        self._await_approval(problem)
+        begin = self._posed(problem)
+        cluster.limit(self._rows, widest(begin.groups))
+        self._await_approval(begin)
+
+    def _posed(self, problem: Problem) -> Begin:
+        """What members are told of a problem, and must have approved."""
+        told, plan = described(problem), self._shards.plan
+        if plan is not None:
+            told["target"] = np.asarray(plan.target, dtype=np.float64)
+        return Begin(
+            **told,
+            alias=self._shards.alias,
+            members=self._members,
+            starts=self._shards.starts,
+            folds=np.zeros(0, dtype=np.int64) if plan is None else plan.folds,
+            fold=ALL if plan is None else plan.fold,
+        )
 
     # -- before the first round -------------------------------------------------------------
 
-    def _await_approval(self, problem: Problem) -> None:
+    def _await_approval(self, begin: Begin) -> None:
         """Put the offer before the members, and wait until all have approved it."""
-        cluster, alias = self._cluster, self._shards.alias
-        order = self._shards.infos[0].order
-        offer = cluster.terms.offer(problem, cluster.name, self._members, alias, order)
+        cluster = self._cluster
+        offer = cluster.terms.offer(begin, cluster.name, self._shards.infos[0].order)
         until, told = time.monotonic() + cluster.patience, False
         while True:
             answers = self._calls.all(offer)
@@ -126,17 +143,9 @@ class FederatedSession(Session):
     def begin(self, replica: Replica, spec: RunSpec) -> Replica:
         """Send the target, and where the run starts."""
         check_replica(replica)
-        name, objective = described(replica.problem)
         self._calls.where = "before the first round"
-        begin = Begin(
-            alias=self._shards.alias,
-            members=self._members,
-            objective=name,
-            fit_intercept=bool(objective.fit_intercept),
-            radius=replica.domain.scale,
-            target=objective.y,
-            starts=self._shards.starts,
-        )
+        begin = self._posed(replica.problem)
+        self._cluster.terms.check_radius(begin.radius)
         self._context = context_of(begin, self._cluster.name, target_digest(begin.target))
         self._begin, self._ask = begin, None
         self._calls.all(begin)
@@ -147,9 +156,10 @@ class FederatedSession(Session):
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Ask every member to score its features at the present weights."""
         self._calls.where = f"round {replica.round}"
+        self._cluster.recheck(self._introductions)
         active = replica.active
         ask = ScoreRequest(
-            ids=np.array(active.ids, dtype=np.int64),
+            ids=np.array(list(active.position), dtype=np.int64),
             weights=active.weights.copy(),
             count=request.count,
             threshold=request.threshold,
@@ -176,8 +186,9 @@ class FederatedSession(Session):
         first, last = self._shards.starts[i : i + 2]
         if not isinstance(answer, Scores):
             raise FalseMessageError(f"{self._cluster.members[i]} has not answered with scores")
-        own = np.all((answer.ids >= first) & (answer.ids < last))
-        if not own or len(answer.ids) != len(answer.scores) or np.isnan(answer.best):
+        own = bool(np.all((answer.ids >= first) & (answer.ids < last)))
+        once = len(np.unique(answer.ids)) == len(answer.ids) == len(answer.scores)
+        if not (own and once and np.all(np.isfinite(answer.scores))) or np.isnan(answer.best):
             raise FalseMessageError(f"{self._cluster.members[i]} proposed what it cannot hold")
         return answer
 
@@ -199,40 +210,45 @@ class FederatedSession(Session):
         stated = dict(zip(agreement.id.tolist(), agreement.score.tolist(), strict=True))
         wanted: dict[int, list[int]] = {}
         for owner, id in new:
-            wanted.setdefault(owner, []).append(id)
+            if id not in self._sealed:  # as it may be of another fold
+                wanted.setdefault(owner, []).append(id)
         answers = self._calls.ask({o: [AtomRequest(id) for id in ids] for o, ids in wanted.items()})
-        atoms: dict[int, Atom] = {}
         for owner, ids in wanted.items():
             for id, answer in zip(ids, answers[owner], strict=True):
-                atoms[id] = self._received(owner, id, answer, replica, stated[id])
-        sizes = [len(self._sealed[id].atom) for _, id in new]
-        received = [atoms[id] for _, id in new]
-        self._accountant.cast([owner for owner, _ in new], received, sizes)
+                self._sealed[id] = self._signed(owner, id, answer)
+        whole = {id: self._whole(owner, id, replica) for owner, id in new}
+        fetched = [(owner, id) for owner, id in new if id in wanted.get(owner, ())]
+        sizes = [len(self._sealed[id].atom) for _, id in fetched]
+        self._accountant.cast([o for o, _ in fetched], [whole[id] for _, id in fetched], sizes)
         self._new = [self._sealed[id] for _, id in new]
-        return received
+        return [self._used(owner, whole[id], replica, stated[id]) for owner, id in new]
 
-    def _received(
-        self, owner: int, id: int, answer: Message, replica: Replica, stated: float
-    ) -> Atom:
-        """A feature as its owner has signed it, if it is the one that was asked for."""
+    def _signed(self, owner: int, id: int, answer: Message) -> Hand:
+        """A feature as its owner has sent and signed it."""
         peer = self._peers[owner]
         if not isinstance(answer, Sealed):
             raise FalseMessageError(f"{peer.name} has not answered with a feature")
-        hand = Hand(owner, answer.question, answer.score, answer.atom, answer.signature)
+        if self._asked and answer.question != self._asked:
+            raise FalseMessageError(f"{peer.name} has sent feature {id} with another score")
+        hand = Hand(owner, id, answer.question, answer.score, answer.atom, answer.signature)
         statement = atom_statement(self._context, hand.question, hand.score, hand.atom)
         peer.check(statement, hand.signature, f"feature {id}")
-        gradient = None
+        return hand
+
+    def _whole(self, owner: int, id: int, replica: Replica) -> Atom:
+        """A feature with all its rows, if it is the one that was asked for."""
+        name, ids = self._peers[owner].name, range(id, id + 1)
+        return checked_atom(self._sealed[id], name, ids, replica.active, self._rows)
+
+    def _used(self, owner: int, whole: Atom, replica: Replica, stated: float) -> Atom:
+        """The rows of a feature that are used, if it has the score that was stated."""
+        atom, hand = of_rows(whole, self._training), self._sealed[whole.id]
         if self._asked:  # else the run is being resumed, and nothing was stated yet
-            gradient = replica.active.iterate()
+            name, gradient = self._peers[owner].name, replica.active.iterate()
             digits = int(self._digits[owner])
-            allowed = (10.0 ** (1 - digits) if digits else 1e-9) * abs(stated)
-            if hand.question != self._asked or not abs(hand.score - stated) <= allowed:
-                raise FalseMessageError(
-                    f"{peer.name} proposed feature {id} with the score {stated:.17g}, and sent it "
-                    f"with {hand.score:.17g}"
-                )
-        atom = checked_atom(hand, peer.name, range(id, id + 1), self._rows, gradient)
-        self._sealed[id] = hand
+            check_score(replica.active, atom, gradient, stated, name, digits)
+            if hand.question == self._asked:  # else it is known from another fold
+                check_score(replica.active, atom, gradient, hand.score, name)
         return atom
 
     # -- resuming ---------------------------------------------------------------------------
@@ -240,7 +256,10 @@ class FederatedSession(Session):
     def fingerprint(self) -> str:
         """What tells these features from others: every member has a keyed hash of its own."""
         notes = [str(getattr(answer, "note", "")) for answer in self._calls.all(Fingerprint())]
-        return data_fingerprint(self.n, [int(note, 16) for note in notes])
+        try:
+            return data_fingerprint(self.n, [int(note, 16) for note in notes])
+        except ValueError:
+            raise FalseMessageError("a member has not answered with a fingerprint") from None
 
     def owners(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         """The member that holds each of these features, shape (k,); -1 where there is none."""

@@ -11,11 +11,12 @@ from atomcast.federated.schema import SchemaError, decode, encode
 METHOD = "/atomcast.Federated/Attend"
 PIECE = 1 << 20
 FIRST, MORE = b"\x01", b"\x00"
-#: Pings find out within 15 seconds that the other side is gone without a word.
+#: Pings find out within 25 seconds that the other side is gone without a word.
 OPTIONS = [
     ("grpc.max_receive_message_length", PIECE + 16),
     ("grpc.keepalive_time_ms", 10_000),
-    ("grpc.keepalive_timeout_ms", 5_000),
+    ("grpc.keepalive_timeout_ms", 15_000),
+    ("grpc.http2.ping_timeout_ms", 15_000),  # or a ping that measures speed delays the others
     ("grpc.keepalive_permit_without_calls", 1),
     ("grpc.http2.max_pings_without_data", 0),
     ("grpc.http2.min_ping_interval_without_data_ms", 5_000),
@@ -29,6 +30,11 @@ def frames(message: Message) -> Iterator[bytes]:
     yield FIRST + len(content).to_bytes(4, "little") + content[:PIECE]
     for start in range(PIECE, len(content), PIECE):
         yield MORE + content[start : start + PIECE]
+
+
+def longest(rows: int, features: int = 1) -> int:
+    """How many bytes a message may have where so many features travel together."""
+    return (1 << 22) + 16 * rows * features
 
 
 class Assembler:

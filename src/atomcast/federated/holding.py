@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import hashlib
+import json
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 
@@ -18,6 +21,15 @@ from atomcast.data.parts import Part
 from atomcast.data.readers import read_part
 from atomcast.data.shards import Shard
 from atomcast.federated.policy import DataSource, Policy
+from atomcast.storage.fingerprint import shard_fingerprint
+
+#: The longest name of a feature.
+LONGEST_NAME = 200
+
+
+def plain_name(name: str, features: int = 1) -> bool:
+    """Whether others will take this as the name of features: short, and seen as it is."""
+    return len(name) + 2 <= (LONGEST_NAME + 2) * features and name.isprintable()
 
 
 @dataclass(frozen=True, eq=False)
@@ -53,6 +65,13 @@ class Holding:
         """How many features may be scored."""
         return int(self.matrix.shape[1])
 
+    @cached_property
+    def digest(self) -> str:
+        """What tells these features from others: never told, for guesses could be compared."""
+        values = shard_fingerprint(self.shard(0, ""), 1)
+        about = json.dumps([self.labels, self.rows, self.order, values])
+        return hashlib.sha256(about.encode()).hexdigest()
+
     def name(self, feature: int) -> str:
         """What reports call a feature."""
         return self.labels[feature]
@@ -63,12 +82,21 @@ class Holding:
         return Shard(self.matrix, ids, self.names, source, origin=start)
 
 
-def load_holding(source: DataSource, policy: Policy) -> Holding:
-    """Read a file, and keep what the policy permits; columns of new data may be of few rows."""
-    part = read_part(source.path, row_ids=source.row_ids)
+def load_holding(source: DataSource, policy: Policy, like: DataSource | None = None) -> Holding:
+    """Read a file, and keep what the policy permits; columns of new data may be of few rows.
+
+    It is prepared as its source says, or as `like` was.
+    """
+    part = _prepared(source, like or source)
     matrix, order = _ordered(part, source)
     matrix = ready(oriented(matrix, 1))
     names = part.names or tuple(f"column {j}" for j in range(matrix.shape[1]))
+    for name in names:
+        if not plain_name(name):
+            raise ValueError(
+                f"{source.path} has a column {name[:LONGEST_NAME]!r}: names of features that may "
+                f"leave have at most {LONGEST_NAME} characters that can be printed; rename it"
+            )
     withheld = {name: "not allowed" for name in names if not policy.permits(name)}
     for j in policy.too_rare(matrix) if policy.min_count and not source.new else ():
         withheld.setdefault(names[j], f"a value occurs fewer than {policy.min_count} times")
@@ -77,6 +105,16 @@ def load_holding(source: DataSource, policy: Policy) -> Holding:
         matrix = take(matrix, kept, 1)
     labels = tuple(names[j] for j in kept)
     return Holding(matrix, None if part.names is None else labels, labels, order, withheld)
+
+
+def _prepared(source: DataSource, like: DataSource) -> Part:
+    """The numbers of a table; what it takes to make them is learned from another, if need be."""
+    if like.prepare is None:
+        return read_part(source.path, row_ids=source.row_ids)
+    part = read_part(source.path, row_ids=source.row_ids, raw=True)
+    model = part if like is source else read_part(like.path, row_ids=like.row_ids, raw=True)
+    prepared = like.prepare.learned(model.matrix, like.path.name)
+    return Part(prepared.matrix(part.matrix, source.path.name), prepared.names, part.row_ids)
 
 
 def _ordered(part: Part, source: DataSource) -> tuple[Matrix, str]:

@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import datetime
 import hashlib
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, cast
 
 from cryptography import x509
 from cryptography.exceptions import InvalidSignature
@@ -16,7 +14,7 @@ from cryptography.hazmat.primitives import hashes, serialization
 from cryptography.hazmat.primitives.asymmetric import ec, ed25519
 from cryptography.x509.oid import NameOID
 
-from atomcast.errors import ClusterError
+from atomcast.federated.chains import IdentityError, chain_of, check_revoked
 from atomcast.federated.keys import CA, REVOKED, checked_name
 from atomcast.federated.kinds import Hello, Introduce
 from atomcast.federated.schema import encode
@@ -24,10 +22,6 @@ from atomcast.federated.schema import encode
 _ENDORSED = b"atomcast: this key signs my atoms\n"
 _ATOM = b"atomcast: this is my atom\n"
 NONCE = 32
-
-
-class IdentityError(ClusterError):
-    """Somebody is not who they should be; the message says why."""
 
 
 @dataclass(frozen=True)
@@ -66,7 +60,8 @@ class Credentials:
     ----------
     folder : path
         With ca.pem, revoked.pem (if there is a list of revoked certificates), and `name`.pem,
-        `name`.key and `name`.sign.key of this party.
+        `name`.key and `name`.sign.key of this party. `name`.pem may go on with certificates of
+        authorities that lead to one in ca.pem.
     name : str
     """
 
@@ -88,7 +83,8 @@ class Credentials:
         self._signing = signing
         public = signing.public_key().public_bytes_raw()
         endorsement = key.sign(_ENDORSED + public, ec.ECDSA(hashes.SHA256()))
-        self._hello = self._der(self.certificate), public, endorsement
+        self._hello = self.certificate, public, endorsement
+        self._revoked_at: tuple[int, ...] | None = None
         self.peer = self.known(Introduce(name, *self._hello))
 
     def _read(self, name: str) -> bytes:
@@ -100,11 +96,6 @@ class Credentials:
                 "returns the certificate"
             )
         return path.read_bytes()
-
-    @staticmethod
-    def _der(certificate: bytes) -> bytes:
-        made = x509.load_pem_x509_certificate(certificate)
-        return made.public_bytes(serialization.Encoding.DER)
 
     def hello(self) -> Hello:
         """What this party says first, with a new nonce."""
@@ -121,13 +112,13 @@ class Credentials:
         at each time.
         """
         try:
-            certificate = x509.load_der_x509_certificate(claim.certificate)
-            names = certificate.subject.get_attributes_for_oid(NameOID.COMMON_NAME)
+            certificates = x509.load_pem_x509_certificates(claim.certificate)
+            names = certificates[0].subject.get_attributes_for_oid(NameOID.COMMON_NAME)
             name = str(names[0].value) if len(names) == 1 else ""
-            self._check_valid(certificate, name)
+            self._check_valid(certificates, name)
             if name != claim.name:
                 raise IdentityError(f"the certificate of {claim.name!r} is that of {name!r}")
-            key = certificate.public_key()
+            key = certificates[0].public_key()
             if not isinstance(key, ec.EllipticCurvePublicKey):
                 raise IdentityError(f"the certificate of {name!r} is not for an elliptic curve key")
             key.verify(claim.endorsement, _ENDORSED + claim.key, ec.ECDSA(hashes.SHA256()))
@@ -137,26 +128,21 @@ class Credentials:
             ) from None
         return Peer(name, claim.key)
 
-    def _check_valid(self, certificate: x509.Certificate, name: str) -> None:
-        authorities = x509.load_pem_x509_certificates(self.authority)
-        issuers = [one for one in authorities if one.subject == certificate.issuer]
-        if not issuers:
-            raise IdentityError(f"the certificate of {name!r} is of another authority than ours")
-        certificate.verify_directly_issued_by(issuers[0])
-        now = datetime.datetime.now(datetime.UTC)
-        if not certificate.not_valid_before_utc <= now <= certificate.not_valid_after_utc:
-            raise IdentityError(
-                f"the certificate of {name!r} is valid from {certificate.not_valid_before_utc} to "
-                f"{certificate.not_valid_after_utc}, not now: renew it"
-            )
+    def recheck(self, claims: Iterable[Introduce]) -> None:
+        """Look at claims, and this party's own, again if the list of the revoked has changed."""
         revoked = self.folder / REVOKED
-        if not revoked.exists():
-            return
-        listed = x509.load_pem_x509_crl(revoked.read_bytes())
-        if not any(listed.is_signature_valid(cast(Any, one.public_key())) for one in authorities):
-            raise IdentityError(f"{revoked} is not signed by the authority: get it again")
-        if listed.get_revoked_certificate_by_serial_number(certificate.serial_number):
-            raise IdentityError(f"the certificate of {name!r} was revoked")
+        found = revoked.stat() if revoked.exists() else None
+        stamp = () if found is None else (found.st_mtime_ns, found.st_size, found.st_ino)
+        if stamp != self._revoked_at:
+            for claim in (Introduce(self.name, *self._hello), *claims):
+                self.known(claim)
+            self._revoked_at = stamp
+
+    def _check_valid(self, certificates: list[x509.Certificate], name: str) -> None:
+        chain = chain_of(certificates, x509.load_pem_x509_certificates(self.authority), name)
+        revoked = self.folder / REVOKED
+        if revoked.exists():
+            check_revoked(chain, revoked, name)
 
 
 def approved_members(members: str, peers: Mapping[str, Peer]) -> list[Peer]:

@@ -9,6 +9,7 @@ import dataclasses
 import hashlib
 import json
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,7 +27,9 @@ class Message:
 
 @dataclass(frozen=True)
 class Hello(Message):
-    """Who is there: a certificate (DER), the key that signs atoms, and proof that they go together.
+    """Who is there: a certificate (PEM), the key that signs atoms, and proof that they go together.
+
+    The certificate may be followed by those of authorities that lead to one everybody believes.
 
     `endorsement` is the signature, by the key of the certificate, of the key that signs atoms.
     """
@@ -76,12 +79,16 @@ class ConsentOffer(Message):
         All parties and the fingerprints of their keys, in the order of the shards.
     target, order : str
         SHA-256 of the target, and the keyed hash of the order of rows.
-    objective : str
-        "squared error" or "logistic".
+    objective, domain : str
+        What is fitted ("squared error", "logistic", "multinomial"), and within what ("l1 ball",
+        "solid simplex", "group ball").
+    groups, folds : str
+        How many groups of features, and folds of rows for cross-validation, and their SHA-256; "":
+        none.
     fit_intercept : bool
     rows : int
     radius_from, radius_to : float
-        The radius of the l1 ball.
+        The radius of the ball.
     runs, rounds, proposals, atoms, atoms_total : int
         How many problems, questions for each of them, scores in an answer, features that leave for
         one problem, and features that leave in all.
@@ -100,6 +107,9 @@ class ConsentOffer(Message):
     target: str
     order: str
     objective: str
+    domain: str
+    groups: str
+    folds: str
     fit_intercept: bool
     rows: int
     radius_from: float
@@ -113,7 +123,7 @@ class ConsentOffer(Message):
     predictions: int
     expires: int
 
-    @property
+    @cached_property
     def id(self) -> str:
         """What approvals are called by."""
         content = json.dumps(dataclasses.asdict(self), sort_keys=True)
@@ -124,21 +134,30 @@ class ConsentOffer(Message):
 class Begin(Message):
     """Make ready for a problem: the target, the radius, and which ids are whose.
 
-    `starts` has the first id of each member, and then how many there are in all.
+    `starts` has the first id of each member, and then how many there are in all; `groups` the group
+    of each feature, and `folds` the fold of each row, of which `fold` is held out (-1: none is).
     """
 
     alias: str
     members: str
     objective: str
+    domain: str
     fit_intercept: bool
     radius: float
     target: Floats
     starts: Ids
+    groups: Ids
+    group_weights: Floats
+    folds: Ids
+    fold: int
 
 
 @dataclass(frozen=True)
 class ScoreRequest(Message):
-    """Score your features against the residual of these weights, and propose."""
+    """Score your features against the residual of these weights, and propose.
+
+    A feature has a weight for each class, and a group, by its first feature, for each of its own.
+    """
 
     ids: Ids
     weights: Floats
@@ -150,9 +169,10 @@ class ScoreRequest(Message):
 
 @dataclass(frozen=True)
 class Hand(Message):
-    """A feature of another member, with its signature."""
+    """A feature, or a group, of another member, with its signature."""
 
     owner: int
+    id: int
     question: str
     score: float
     atom: bytes

@@ -7,7 +7,6 @@ be signed by their owners.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import logging
 from collections.abc import Callable
@@ -17,28 +16,27 @@ import numpy as np
 
 from atomcast.errors import FalseMessageError
 from atomcast.federated import kinds
-from atomcast.federated.account import Account, Told
-from atomcast.federated.audit import AuditLog
-from atomcast.federated.consent import (
-    Approval,
-    Consents,
-    RefusedError,
-    effective_rows,
-    target_digest,
-)
+from atomcast.federated.account import Told
+from atomcast.federated.chains import IdentityError
+from atomcast.federated.consent import RefusedError
+from atomcast.federated.folds import fewest_rows
+from atomcast.federated.frames import longest
 from atomcast.federated.holding import Holding, load_holding
-from atomcast.federated.identity import Credentials, IdentityError, Peer, approved_members
-from atomcast.federated.kinds import Message
+from atomcast.federated.identity import Credentials, approved_members
+from atomcast.federated.kinds import Introduce, Message
 from atomcast.federated.policy import NodeConfig
+from atomcast.federated.posed import widest
 from atomcast.federated.prediction import own_part, permitted
-from atomcast.federated.run import NodeRun, weights_digest
+from atomcast.federated.records import Records
+from atomcast.federated.run import NodeRun
 from atomcast.federated.schema import SchemaError
-from atomcast.storage.fingerprint import shard_fingerprint
 
 logger = logging.getLogger(__name__)
 
 #: What may be told of an error; others could say what is in the data.
 TOLD = (RefusedError, IdentityError, SchemaError, FalseMessageError)
+#: What the log says of a problem.
+TOLD_OF_RUNS = ("alias", "members", "objective", "domain", "radius", "fold")
 
 
 class Node:
@@ -52,11 +50,10 @@ class Node:
 
     def __init__(self, config: NodeConfig, credentials: Credentials) -> None:
         self.config, self.credentials = config, credentials
-        self._log = AuditLog(config.state / "audit.jsonl")
-        self._account = Account(self._log.entries)
-        self._consents = Consents(config.state)
+        self._records = Records(config.state)
+        self._account, self.note = self._records.account, self._records.note
         self._holdings: dict[str, Holding] = {}
-        self._peers: dict[str, Peer] = {}
+        self._claims: dict[str, Introduce] = {}
         self._run: NodeRun | None = None
         self._handlers: dict[type[Message], Callable[[Any], Message]] = {
             kinds.Introduce: self._introduce,
@@ -75,20 +72,17 @@ class Node:
     def longest(self) -> int:
         """How many bytes a message to this node may have, given the data that it has loaded."""
         rows = max([holding.rows for holding in self._holdings.values()], default=0)
-        return (1 << 20) + 16 * rows
-
-    def note(self, event: str, **what: Any) -> None:
-        """Write a line to the audit log, and count what it tells of."""
-        self._account.enter(self._log.write(event, **what))
+        return longest(rows, 1 if self._run is None else widest(self._run.begin.groups))
 
     def close(self) -> None:
         """Let go of the audit log."""
-        self._log.close()
+        self._records.log.close()
 
     def answer(self, message: Message) -> Message:
         """The answer to a message of the coordinator, whose identity the transport has checked."""
         kind = type(message).__name__
         try:
+            self._records.note_decisions()
             if type(message) not in self._handlers:
                 raise SchemaError(f"{kind} is nothing that a node is asked")
             return self._handlers[type(message)](message)
@@ -103,8 +97,16 @@ class Node:
 
     # -- who and what ---------------------------------------------------------------------
 
-    def _introduce(self, message: kinds.Introduce) -> Message:
-        self._peers[message.name] = self.credentials.known(message)
+    def meet(self, coordinator: Introduce) -> None:
+        """Know who is at the other end of the connection, which the transport has checked."""
+        self._claims[coordinator.name] = coordinator
+        self.note("connected", coordinator=coordinator.name, address=self.config.address)
+
+    def _introduce(self, message: Introduce) -> Message:
+        peer = self.credentials.known(message)
+        if self._claims.get(message.name) != message:
+            self.note("introduced", durable=False, name=peer.name, fingerprint=peer.fingerprint)
+        self._claims[message.name] = message
         return kinds.Acknowledged("")
 
     def _describe(self, message: kinds.Describe) -> Message:
@@ -116,7 +118,9 @@ class Node:
         if alias not in self.config.data:
             raise RefusedError(f"there is no data called {alias!r} here")
         if alias not in self._holdings:
-            holding = load_holding(self.config.data[alias], self.config.policy)
+            source = self.config.data[alias]
+            like = self.config.data.get(source.prepared_as or alias)
+            holding = load_holding(source, self.config.policy, like)
             self.note("loaded", alias=alias, rows=holding.rows, withheld=holding.withheld)
             self._holdings[alias] = holding
         return self._holdings[alias]
@@ -132,33 +136,27 @@ class Node:
                 f"the target is for {offer.rows} rows in another order than the {holding.rows} "
                 "here: align the rows first (`atomcast align`)"
             )
-        if any(approval.covers(offer) for approval in self._consents.approvals()):
-            return kinds.Ruling(True, offer.id)
-        if self._consents.ask(offer):
-            self.note("offer", id=offer.id, terms=dataclasses.asdict(offer))
-        return kinds.Ruling(False, offer.id)
+        return kinds.Ruling(self._records.ruling(offer, holding.digest), offer.id)
 
     def _begin(self, begin: kinds.Begin) -> Message:
-        approval = self._approval(begin)
-        policy, offer = self.config.policy, approval.offer
-        if effective_rows(begin.target) < policy.min_count:
-            raise RefusedError(
-                f"the target tells fewer than {policy.min_count} rows from all others: scores "
-                "against it would be their data"
-            )
-        holding = self._holding(begin.alias)
-        if (holding.rows, holding.order) != (offer.rows, offer.order):
-            raise RefusedError(
-                "the rows here are no longer those, or in the order, of the approval"
-            )
-        peers = {**self._peers, self.config.name: self.credentials.peer}
+        approval = self._records.approval(begin, self.config.coordinator)
+        least, offer = self.config.policy.min_count, approval.offer
+        holding = self._holding(offer.alias)
+        self._records.check_unchanged(offer, holding.digest)
+        known_now = {name: self.credentials.known(claim) for name, claim in self._claims.items()}
+        peers = {**known_now, self.config.name: self.credentials.peer}
         members = approved_members(begin.members, peers)
         if self.credentials.peer not in members:
             raise RefusedError("this node is no member of the fit")
         own = members.index(self.credentials.peer)
         run = NodeRun(begin, approval, holding, members, own, self._run)
+        if fewest_rows(begin.target, begin.folds, begin.objective == "multinomial") < least:
+            raise RefusedError(
+                f"the target, or a part of it for cross-validation, tells fewer than {least} rows "
+                "from all others: scores against it would be their data"
+            )
         known = self._account.problems[offer.id]
-        if known and self._begun(offer.id)["start"] != run.start:
+        if known and self._records.begun(offer.id)["start"] != run.start:
             raise RefusedError("features have other numbers than in earlier runs of this approval")
         if run.key not in known:
             if len(known) >= offer.runs:
@@ -169,42 +167,28 @@ class Node:
                 approval=offer.id,
                 approved_by=approval.by,
                 coordinator=offer.coordinator,
-                members=offer.members,
-                alias=begin.alias,
-                objective=begin.objective,
-                radius=begin.radius,
-                target=target_digest(begin.target),
-                rows=run.rows,
-                start=run.start,
+                target=offer.target,
+                **{name: getattr(begin, name) for name in TOLD_OF_RUNS},
+                **{name: getattr(run, name) for name in ("rows", "start", "outputs")},
             )
         self._run = run
-        return kinds.Acknowledged(run.key)
-
-    def _approval(self, begin: kinds.Begin) -> Approval:
-        for approval in self._consents.approvals():
-            if approval.offer.coordinator == self.config.coordinator and approval.fits(begin):
-                return approval
-        raise RefusedError(
-            "nobody here has approved this problem: target, objective, radius, members and data "
-            "must be those of an approval that has not expired"
-        )
+        return kinds.Acknowledged("")
 
     # -- rounds ---------------------------------------------------------------------------
 
     def _current(self) -> tuple[NodeRun, Told]:
         if self._run is None:
             raise RefusedError("no problem was begun")
-        self._check_valid(self._run.approval)
+        self._records.check_valid(self._run.approval)
+        self.credentials.recheck(self._claims.values())
         return self._run, self._account.runs[self._run.key]
-
-    def _check_valid(self, approval: Approval) -> None:
-        if approval not in self._consents.approvals() or not approval.valid:
-            raise RefusedError(f"approval {approval.offer.id} has expired, or was withdrawn")
 
     def _ask(self, ask: kinds.ScoreRequest) -> Message:
         run, told = self._current()
-        run.take(ask, self._account.known[run.context])
-        if run.asked not in told.answers:
+        run.take(ask, self._account.known[run.own_context])
+        if run.asked in told.answers:
+            self.note("repeated", run=run.key, approval=run.approval.offer.id, question=run.asked)
+        else:
             self._answer_anew(run, told, ask)
         answer = told.answers[run.asked]
         exhausted = answer["best"] is None
@@ -228,7 +212,7 @@ class Node:
         most = min(
             policy.proposals_per_round,
             offer.proposals,
-            self._account.left(told, run.approval.offer, self.config.policy),
+            self._account.left(told, run.approval.offer, self.config.policy) // run.widest,
         )
         best, partial, ids, scores = None, None, [], []
         if most > 0:
@@ -241,32 +225,33 @@ class Node:
             run=run.key,
             approval=offer.id,
             question=run.asked,
-            weights=weights_digest(ask.ids, ask.weights),
+            weights=run.weights,
             objective=run.objective,
             best=best,
             partial=partial,
             ids=ids,
-            names=[run.name(id) for id in ids],
+            names=[", ".join(run.names(id)) for id in ids],
             scores=scores,
         )
 
     def _fetch(self, fetch: kinds.AtomRequest) -> Message:
         run, told = self._current()
-        if fetch.id not in self._account.known[run.context]:  # else it has left for this fit
+        if fetch.id not in self._account.known[run.own_context]:  # else it has left for this fit
             if fetch.id not in told.proposed:
                 raise RefusedError(f"feature {fetch.id} was not proposed, and does not leave")
-            if self._account.left(told, run.approval.offer, self.config.policy) < 1:
+            left = self._account.left(told, run.approval.offer, self.config.policy)
+            if left < len(run.names(fetch.id)):
                 raise RefusedError("the budget of features that may leave is used up")
         score, content = run.outgoing(fetch.id)
         self.note(
             "atom",
             run=run.key,
-            context=run.context,
+            context=run.own_context,
             approval=run.approval.offer.id,
             alias=run.begin.alias,
             id=fetch.id,
-            name=run.name(fetch.id),
-            values=run.rows,
+            names=run.names(fetch.id),
+            values=run.rows * len(run.names(fetch.id)),
             sha256=hashlib.sha256(content).hexdigest(),
             recipients=[run.approval.offer.coordinator, *(peer.name for peer in run.members)],
         )
@@ -275,26 +260,35 @@ class Node:
 
     def _hand(self, hand: kinds.Hand) -> Message:
         run, _ = self._current()
-        atom = run.accept(hand)
-        owner = run.members[hand.owner].name
-        self._log.write("handed", durable=False, run=run.key, owner=owner, id=atom.id)
+        digest = hashlib.sha256(hand.atom).hexdigest()
+        atom, owner = run.checked(hand), run.members[hand.owner].name
+        known = self._account.received.get((run.context, atom.id))
+        if known not in (None, digest):
+            raise FalseMessageError(
+                f"{owner} has signed another feature {atom.id} before: of SHA-256 {known}, "
+                f"and now {digest}"
+            )
+        run.accept(atom)
+        about = {"context": run.context, "owner": owner, "id": atom.id, "name": atom.name}
+        self.note("handed", durable=False, run=run.key, **about, sha256=digest)
         return kinds.Acknowledged("")
 
     # -- before and after -----------------------------------------------------------------
 
     def _fingerprint(self, message: kinds.Fingerprint) -> Message:
         run, _ = self._current()
-        plain = shard_fingerprint(run.shard, 1)
-        keyed = hashlib.sha256(self.credentials.sign(f"fingerprint {plain}".encode())).hexdigest()
-        return kinds.Acknowledged(keyed[:16])
+        self.note("fingerprint", run=run.key, approval=run.approval.offer.id)
+        keyed = self.credentials.sign(f"fingerprint {run.own_context}".encode())
+        return kinds.Acknowledged(hashlib.sha256(keyed).hexdigest()[:16])
 
     def _predict(self, predict: kinds.Predict) -> Message:
         """The own part of a score, for weights that were asked about in an approved run."""
-        approval, question, run = permitted(predict, self._consents.approvals(), self._account)
+        approval, question, run = permitted(predict, self._records.approvals(), self._account)
         offer = approval.offer
-        start = self._begun(offer.id, run)["start"]
-        new = self._holding(predict.alias)
-        part = own_part(predict, start, self._holding(offer.alias), new)
+        begun, new = self._records.begun(offer.id, run), self._holding(predict.alias)
+        fitted = self._holding(offer.alias)
+        self._records.check_unchanged(offer, fitted.digest)
+        part = own_part(predict, begun["start"], begun["outputs"], fitted, new)
         self.note(
             "prediction",
             approval=offer.id,
@@ -305,17 +299,7 @@ class Node:
         )
         return kinds.PartialPrediction(part)
 
-    def _begun(self, approval: str, run: str | None = None) -> dict[str, Any]:
-        """What the log says of a run of an approval; by default of the first."""
-        return next(
-            entry
-            for entry in self._log.entries
-            if entry["event"] == "run"
-            and entry["approval"] == approval
-            and run in (None, entry["run"])
-        )
-
     def _finish(self, message: kinds.Finish) -> Message:
         self.note("finished", run="" if self._run is None else self._run.key)
         self._run = None
-        return kinds.Acknowledged(self._log.head)
+        return kinds.Acknowledged(self._records.log.head)

@@ -24,6 +24,8 @@ def permitted(
     The weights must be of a model that was fitted under the approval: others could be chosen so
     that a prediction is a column of the data.
     """
+    if len(predict.ids) != len(predict.weights):
+        raise RefusedError("there must be a weight for each feature")
     digest = weights_digest(predict.ids, predict.weights)
     question = hashlib.sha256(encode(predict)).hexdigest()
     for approval in approvals:
@@ -42,26 +44,30 @@ def permitted(
     )
 
 
-def own_part(predict: Predict, start: int, fitted: Holding, new: Holding) -> Floats:
-    """The sum over this party's features, by name, a number for each row of the new data.
+def own_part(predict: Predict, start: int, outputs: int, fitted: Holding, new: Holding) -> Floats:
+    """The sum over this party's features, by name, row after row of the new data.
 
     Parameters
     ----------
     predict : Predict
     start : int
         The global id of the first feature of this party.
+    outputs : int
+        How many weights a feature has, and how many numbers a row.
     fitted, new : Holding
         The data that the model was fitted to, and those to predict for.
     """
     places = {new.name(j): j for j in range(new.features)}
-    own = (predict.ids >= start) & (predict.ids < start + fitted.features)
-    weights = np.zeros(new.features)
-    for id, weight in zip((predict.ids[own] - start).tolist(), predict.weights[own], strict=True):
-        if fitted.name(id) not in places:
-            raise RefusedError(f"the new data lack the feature {fitted.name(id)!r}")
-        weights[places[fitted.name(id)]] = weight
-    used = np.flatnonzero(weights)
+    features, output = np.divmod(predict.ids, outputs)
+    own = np.flatnonzero((features >= start) & (features < start + fitted.features))
+    weights = np.zeros((new.features, outputs))
+    for k in own.tolist():
+        name = fitted.name(int(features[k]) - start)
+        if name not in places:
+            raise RefusedError(f"the new data lack the feature {name!r}")
+        weights[places[name], output[k]] = predict.weights[k]
+    used = np.flatnonzero(weights.any(axis=1))
     columns = new.matrix[:, used]
     if sparse.issparse(columns):
         columns = columns.toarray()
-    return np.asarray(columns.astype(np.float64) @ weights[used])
+    return np.asarray(columns.astype(np.float64) @ weights[used]).ravel()

@@ -8,6 +8,7 @@ here.
 from __future__ import annotations
 
 import hashlib
+from dataclasses import replace
 from typing import NamedTuple
 
 import numpy as np
@@ -16,11 +17,19 @@ from atomcast.cluster.node import Fleet
 from atomcast.cluster.validation import checked_shard
 from atomcast.errors import FalseMessageError
 from atomcast.federated.consent import Approval, RefusedError
-from atomcast.federated.holding import Holding
+from atomcast.federated.folds import of_rows, summary, training_rows
+from atomcast.federated.holding import Holding, plain_name
 from atomcast.federated.identity import Peer, atom_statement
 from atomcast.federated.kinds import Begin, Floats, Hand, Ids, ScoreRequest
-from atomcast.federated.posed import make_problem
+from atomcast.federated.posed import (
+    check_score,
+    make_problem,
+    promises,
+    stands_for_itself,
+    widest,
+)
 from atomcast.federated.schema import encode
+from atomcast.known.active_set import ActiveSet
 from atomcast.loop.replica import Replica, Tolerance
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Request
@@ -31,8 +40,6 @@ from atomcast.steps.corrective import Corrective
 OUTSIDE = 1e-9
 #: The objective may rise by this share of itself, and of its value at zero.
 RISE, RISE_OF_ZERO = 1e-6, 1e-9
-#: A score may be off by this share of the norms of the feature and the gradient.
-SCORE = 1e-9
 
 
 class OwnProposals(NamedTuple):
@@ -71,20 +78,33 @@ class NodeRun:
     ) -> None:
         self.begin, self.approval, self.members, self.own = begin, approval, members, own
         self._check_starts(holding)
-        self.key = hashlib.sha256(encode(begin)).hexdigest()
         offer = approval.offer
         #: What signatures are about: they are of no use in another fit.
         self.context = context_of(begin, offer.coordinator, offer.target)
+        self._problem_digest = hashlib.sha256(encode(begin)).hexdigest()
+        #: What this node calls the problem, and the fit: with other data they are others.
+        self.key = _digest(self._problem_digest, holding.digest)
+        self.own_context = _digest(self.context, holding.digest)
         same = previous is not None and previous.context == self.context
         self._atoms: dict[int, Atom] = previous._atoms if same and previous else {}
-        self._problem = make_problem(
-            begin.objective, begin.target, begin.fit_intercept, begin.radius
-        )
+        try:
+            self._problem = make_problem(begin)
+            self._training = training_rows(begin.folds, begin.fold)
+        except ValueError as error:
+            raise RefusedError(str(error)) from None
         self.start = int(begin.starts[own])
-        self.shard = checked_shard(self._problem, holding.shard(self.start, "the data"))
-        self._holding = holding
+        self._holding, self.shard = holding, holding.shard(self.start, "the data")
+        #: Features travel whole, whatever the rows that are used of them.
+        self._whole = self._problem.make_atoms(self.shard)
+        atoms, self._used = self._whole, self.shard
+        if self._training is not None:
+            if same and previous and previous.begin.fold == begin.fold:
+                self._used = previous._used
+            else:
+                self._used = replace(self.shard, matrix=self.shard.matrix[self._training])
+            atoms = self._problem.make_atoms(self._used)
+        checked_shard(self._problem, self._used)
         owner = np.full(holding.features, own, dtype=np.int64)
-        atoms = self._problem.make_atoms(self.shard)
         self._fleet = Fleet(atoms, self.shard.ids, owner, len(members))
         self._replica = self._fresh()
         self._at_zero = abs(self._replica.objective)
@@ -112,9 +132,24 @@ class NodeRun:
         """At the weights of the last question."""
         return self._replica.objective
 
-    def name(self, id: int) -> str:
-        """What reports call a feature of this node."""
-        return self._holding.name(id - self.start)
+    @property
+    def outputs(self) -> int:
+        """How many numbers a prediction of one row has."""
+        return self._replica.active.total(1)
+
+    @property
+    def widest(self) -> int:
+        """How many features leave together at most: those of a group of this node."""
+        return widest(self._own_groups())
+
+    def _own_groups(self) -> Ids:
+        return self.begin.groups[self.start : self.start + self._holding.features]
+
+    def names(self, id: int) -> list[str]:
+        """What reports call a feature of this node, or the features of a group."""
+        own = self._own_groups()
+        places = np.flatnonzero(own == own[id - self.start]) if len(own) else [id - self.start]
+        return [self._holding.name(int(place)) for place in places]
 
     # -- questions ------------------------------------------------------------------------
 
@@ -125,28 +160,36 @@ class NodeRun:
         tell inner products of features that nobody else has.
         """
         ids = ask.ids.tolist()
-        self._check_weights(ask)
+        sound = len(set(ids)) == len(ids) and np.all(np.isfinite(ask.weights)) and ask.count >= 1
+        if not sound or np.any((ask.ids < 0) | (ask.ids >= self.begin.starts[-1])):
+            raise RefusedError("there must be a finite weight for each feature, and a count")
         mine = [id for id in ids if self._fleet.holds(id)]
         if not sent.issuperset(mine):
             raise RefusedError("the weights are of features that have not left this node")
         if not all(id in self._atoms or id in sent for id in ids):
             raise RefusedError("the weights are of features that were not handed over")
-        known = len(self._replica.active)
-        if self._replica.active.ids != ids[:known]:
-            self._replica, known = self._fresh(), 0
-        new = [self._atoms.get(id) or self._fleet.atom(id) for id in ids[known:]]
-        self._replica.active.append(new)
-        self._replica.active.set_weights(ask.weights)
-        self.asked = hashlib.sha256(self.key.encode() + encode(ask)).hexdigest()
+        if list(self._replica.active.position) != ids[: self._replica.active.atoms]:
+            self._replica = self._fresh()
+        active = self._replica.active
+        new = [self._atoms.get(id) or self.atom(id) for id in ids[active.atoms :]]
+        active.append([of_rows(atom, self._training) for atom in new])
+        self._check_weights(ask.weights)
+        active.set_weights(ask.weights)
+        self.asked = hashlib.sha256(self._problem_digest.encode() + encode(ask)).hexdigest()
 
-    def _check_weights(self, ask: ScoreRequest) -> None:
-        ids, weights = ask.ids, ask.weights
-        sound = len(ids) == len(weights) == len(set(ids.tolist())) and np.all(np.isfinite(weights))
-        if not sound or np.any((ids < 0) | (ids >= self.begin.starts[-1])) or ask.count < 1:
+    def _check_weights(self, weights: Floats) -> None:
+        """Raise RefusedError unless these are weights of all that is known, in the domain."""
+        active, domain = self._replica.active, self._problem.domain
+        if len(weights) != len(active):
             raise RefusedError("there must be a finite weight for each feature, and a count")
-        size = float(np.abs(weights).sum())
-        if size > self.begin.radius * (1 + OUTSIDE):
-            raise RefusedError(f"the weights have the norm {size:g}, outside of the ball")
+        away = np.abs(domain.project(active.ids, weights) - weights).max(initial=0.0)
+        if away > OUTSIDE * domain.scale:
+            raise RefusedError(f"the weights are {away:g} outside of the ball")
+
+    @property
+    def weights(self) -> str:
+        """The digest of the weights of the last question."""
+        return weights_digest(*self._replica.active.support())
 
     def check_objective(self, before: float | None) -> None:
         """Raise RefusedError if the objective has risen since the last question."""
@@ -167,53 +210,66 @@ class NodeRun:
 
     # -- features -------------------------------------------------------------------------
 
+    def atom(self, id: int) -> Atom:
+        """A feature of this node, or a group, whole."""
+        return self._whole.atom(id - self.start, id)
+
     def outgoing(self, id: int) -> tuple[float, bytes]:
         """The score of a feature at the last question, and the feature as it travels."""
-        atom = self._fleet.atom(id)
-        return atom.dot(self._replica.active.iterate()), wire.encode(atom)
+        atom, active = self.atom(id), self._replica.active
+        scores, _ = promises(active, of_rows(atom, self._training), active.iterate())
+        return float(scores[np.abs(scores).argmax()]), wire.encode(atom)
 
     def statement(self, question: str, score: float, content: bytes) -> bytes:
         """What the owner of a feature signs."""
         return atom_statement(self.context, question, score, content)
 
-    def accept(self, hand: Hand) -> Atom:
-        """Know a feature of another member, if it is what its owner has signed."""
+    def checked(self, hand: Hand) -> Atom:
+        """A feature of another member, if it is what its owner has signed."""
         if not 0 <= hand.owner < len(self.members) or hand.owner == self.own:
             raise FalseMessageError("a feature must be of another member")
         owner = self.members[hand.owner]
         statement = self.statement(hand.question, hand.score, hand.atom)
         owner.check(statement, hand.signature, "a feature")
-        gradient = self._replica.active.iterate() if hand.question == self.asked else None
         first, last = self.begin.starts[hand.owner : hand.owner + 2].tolist()
-        atom = checked_atom(hand, owner.name, range(first, last), self.rows, gradient)
-        self._atoms[atom.id] = atom
+        active = self._replica.active
+        atom = checked_atom(hand, owner.name, range(first, last), active, self.rows)
+        if hand.question == self.asked:
+            used = of_rows(atom, self._training)
+            check_score(active, used, active.iterate(), hand.score, owner.name)
         return atom
+
+    def accept(self, atom: Atom) -> None:
+        """Know a feature of another member."""
+        self._atoms[atom.id] = atom
+
+
+def _digest(*parts: str) -> str:
+    return hashlib.sha256(" ".join(parts).encode()).hexdigest()
 
 
 def context_of(begin: Begin, coordinator: str, target: str) -> str:
-    """The SHA-256 of what stays the same along a path: parties, target and features."""
-    about = (coordinator, begin.alias, begin.members, begin.starts.tolist(), target)
+    """The SHA-256 of what stays the same along a path: parties, target, features and groups."""
+    groups = summary(begin.groups, "groups")
+    about = (coordinator, begin.alias, begin.members, begin.starts.tolist(), target, groups)
     return hashlib.sha256(repr(about).encode()).hexdigest()
 
 
-def checked_atom(sealed: Hand, owner: str, ids: range, rows: int, gradient: Floats | None) -> Atom:
-    """A feature as received, if its id, length, values and score are what they must be."""
+def checked_atom(hand: Hand, owner: str, ids: range, active: ActiveSet, rows: int) -> Atom:
+    """A feature as received, if its id, length, values and name are what they must be."""
+    if hand.id not in ids or not stands_for_itself(active, hand.id):
+        raise FalseMessageError(f"{owner} sent feature {hand.id}, which is not its own")
+    length = active.length_of(hand.id, rows)
     try:
-        atom = wire.decode(sealed.atom, rows)
+        atom = wire.decode(hand.atom, length)
     except wire.WireError as error:
         raise FalseMessageError(f"{owner} sent a feature that cannot be read: {error}") from None
-    if atom.id not in ids:
-        raise FalseMessageError(f"{owner} sent feature {atom.id}, which is not its own")
+    if atom.id != hand.id:
+        raise FalseMessageError(f"{owner} sent feature {atom.id} as feature {hand.id}")
     if atom.extras.size or not np.all(np.isfinite(atom.values)):
         raise FalseMessageError(f"{owner} sent a feature {atom.id} with NaN, infinity or extras")
-    if gradient is not None:
-        values = atom.values.astype(np.float64)
-        allowed = SCORE * float(np.linalg.norm(values)) * float(np.linalg.norm(gradient))
-        if not abs(atom.dot(gradient) - sealed.score) <= allowed:
-            raise FalseMessageError(
-                f"{owner} said that feature {atom.id} has the score {sealed.score:.17g}, but what "
-                f"it sent has {atom.dot(gradient):.17g}"
-            )
+    if not plain_name(atom.name, length // rows):
+        raise FalseMessageError(f"{owner} sent a feature {atom.id} with a name that cannot be")
     return atom
 
 

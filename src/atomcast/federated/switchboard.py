@@ -12,11 +12,11 @@ from typing import Any
 
 import grpc
 from cryptography import x509
-from cryptography.hazmat.primitives.serialization import Encoding
 
 from atomcast.federated.attending import introduction
+from atomcast.federated.chains import IdentityError
 from atomcast.federated.frames import METHOD, OPTIONS, Assembler, frames
-from atomcast.federated.identity import Credentials, IdentityError, Peer, proof_statement
+from atomcast.federated.identity import Credentials, Peer, proof_statement
 from atomcast.federated.kinds import Hello, Introduce, Message, Proof
 from atomcast.federated.schema import SchemaError
 
@@ -155,7 +155,11 @@ class Switchboard:
     def _member(self, hello: Hello, context: Any) -> tuple[Peer, Introduce]:
         """The member that a caller is, by the certificate with which TLS let it in."""
         shown = x509.load_pem_x509_certificate(context.auth_context()["x509_pem_cert"][0])
-        if shown.public_bytes(Encoding.DER) != hello.certificate:
+        try:
+            same = x509.load_pem_x509_certificate(hello.certificate) == shown
+        except ValueError:
+            same = False
+        if not same:
             raise IdentityError("a caller shows another certificate than that of its connection")
         names = shown.subject.get_attributes_for_oid(x509.NameOID.COMMON_NAME)
         name = str(names[0].value) if names else ""

@@ -6,13 +6,14 @@ import time
 from dataclasses import dataclass
 
 from atomcast._checks import check_count, check_positive
-from atomcast.federated.consent import target_digest
-from atomcast.federated.kinds import ConsentOffer
-from atomcast.federated.posed import described
-from atomcast.problems.problem import Problem
+from atomcast.federated.consent import pinned
+from atomcast.federated.kinds import Begin, ConsentOffer
 
 #: Approvals last for whole days.
 DAY = 86400
+#: What is counted, at least one of each.
+COUNTS = ("runs", "rounds", "proposals", "atoms", "atoms_total")
+OTHERS = ("purpose", "predict", "predictions")
 
 
 @dataclass(frozen=True)
@@ -26,7 +27,7 @@ class Terms:
     radius : tuple of two floats, optional
         From which to which radius problems may be solved; by default that of the fit alone.
     runs : int
-        How many problems: the radii of a path, or fits with other radii.
+        How many problems: the radii of a path, on each fold, or fits with other radii.
     rounds, proposals : int
         How many questions for each problem, and how many scores in an answer.
     atoms, atoms_total : int
@@ -51,7 +52,7 @@ class Terms:
     days: int = 30
 
     def __post_init__(self) -> None:
-        for name in ("runs", "rounds", "proposals", "atoms", "atoms_total", "days"):
+        for name in (*COUNTS, "days"):
             check_count(name, getattr(self, name), "in the terms of a federated fit")
         check_count("predictions", self.predictions, "times to predict", minimum=0)
         if self.radius is not None:
@@ -60,30 +61,31 @@ class Terms:
             if not low <= check_positive("radius", high, "the largest radius to be approved"):
                 raise ValueError(f"radius must be a range (from, to), got {self.radius!r}")
 
-    def offer(
-        self, problem: Problem, coordinator: str, members: str, alias: str, order: str
-    ) -> ConsentOffer:
+    def check_radius(self, radius: float) -> None:
+        """Raise ValueError if the members were not asked about this radius."""
+        if self.radius is not None and not self.radius[0] <= radius <= self.radius[1]:
+            raise ValueError(
+                f"the radius {radius:g} is not within radius={self.radius!r} of the terms: ask for "
+                "more, or give the radii to try (betas=...)"
+            )
+
+    def offer(self, begin: Begin, coordinator: str, order: str) -> ConsentOffer:
         """What is put before the members for a problem."""
-        name, objective = described(problem)
-        low, high = self.radius or (problem.domain.scale, problem.domain.scale)
+        low, high = self.radius or (begin.radius, begin.radius)
+        self.check_radius(begin.radius)
+        if len(begin.folds) and self.radius is None:
+            raise ValueError(
+                "cross-validation is many problems: say which in the terms of the cluster, as "
+                '{"radius": (from, to), "runs": radii x (folds + 1)}'
+            )
         return ConsentOffer(
+            **pinned(begin),
+            **{
+                name: getattr(self, name) for name in (*COUNTS, "purpose", "predict", "predictions")
+            },
             coordinator=coordinator,
-            alias=alias,
-            purpose=self.purpose,
-            members=members,
-            target=target_digest(objective.y),
             order=order,
-            objective=name,
-            fit_intercept=bool(objective.fit_intercept),
-            rows=objective.d,
             radius_from=float(low),
             radius_to=float(high),
-            runs=self.runs,
-            rounds=self.rounds,
-            proposals=self.proposals,
-            atoms=self.atoms,
-            atoms_total=self.atoms_total,
-            predict=self.predict,
-            predictions=self.predictions,
             expires=(int(time.time()) // DAY + 1 + self.days) * DAY,
         )

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 from atomcast.domains.balls import Domain
 from atomcast.known.columns import Columns, grown, with_appended
 from atomcast.known.gram import Gram
+from atomcast.known.mixtures import REMEMBERED, MixedPoint, Mixtures
 from atomcast.messages.atom import NO_EXTRAS, Atom, Misfit, Size, misfit_of, receive, rounding
 from atomcast.messages.proposals import Agreement
 from atomcast.objectives import Objective
@@ -43,6 +45,8 @@ class ActiveSet(ABC):
     rounding: float = 1e-8
     #: The combination A alpha of the atoms, where atoms are vectors.
     image: Floats | None = None
+    #: Where the iterate is made of what nodes have sent to a coordinator, what is known of it.
+    point: MixedPoint | None = None
 
     def __init__(self) -> None:
         self.ids: list[int] = []
@@ -97,7 +101,18 @@ class ActiveSet(ABC):
         scale: float,
     ) -> None:
         """Add the new atoms of an agreement, if they are what was agreed on."""
-        receive(self, atoms, agreement, iterates, scale)
+        if agreement.mixed:
+            self.go_to(atoms[0])
+        else:
+            receive(self, atoms, agreement, iterates, scale)
+
+    def shrink(self, factor: float) -> bool:
+        """Go toward the origin, if the iterate is made of mixtures; whether it is."""
+        return False
+
+    def go_to(self, point: Atom) -> None:
+        """Go where mixtures of nodes lead to."""
+        raise TypeError(f"a {type(self).__name__} takes no mixtures")
 
     def doubt(self, atom: Atom) -> str | None:
         """Why an atom as received cannot be one of this problem, if it cannot."""
@@ -117,7 +132,16 @@ class ActiveSet(ABC):
     def support(self) -> tuple[NDArray[np.int64], Floats]:
         """Global ids and weights of the atoms whose weight is not zero."""
         used = np.flatnonzero(self.weights)
-        return np.array(self.ids, dtype=np.int64)[used], self.weights[used].copy()
+        return self.weight_ids[used], self.weights[used].copy()
+
+    @property
+    def weight_ids(self) -> NDArray[np.int64]:
+        """The global id of each weight."""
+        return np.array(self.ids, dtype=np.int64)
+
+    def atoms_of(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
+        """The atom that each of some weights, by their global ids, belongs to."""
+        return ids
 
     def extras_of(self, ids: NDArray[np.int64]) -> Floats:
         """The extras of some atoms of the support, shape (k, m)."""
@@ -174,6 +198,10 @@ class ActiveSet(ABC):
         """
         return {} if self.image is None else {"image": self.image}
 
+    def recall_point(self, memory: dict[str, NDArray[Any]]) -> bool:
+        """Know the weights of a point that is made of mixtures, if the memory is of one."""
+        return False
+
     def remember(self, memory: dict[str, NDArray[Any]]) -> None:
         """Take over the memory of an active set with the same atoms and weights."""
         if self.image is not None:
@@ -211,6 +239,13 @@ class ActiveSet(ABC):
     def products(self, start: int, stop: int) -> Floats:
         """Columns start to stop of A'HA, H the curvature at the current weights."""
 
+    def products_with(self, atoms: Sequence[Atom]) -> Floats | None:
+        """The last m columns that A'HA would have with m more atoms; None where atoms are not so.
+
+        The shape is (k + m, m): the products with the k known atoms, and among the new ones.
+        """
+        return None
+
     def hessian(self, positions: NDArray[np.int64]) -> Floats:
         """The part of A'HA that belongs to some of the weights, shape (m, m)."""
         return self.products(0, len(self))[np.ix_(positions, positions)]
@@ -226,6 +261,11 @@ class ExplicitActiveSet(ActiveSet):
         self.lower_bound = objective.lower_bound
         self.columns: Columns | None = None
         self.image: Floats = np.zeros(objective.d)
+        #: At a coordinator, the mixtures that nodes have sent.
+        self.point = None
+        self.mixtures: Mixtures | None = None
+        #: The atoms that a coordinator alone knows, with those that everybody does.
+        self.pool: ExplicitActiveSet | None = None
         self._gradient: tuple[Floats, Floats] | None = None
         self._value: tuple[Floats, float] | None = None
 
@@ -233,6 +273,50 @@ class ExplicitActiveSet(ActiveSet):
         """What the objective says, if it can cross zero; else a tiny share of its value at zero."""
         stated = self.objective.negligible
         return super().negligible() if stated is None else stated
+
+    def go_to(self, point: Atom) -> None:
+        """Go to an image, which is followed by the shares of mixtures in it."""
+        told = point.dense()
+        image, shares = np.split(told, [self.image.size])
+        known = self.point or MixedPoint(np.zeros(0, dtype=np.int64), np.zeros(0))
+        self._weights[:] = 0.0
+        self.image = image.reshape(self.image.shape)
+        self.point = replace(known, shares=shares.reshape(-1, REMEMBERED))
+
+    def memory(self) -> dict[str, NDArray[Any]]:
+        """The image, and the weights of a point that is made of mixtures."""
+        known = super().memory()
+        if self.point is not None:
+            known |= {"mixed.ids": self.point.ids, "mixed.weights": self.point.weights}
+        return known
+
+    def recall_point(self, memory: dict[str, NDArray[Any]]) -> bool:
+        """Know the weights of a point that is made of mixtures; not its image."""
+        if "mixed.ids" not in memory:
+            return False
+        ids, weights = memory["mixed.ids"], memory["mixed.weights"]
+        if ids.dtype != np.int64 or ids.shape != weights.shape or ids.ndim != 1:
+            raise ValueError("the weights of its mixtures do not fit their ids")
+        self.point = MixedPoint(ids, weights)
+        return True
+
+    def shrink(self, factor: float) -> bool:
+        """Go toward the origin, if the iterate is made of mixtures; whether it is."""
+        if self.point is None:
+            return False
+        self.image, self.point = factor * self.image, self.point.scaled(factor)
+        if self.mixtures is not None:
+            self.mixtures.shares = factor * self.mixtures.shares
+        if self.pool is not None:
+            self.pool.set_weights(factor * self.pool.weights)
+        return True
+
+    def support(self) -> tuple[NDArray[np.int64], Floats]:
+        """Global ids and weights where the weight is not zero, as far as they are known here."""
+        if self.point is None:
+            return super().support()
+        used = np.flatnonzero(self.point.weights)
+        return self.point.ids[used], self.point.weights[used]
 
     @property
     def sweepable(self) -> bool:
@@ -338,17 +422,29 @@ class ExplicitActiveSet(ActiveSet):
     def products(self, start: int, stop: int) -> Floats:
         """Columns start to stop of A'HA, H the curvature at the current image."""
         assert self.columns is not None
+        return self._across(self.columns, self.columns, start, stop)
+
+    def _across(self, columns: Columns, others: Columns, start: int, stop: int) -> Floats:
+        """The products a_j' H b_k of columns with the others from start to stop, (count, m)."""
+        block = others.block(start, stop)
         curvature = self.objective.curvature(self.image)
-        block = self.columns.block(start, stop)
         diagonal = np.asarray(curvature.diagonal)
-        result = self.columns.products(block * (diagonal[:, None] if diagonal.ndim else diagonal))
+        result = columns.products(block * (diagonal[:, None] if diagonal.ndim else diagonal))
         if curvature.rank_one is not None:
-            along = self.columns.scores(curvature.rank_one)
-            constant = np.outer(along, along[start:stop])
+            along = others.scores(curvature.rank_one)[start:stop]
+            constant = np.outer(columns.scores(curvature.rank_one), along)
             result -= constant
             # What centring leaves of a constant atom is rounding, not a direction.
             result[np.abs(result) <= 1e-14 * np.abs(constant)] = 0.0
         return result
+
+    def products_with(self, atoms: Sequence[Atom]) -> Floats | None:
+        """The last m columns that A'HA would have with m more atoms, shape (k + m, m)."""
+        if self.inner_kind != "vertices" or any(self._width(atom) > 1 for atom in atoms):
+            return None
+        new = with_appended(None, self.objective.d, atoms)
+        parts = [new] if self.columns is None else [self.columns, new]
+        return np.concatenate([self._across(part, new, 0, new.count) for part in parts])
 
     def hessian(self, positions: NDArray[np.int64]) -> Floats:
         """The part of A'HA that belongs to some of the atoms, shape (m, m)."""

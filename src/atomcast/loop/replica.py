@@ -7,13 +7,15 @@ without further communication. Nodes that share a process share one copy.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
+from atomcast.domains.balls import L1Ball
+from atomcast.domains.group_ball import GroupBall
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Request
 from atomcast.problems.problem import Problem
@@ -64,6 +66,16 @@ class Replica:
                 f"step={step.name!r} needs a problem with a block for each example, as that of "
                 'StructuredSVM is: use "corrective" or another step'
             )
+        if step.mixes and type(problem.domain) not in (L1Ball, GroupBall):
+            raise ValueError(
+                f"step={step.name!r} needs a ball of the l1 norm or of a group norm, which "
+                f'{type(problem.domain).__name__} is not: use "corrective" or another step'
+            )
+        if step.mixes and selection != EXACT:
+            raise ValueError(
+                f"selection={selection!r} chooses among atoms, but step={step.name!r} mixes all "
+                'that a node holds: use selection="exact"'
+            )
         if problem.summed and selection != EXACT:
             raise ValueError(
                 f"selection={selection!r} chooses among atoms, but here every example counts in "
@@ -79,9 +91,12 @@ class Replica:
         #: Scores may be about iterates that are so many rounds old, if not all are about this one.
         self.staleness: int | None = None
         self._iterates: dict[int | None, Any] = {}
+        #: How many atoms take as long as a round without any, where the network knows.
+        self.round_in_atoms: Callable[[], float] | None = None
         #: By node of this process, how far its atoms are from those that may be proposed.
         self.radius: dict[int, float] = {}
         self.active = problem.make_active()
+        self._feasible = False
         # Below this share of the objective at zero, a relative gap would only measure rounding.
         self._smallest = self.active.negligible()
         self._check_scale()
@@ -102,7 +117,8 @@ class Replica:
         """Know all that another run knew, and start from these weights."""
         adopt = self.problem.adopt
         self.active = previous.active if adopt is None else adopt(previous.active)
-        self.active.set_weights(weights)
+        if not self.active.shrink(min(1.0, self.domain.scale / previous.domain.scale)):
+            self.active.set_weights(weights)
         self.first_round = previous.ledger_round + 1
 
     @property
@@ -113,7 +129,9 @@ class Replica:
     @property
     def feasible(self) -> bool:
         """False only before the first atom, where the domain has no origin to start from."""
-        return self.domain.has_origin or bool(np.any(self.active.weights))
+        if not self._feasible:  # once it is, it stays so, and is asked often
+            self._feasible = self.domain.has_origin or bool(np.any(self.active.weights))
+        return self._feasible
 
     @property
     def objective(self) -> float:

@@ -83,8 +83,15 @@ def resume(path: str | os.PathLike[str], replica: Replica, best: Best, session: 
     owners = _resumable(session).owners(snapshot.ids)
     if np.any(owners < 0):
         raise ValueError(f"{path} has an atom {snapshot.ids[owners < 0][0]}, which no node holds")
-    recalled = Agreement(-np.inf, owners, snapshot.ids, np.zeros(len(owners)))
+    with _making_sense(path):
+        check_numbers(snapshot)
+        mixed = replica.active.recall_point(snapshot.memory)
+    recalled = Agreement(-np.inf, owners, snapshot.ids, np.zeros(len(owners)), mixed=mixed)
     atoms = session.cast(replica, recalled)
+    if mixed:  # the nodes have said what their weights stand for: the file need not be believed
+        replica.active.receive(atoms, recalled, {}, replica.domain.scale)
+        replica.step.remember(snapshot.memory)
+        return
     check_form(replica.active, atoms, recalled)
     go_on(path, snapshot, replica, atoms, best)
 

@@ -20,7 +20,6 @@ from atomcast.loop.replica import Replica
 from atomcast.loop.result import Result
 from atomcast.loop.session import Session
 from atomcast.loop.trace import Row, Trace
-from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Request
 from atomcast.messages.status import Status
 
@@ -158,21 +157,23 @@ class Best:
         self, status: Status, rounds: int, replica: Replica, session: Session, trace: Trace
     ) -> Result:
         """The result of a run that ended with `status`."""
-        bounded = replica.domain.bounded
+        bounded, ids, weights = replica.domain.bounded, self.ids, self.weights
+        if replica.active.point is not None:
+            ids, weights = session.put_together(ids, weights)
         return Result(
             objective=self.objective,
             gap=self.gap if bounded else None,
             relative_gap=self.relative_gap if bounded else None,
             rounds=rounds,
             status=status,
-            atom_ids=self.ids,
-            atom_weights=self.weights,
+            atom_ids=ids,
+            atom_weights=weights,
             n=replica.active.total(session.n),
-            atom_extras=replica.active.extras_of(self.ids),
+            atom_extras=replica.active.extras_of(ids),
             image=self.image,
             trace=trace,
             ledger=session.ledger,
-            content=replica.active.content(self.ids),
+            content=replica.active.content(ids),
             radius=dict(replica.radius),
             family=replica.problem.family,
         )
@@ -188,12 +189,13 @@ def run(
 ) -> Result:
     """Rounds until the gap is small enough, or something else ends the run."""
     start, rows = time.perf_counter(), list[Row]()
-    atoms: Sequence[Atom] = ()
+    known = replica.active.atoms
     while True:
         agreement = session.propose(replica, replica.request())
         gap = gap_of(replica, agreement)
         certified = replica.certifies(agreement)
-        best.consider(replica, gap, certified, grew=bool(atoms) and agreement.sum is None)
+        grew = replica.active.atoms > known and agreement.sum is None
+        best.consider(replica, gap, certified, grew)
         state = State(
             round=replica.round,
             seconds=time.perf_counter() - start,
@@ -215,7 +217,7 @@ def run(
         status = session.vote(wish if status is None else status)
         if status is not None:
             break
-        wanted = replica.wanted(agreement)
+        wanted, known = replica.wanted(agreement), replica.active.atoms
         atoms = session.cast(replica, wanted)
         replica.advance(wanted, atoms)
     watchers.finish(state)

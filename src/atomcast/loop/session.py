@@ -27,6 +27,9 @@ if TYPE_CHECKING:
     from atomcast.loop.resuming import Past
     from atomcast.loop.solver import Solver
 
+Ids = NDArray[np.int64]
+Floats = NDArray[np.float64]
+
 #: For how many seconds a node is waited for, if nobody says otherwise.
 DEADLINE = 600.0
 
@@ -99,6 +102,10 @@ class Session(Closing):
     n: int
     ledger: Ledger
     speaks: bool = True
+    #: Whether the nodes can cast mixtures of their atoms: somebody must be there to combine them.
+    mixes: bool = False
+    #: How many values a row or column that is an atom has on average, as all nodes know.
+    usual_size: float = 0.0
 
     @abstractmethod
     def begin(self, replica: Replica, spec: RunSpec) -> Replica:
@@ -114,6 +121,10 @@ class Session(Closing):
     @abstractmethod
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Let the owners broadcast the winners that are not known yet; return those atoms."""
+
+    def put_together(self, ids: Ids, weights: Floats) -> tuple[Ids, Floats]:
+        """The weights that a run with mixtures ends with, where nodes know their own alone."""
+        return ids, weights
 
     def leave(self) -> None:
         """Know that all processes end the run after this round, whatever callbacks do yet."""

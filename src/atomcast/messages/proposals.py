@@ -42,6 +42,8 @@ class Request:
         Whether nodes are to take block steps of their own, where they contribute to a sum.
     signals : int
         How many signals choose an atom each; 0: all atoms are for one.
+    candidates : int
+        Of so many atoms, those that better ones will make superfluous are left out; 0: of none.
     """
 
     count: int = 1
@@ -52,6 +54,7 @@ class Request:
     complete: bool = False
     signals: int = 0
     blocks: bool = False
+    candidates: int = 0
 
 
 @dataclass(frozen=True)
@@ -146,7 +149,8 @@ class Agreement:
     for each of them in which round its iterate was; -1 is an iterate that only its owner knows.
     Where nodes contribute to a `sum`, that is the winner: nobody owns it, and everybody has it.
     Where many signals choose, the winners are all atoms that were chosen, and `choice` says by
-    which signals.
+    which signals. Where nodes are to send mixtures of their own atoms, it is `mixed`: what is then
+    cast is no winner, but the point that all mixtures lead to.
     """
 
     best: float
@@ -158,6 +162,7 @@ class Agreement:
     version: Ids | None = None
     sum: Atom | None = None
     choice: Choice | None = None
+    mixed: bool = False
 
     @property
     def told(self) -> int:

@@ -1,4 +1,4 @@
-"""What left a node to be read by others: an atom, the target, predictions."""
+"""What left a node to be read by others: an atom, a mixture, the target, predictions."""
 
 from __future__ import annotations
 
@@ -12,12 +12,14 @@ COORDINATOR = -1
 #: The round of what is told before the first one.
 BEFORE = -1
 
-Disclosed = Literal["atom", "target", "prediction"]
+Disclosed = Literal["atom", "target", "prediction", "candidate", "mixture"]
 
 
 @dataclass(frozen=True)
 class Disclosure:
     """Something that a node told all others: what, when, and how much of it there was.
+
+    A candidate is an atom that was told to the coordinator of a star alone.
 
     Parameters
     ----------
@@ -26,7 +28,7 @@ class Disclosure:
     node : int
         Who told it; -1 is the coordinator of a star.
     atom : int
-        The global id of an atom; -1 for anything else.
+        The global id of an atom or candidate; -1 for anything else.
     name : str
         The name of the atom, if it has one, or what else it is.
     values : int
@@ -35,7 +37,8 @@ class Disclosure:
         Which part of a fit, where it has several, such as "fold 2, radius 0.5".
     party : str
         The name of the node, if it has one.
-    kind : {"atom", "target", "prediction"}
+    kind : {"atom", "target", "prediction", "candidate", "mixture"}
+        A mixture goes to the coordinator alone, which tells the others what it is part of.
     """
 
     round: int

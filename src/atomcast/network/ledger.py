@@ -66,7 +66,8 @@ class Ledger(Views):
     Attributes
     ----------
     told : list of Disclosure
-        What else was told to all: the target, and predictions for held-out rows.
+        What else was told: the target, predictions for held-out rows, and candidates, which the
+        coordinator alone has seen when they are entered.
     edges : array of shape (M, 2) or None
         The edges of the network, where it has told them; -1 is the coordinator of a star.
     labels : sequence or None
@@ -230,11 +231,11 @@ class Ledger(Views):
         round = self.round - self._first_round
         self._unwritten.append((round, node, atom, name, values, self._phase))
 
-    def tell(self, kind: Disclosed, node: int, name: str, values: int) -> None:
-        """Enter that a node told all others something that is no atom."""
+    def tell(self, kind: Disclosed, node: int, name: str, values: int, atom: int = -1) -> None:
+        """Enter that a node told something that is no atom, or an atom to the coordinator alone."""
         round = BEFORE if self.round == BEFORE else self.round - self._first_round
         party = self._party_name(node)
-        self.told.append(Disclosure(round, node, -1, name, values, self._phase, party, kind))
+        self.told.append(Disclosure(round, node, atom, name, values, self._phase, party, kind))
 
     @property
     def disclosures(self) -> list[Disclosure]:
@@ -343,6 +344,35 @@ class Accountant(Generic[Network]):
         """Enter that the nodes add up vectors of so many values."""
         self.ledger.round = round
         self.network.add_up(values, self.ledger, "corner")
+
+    def mix(
+        self,
+        said: Sequence[tuple[int, int, str, int, int, int]],
+        answer: tuple[int, int],
+        round: int,
+    ) -> None:
+        """Enter mixtures and atoms on their way to the coordinator, and what it answers.
+
+        Parameters
+        ----------
+        said : sequence of tuples
+            Of each its node, its id if it is an atom, its name, how many weights are mixed in it,
+            its values and bytes.
+        answer : pair of int
+            So many values are for everybody, and so many more for each node.
+        round : int
+        """
+        self.ledger.round = round
+        amounts: dict[Kind, Counts] = {}
+        for node, atom, name, mixed, values, size in said:
+            kind: Kind = "mixture" if mixed else "atom"
+            sent = amounts.setdefault(kind, np.zeros((2, self.nodes), dtype=np.int64))
+            sent[:, node] += values, size
+            if mixed and self.nodes > 1:
+                self.ledger.tell("mixture", node, name, values)
+            elif self.nodes > 1:
+                self.ledger.disclose(node, atom, name, values)
+        self.network.mix(amounts, answer, self.ledger)
 
     def work(self, seconds: NDArray[np.float64]) -> None:
         """Let every node compute for so many simulated seconds."""

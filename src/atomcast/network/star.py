@@ -22,7 +22,7 @@ from atomcast.messages.proposals import Agreement, Proposals, agree
 from atomcast.network.flooding import Flooding
 from atomcast.network.ledger import COORDINATOR, Accountant, Ledger, Traffic
 from atomcast.network.links import Links
-from atomcast.network.rooted import RootedTree
+from atomcast.network.rooted import Parcels, RootedTree
 from atomcast.network.wave import Count, Counts, Kind, Payload, Wave, numbers, proposal_parts
 
 #: The ends of all links, those that carry a message, and what they carry.
@@ -103,10 +103,10 @@ class Star(RootedTree):
     def _new_talk(self, key: tuple[object, ...], said: Proposals, agreement: Agreement) -> Talk:
         if len(self._known) > 1000:
             self._known.clear()
-        partial = said.partial is not None
+        partial, ends = said.partial is not None, self.links.ends
         up = proposal_parts(said.per_node, partial) | self._extra
         down = proposal_parts(np.array([agreement.told]), partial)
-        self._known[key] = talk = Talk(self, up, down)
+        self._known[key] = talk = Talk([(ends, self.up, up), (ends, self.down, down)])
         return talk
 
     # -- one node at a time: nobody waits for the others ------------------------------------
@@ -146,12 +146,10 @@ class Star(RootedTree):
         self, owners: Sequence[int], values: Sequence[int], size: Sequence[int], ledger: Ledger
     ) -> None:
         """Carry atoms from their owners to the coordinator, and no further."""
-        each, which = np.unique(np.asarray(owners, dtype=np.int64), return_inverse=True)
-        sent = np.zeros((2, len(each)), dtype=np.int64)
-        for row, amounts in zip(sent, (values, size), strict=True):
-            np.add.at(row, which, amounts)
         if self.nodes > 1:
-            self.links.carry(self.up[each], {"atom": Payload(*sent)}, ledger)
+            sent = self._below(Parcels(owners, values, size))
+            each = np.flatnonzero(sent[0, : self.nodes])
+            self.links.carry(self.up[each], {"atom": Payload(*sent[1:, each])}, ledger)
 
 
 def star_accountant(
@@ -170,21 +168,19 @@ class PlainStar(Flooding):
 
 
 class Talk:
-    """Proposals of all nodes on their way up, and the agreement on its way down."""
+    """What goes up, such as proposals, and down again, such as the agreement."""
 
     __slots__ = ("_waves", "bytes", "messages", "values")
 
-    def __init__(self, star: Star, up: dict[Kind, Payload], down: dict[Kind, Payload]) -> None:
-        ends = star.links.ends
-        self._waves = [(ends, star.up, up), (ends, star.down, down)]
-        total = Count()
-        for ends, links, parts in self._waves:
+    def __init__(self, waves: list[StarWave]) -> None:
+        self._waves, total = waves, Count()
+        for ends, links, parts in waves:
             wave = Wave(0, ends, links, parts)
             total = sum((wave.count(kind) for kind in parts), total)
         self.values, self.bytes, self.messages = total.values, total.bytes, total.messages
 
     def waves(self) -> list[StarWave]:
-        """Up, and down again."""
+        """One after the other."""
         return self._waves
 
 

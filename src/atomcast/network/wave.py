@@ -11,8 +11,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 Kind = Literal[
-    "proposal", "partial sum", "index", "atom", "corner", "control", "prediction", "repair",
-    "target",
+    "proposal", "partial sum", "index", "candidate", "atom", "corner", "control", "prediction",
+    "repair", "target", "mixture", "image",
 ]  # fmt: skip
 KINDS: tuple[Kind, ...] = get_args(Kind)
 Counts = NDArray[np.int64]

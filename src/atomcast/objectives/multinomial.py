@@ -45,6 +45,19 @@ class SoftmaxCurvature:
             bend -= float(across @ self.intercept_inverse @ across)
         return bend
 
+    def applied(self, directions: Floats) -> Floats:
+        """The Hessian times directions, shape (d, T, m)."""
+        p = self.probabilities[:, :, None]
+        bends = self.sample_weight[:, None, None] * p
+
+        def without_intercepts(of: Floats) -> Floats:
+            return np.asarray(bends * (of - np.sum(p * of, axis=1, keepdims=True)))
+
+        result = without_intercepts(directions)
+        if self.intercept_inverse is not None:
+            result -= without_intercepts((self.intercept_inverse @ result.sum(axis=0))[None])
+        return result
+
 
 class Multinomial(Objective):
     """Multinomial loss of images Z of shape (d, T), a score for each example and class.

@@ -26,6 +26,14 @@ class Curvature:
     diagonal: Floats | float
     rank_one: Floats | None = None
 
+    def applied(self, directions: Floats) -> Floats:
+        """The Hessian times directions, shape (d, m)."""
+        diagonal = np.asarray(self.diagonal)
+        result = (diagonal[:, None] if diagonal.ndim else diagonal) * directions
+        if self.rank_one is not None:
+            result -= np.outer(self.rank_one, self.rank_one @ directions)
+        return np.asarray(result)
+
     def bend(self, direction: Floats) -> float:
         """The second derivative along a direction of shape (d,)."""
         bend = float(np.sum(self.diagonal * direction * direction))

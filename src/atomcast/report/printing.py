@@ -8,6 +8,8 @@ import sys
 from collections.abc import Sequence
 from typing import Any
 
+from atomcast._checks import visible
+
 Rows = Sequence[Sequence[str]]
 
 
@@ -30,11 +32,6 @@ def print_table(
         _print_rich(visible(title), header, rows, text_columns)
     else:
         _print_plain(visible(title), header, rows, text_columns)
-
-
-def visible(text: str) -> str:
-    """A text in which nothing can command the terminal."""
-    return "".join(c if c.isprintable() else c.encode("unicode_escape").decode() for c in text)
 
 
 def _print_rich(

@@ -7,6 +7,7 @@ savable, add a line to `LAYOUTS` (or call `register`); nothing else here has to 
 from __future__ import annotations
 
 import importlib
+import json
 import os
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -17,6 +18,7 @@ from numpy.typing import NDArray
 
 from atomcast import __version__
 from atomcast._checks import check_count
+from atomcast.data.prepared import Prepared
 from atomcast.saving.boosting_layout import BoostingLayout
 from atomcast.saving.certificate import (
     Certificate,
@@ -35,6 +37,7 @@ from atomcast.saving.layouts import (
 )
 from atomcast.saving.parameters import decoded, encoded, is_saved
 from atomcast.storage.container import (
+    WITH_PREPARATION,
     Arrays,
     ModelFile,
     json_object,
@@ -158,6 +161,9 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
         arrays |= disclosure_arrays(certificate)
     if hasattr(estimator, "feature_names_in_"):
         arrays["feature_names"] = text_array(estimator.feature_names_in_)
+    if hasattr(estimator, "preparation_"):
+        arrays["preparation"] = text_array(json.dumps(p.plain()) for p in estimator.preparation_)
+        header["schema"] = WITH_PREPARATION
     write_model_file(path, header, arrays)
 
 
@@ -190,6 +196,9 @@ def estimator_from(file: ModelFile, path: str) -> Any:
         names = feature_names(file)
         if names is not None:
             estimator.feature_names_in_ = np.array(names, dtype=object)
+        prepared = preparation_in(file)
+        if prepared is not None:
+            estimator.preparation_ = prepared
         certificate = certificate_in(file)
         if certificate is not None:
             estimator.certificate_ = certificate
@@ -244,6 +253,18 @@ def atom_names(file: ModelFile) -> list[str] | None:
     if hasattr(layout, "atom_names"):
         return list(layout.atom_names(_model_arrays(file)))
     return feature_names(file) if atoms_are(file.header["estimator"]) == "features" else None
+
+
+def preparation_in(file: ModelFile) -> tuple[Prepared, ...] | None:
+    """How each party prepared its table, which makes the features; None if none did."""
+    if "preparation" not in file.arrays:
+        return None
+    parties = texts_of(file.arrays["preparation"])
+    prepared = tuple(Prepared.of(json.loads(party)) for party in parties)
+    names = [name for party in prepared for name in party.names]
+    if names != feature_names(file):
+        raise ValueError("the preparation of its tables does not make its features")
+    return prepared
 
 
 def feature_names(file: ModelFile) -> list[str] | None:

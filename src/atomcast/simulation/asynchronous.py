@@ -44,6 +44,8 @@ class Sent:
 class AsynchronousSession(LocalSession):
     """The nodes of an asynchronous `LocalCluster`, around a coordinator who shares its replica."""
 
+    mixes = False
+
     def __init__(self, cluster: LocalCluster, problem: Problem, shards: Shards) -> None:
         super().__init__(cluster, problem, shards)
         star = self._accountant.network

@@ -35,8 +35,8 @@ class DriftingReplica(Replica):
         self.closed = False
         #: Whether anybody had something to propose in this round, arrived or not.
         self.offers = True
-        #: Who takes the next step, and the atoms that are new to each of them.
-        self.receivers: dict[int, list[Atom]] = {}
+        #: Who takes the next step: towards which winners, and the atoms that are new to it.
+        self.receivers: dict[int, tuple[Agreement, list[Atom]]] = {}
         self.choose()
 
     def choose(self) -> None:
@@ -82,10 +82,10 @@ class DriftingReplica(Replica):
         k of 2/(k+2) is the round, which everybody knows. Where the domain has no origin to start
         from, a node starts at the first vertex it hears of.
         """
-        for i, received in self.receivers.items():
+        for i, (winners, received) in self.receivers.items():
             member = self.members[i]
             member.round = self.round if member.feasible else 0
-            member.advance(agreement, received)
+            member.advance(winners, received)
         self.round += 1
         for member in self.members:
             member.round = self.round

@@ -6,19 +6,20 @@ from typing import Any
 
 import numpy as np
 
-from atomcast._checks import check_choice, check_count, check_positive
+from atomcast._checks import check_choice, check_count, check_flag, check_positive
 from atomcast.cluster.pace import check_slow_only, check_star
 from atomcast.cluster.summing import refuse_sums
 from atomcast.data.shards import Shards
 from atomcast.loop.session import Cluster
 from atomcast.network.build import check_broadcast, is_graph, kind_of, make_topology, size_of
+from atomcast.network.complete import Complete
 from atomcast.network.faults import Faults
 from atomcast.network.graphs import check_seconds
 from atomcast.network.topology import Topology
 from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
 from atomcast.simulation.asynchronous import AsynchronousSession
-from atomcast.simulation.drifting import DriftingSession, check_drifting
+from atomcast.simulation.drifting import DriftingSession, MeshSession, check_drifting
 from atomcast.simulation.local_session import LocalSession
 from atomcast.simulation.log_session import LogSession
 from atomcast.simulation.places import check_root, rooted
@@ -111,14 +112,14 @@ class LocalCluster(Cluster):
         if cast is not None:
             check_choice("cast", cast, ("float16", "bfloat16"))
         self.cast = cast
-        self.isolated = isolated
-        self.resend = resend
+        self.isolated = check_flag("isolated", isolated)
+        self.resend = check_flag("resend", resend)
         if compute is not None:
             check_positive("compute", compute, "seconds to score one atom, None: no time")
         self.compute = compute
         self.faults = faults
         self.recovery = check_choice("recovery", recovery, ("log", "none"))
-        self.asynchronous = asynchronous
+        self.asynchronous = check_flag("asynchronous", asynchronous)
         self.staleness = check_count("staleness", staleness, "steps that may be missed", minimum=0)
         if asynchronous:
             check_star(topology, broadcast)
@@ -140,7 +141,10 @@ class LocalCluster(Cluster):
         if self.asynchronous and self.nodes > 1:
             return AsynchronousSession(self, problem, shards)
         if self.faults is not None and self.compute is None:
-            kind = DriftingSession if self.recovery == "none" else LogSession
+            kind: type[DriftingSession | LogSession] = LogSession
+            if self.recovery == "none":
+                mesh = isinstance(self.network(), Complete)
+                kind = MeshSession if mesh else DriftingSession
             return kind(self, problem, shards, self.faults)
         return LocalSession(self, problem, shards)
 

@@ -48,6 +48,8 @@ class LogSession(LocalSession):
         The vertices with their logs, and the messages between them.
     """
 
+    mixes = False
+
     def __init__(
         self, cluster: LocalCluster, problem: Problem, shards: Shards, faults: Faults
     ) -> None:

@@ -6,21 +6,25 @@ import copy
 from collections.abc import Callable
 from typing import Any, Literal
 
+from atomcast.steps.auto import Auto
 from atomcast.steps.away import Away, BlendedPairwise, Pairwise
 from atomcast.steps.block_coordinate import BlockCoordinate
 from atomcast.steps.classic import Classic, LineSearch
+from atomcast.steps.compound import Compound
 from atomcast.steps.corrective import Corrective
 from atomcast.steps.step import Step
 
-#: The rules by the name that users give; each takes `atoms_per_round`.
-STEPS: dict[str, Callable[[int | Literal["auto"]], Step]] = {
-    Classic.name: lambda _: Classic(),
-    LineSearch.name: lambda _: LineSearch(),
-    Away.name: lambda _: Away(),
-    Pairwise.name: lambda _: Pairwise(),
-    BlendedPairwise.name: lambda _: BlendedPairwise(),
+#: The rules by the name that users give; each takes `atoms_per_round` and `thin`.
+STEPS: dict[str, Callable[..., Step]] = {
+    Classic.name: lambda *_: Classic(),
+    LineSearch.name: lambda *_: LineSearch(),
+    Away.name: lambda *_: Away(),
+    Pairwise.name: lambda *_: Pairwise(),
+    BlendedPairwise.name: lambda *_: BlendedPairwise(),
     Corrective.name: Corrective,
-    BlockCoordinate.name: lambda _: BlockCoordinate(),
+    Compound.name: lambda *_: Compound(),
+    Auto.name: Auto,
+    BlockCoordinate.name: lambda *_: BlockCoordinate(),
 }
 
 
@@ -37,13 +41,13 @@ def check_step(step: Any) -> None:
         )
 
 
-def make_step(step: Any, atoms_per_round: int | Literal["auto"]) -> Step:
+def make_step(step: Any, atoms_per_round: int | Literal["auto"], thin: bool = False) -> Step:
     """A step with a fresh workspace, of what users give as `step`; one for each run.
 
     A step of a user's own is copied, and what makes steps is called without arguments.
     """
     if isinstance(step, str):
-        return STEPS[step](atoms_per_round)
+        return STEPS[step](atoms_per_round, thin)
     made = copy.deepcopy(step) if isinstance(step, Step) else step()
     if not isinstance(made, Step):
         raise ValueError(f"step={step!r} makes {made!r}, which is no atomcast.steps.Step")
@@ -52,10 +56,12 @@ def make_step(step: Any, atoms_per_round: int | Literal["auto"]) -> Step:
 
 __all__ = [
     "STEPS",
+    "Auto",
     "Away",
     "BlendedPairwise",
     "BlockCoordinate",
     "Classic",
+    "Compound",
     "Corrective",
     "LineSearch",
     "Pairwise",

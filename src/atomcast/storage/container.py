@@ -19,9 +19,11 @@ from numpy.typing import NDArray
 
 from atomcast._replacing import replacing
 
-#: The version of the layout that this code writes, and those that it reads.
+#: The version of the layout that this code writes; that of models whose data has to be prepared,
+#: which a program that knows nothing of that must not read; and all that this code reads.
 SCHEMA = 2
-READABLE = (1, 2)
+WITH_PREPARATION = 3
+READABLE = (1, 2, WITH_PREPARATION)
 #: The key of the safetensors metadata under which the header stands.
 KEY = "atomcast"
 
@@ -119,7 +121,7 @@ def _header(
     if schema not in READABLE:
         raise ValueError(
             f"{path} has schema version {schema!r}, but this version of atomcast reads "
-            f"{' and '.join(map(str, READABLE))}: use the version of atomcast that wrote it"
+            f"{', '.join(map(str, READABLE))}: use the version of atomcast that wrote it"
         )
     return dict(header)
 

@@ -6,14 +6,14 @@ spread over nodes, and a node needs only its own. It is exact: no rounding enter
 
 from __future__ import annotations
 
-import functools
-import types
 from collections.abc import Iterable
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+
+from atomcast.storage.facts import Untold, facts
 
 if TYPE_CHECKING:
     from atomcast.data.shards import Shard
@@ -84,10 +84,7 @@ def _mixed(words: Words) -> Words:
 
 
 def object_fingerprint(thing: Any) -> str:
-    """A hash of what an object of this package means: its class and its public attributes.
-
-    Attributes that begin with an underscore are workspace, and do not count; nor do those of a
-    class that says of itself that it is `immaterial`.
+    """A hash of what an object of this package means, that is, of its facts.
 
     Raises
     ------
@@ -96,43 +93,9 @@ def object_fingerprint(thing: Any) -> str:
     """
     import xxhash
 
-    digest = xxhash.xxh3_128()
-    for piece in _pieces(thing):
-        digest.update(len(piece).to_bytes(8, "little"))
-        digest.update(piece)
-    return str(digest.hexdigest())
-
-
-def _pieces(thing: Any) -> list[bytes]:
-    """An object as a list of bytes that differs from that of any other object."""
-    if isinstance(thing, np.generic):
-        thing = thing.item()
-    if thing is None or isinstance(thing, bool | int | float | complex | str | bytes):
-        return [f"{type(thing).__name__} {thing!r}".encode()]
-    if isinstance(thing, np.ndarray) and thing.dtype.kind in "biufcSU":
-        return [f"array {thing.dtype.str} {thing.shape}".encode(), thing.tobytes()]
-    if sparse.issparse(thing):
-        matrix = thing.tocsc()
-        return _named(f"sparse {matrix.shape}", [matrix.data, matrix.indices, matrix.indptr])
-    if isinstance(thing, list | tuple | dict):
-        items = thing.items() if isinstance(thing, dict) else thing
-        return _named(f"{type(thing).__name__} {len(thing)}", items)
-    if isinstance(thing, functools.partial):
-        return _named("partial", [thing.func, list(thing.args), thing.keywords])
-    if isinstance(thing, types.MethodType):
-        return _named(f"method {thing.__name__}", [thing.__self__])
-    if isinstance(thing, types.FunctionType):
-        held = [cell.cell_contents for cell in thing.__closure__ or ()]
-        return _named(f"function {thing.__module__} {thing.__qualname__}", held)
-    if isinstance(thing, type):
-        return [f"class {thing.__module__} {thing.__qualname__}".encode()]
-    if getattr(type(thing), "immaterial", False):
-        return _pieces(type(thing))
-    if not hasattr(thing, "__dict__"):
-        raise ValueError(f"there is no way to tell one {type(thing).__name__} from another")
-    public = {name: vars(thing)[name] for name in sorted(vars(thing)) if name[0] != "_"}
-    return _pieces(type(thing)) + _pieces(public)
-
-
-def _named(name: str, items: Any) -> list[bytes]:
-    return [name.encode(), *(piece for item in items for piece in _pieces(item))]
+    said = sorted(facts(thing, passing="immaterial").items())
+    for path, text in said:
+        if isinstance(text, Untold):
+            where = f" ({path})" if path else ""
+            raise ValueError(f"there is no way to tell {text} from another{where}")
+    return xxhash.xxh3_128_hexdigest(repr(said).encode())

@@ -121,13 +121,16 @@ def test_sentences_on_unbalanced_data():
 def lossy(objectives):
     """Findings of figure 5(c) for a mean objective in each of ten rounds, by loss."""
     lines = {
-        (fig5c.PAPER, f"p = {p:g}"): [
+        (fig5c.PROTOCOLS[0].panel, f"p = {p:g}"): [
             Average("x", "y", "round", k + 1.0, o, o, o) for k, o in enumerate(numbers)
         ]
         for p, numbers in objectives.items()
     }
     figure = fig5c.Fig5c(losses=tuple(objectives))
-    ended = [fig5c.Ended(fig5c.PAPER, p, *[numbers[-1]] * 9) for p, numbers in objectives.items()]
+    ended = [
+        fig5c.Ended(fig5c.ADULT, fig5c.PAPER, p, *[numbers[-1]] * 9)
+        for p, numbers in objectives.items()
+    ]
     found = Found(lines=lines, judged=ended)
     return [finding.verdict for finding in figure.findings(found)]
 
@@ -146,15 +149,16 @@ def test_lost_messages():
 
 
 def test_findings_of_fig5c_are_those_of_the_papers_protocol():
-    rows, outcomes = [], []
-    worse = fig5c.PAPER_SEARCH, 9.0
-    for protocol, end in ((fig5c.PAPER, 1.0), worse, (fig5c.LOG, 50.0)):
+    rows, outcomes, ends = [], [], (1.0, 9.0, 50.0)  # of the classic step, line search, the log
+    for (setting, protocol, *_), end in zip(fig5c.PROTOCOLS, ends, strict=False):
         for p in (0.0, 0.4):
             for k in range(1, 11):
                 objective = 10.0 - (10 - end) * k / 10
-                point = Point(protocol, f"p = {p:g}", 0, k, 0.1, objective, NAN, 0.1, k, k, k)
+                panel = f"{setting}\n{protocol}"
+                point = Point(panel, f"p = {p:g}", 0, k, 0.1, objective, NAN, 0.1, k, k, k)
                 rows.append(point)
-            outcomes.append(fig5c.Ended(protocol, p, end, end, end, 1.0, end, 0.1, 10, 9, 0.0))
+            numbers = end, end, end, 1.0, end, 0.1, 10, 9, 0.0
+            outcomes.append(fig5c.Ended(setting, protocol, p, *numbers))
     figure = fig5c.Fig5c(losses=(0.0, 0.4))
     found = Found(rows, outcomes, figure.lines(rows, outcomes))
     assert [f.verdict for f in figure.findings(found)] == [HOLDS, HOLDS, UNMEASURED]

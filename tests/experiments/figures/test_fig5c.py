@@ -6,12 +6,20 @@ import numpy as np
 import pytest
 
 from atomcast import KernelSVC, Solver
-from atomcast.experiments.figures.fig5c import CORRECTIVE_LOG, LOG, PAPER, Fig5c
+from atomcast.experiments.figures.fig5c import (
+    ADULT,
+    CORRECTIVE_LOG,
+    LOG,
+    PAPER,
+    PROTOCOLS,
+    SPEECH,
+    Fig5c,
+)
 from atomcast.experiments.runs import real_data
 from atomcast.experiments.runs.kernel_runs import mean_distance_gamma
 from pictures import check_pictures, read
 
-TINY = Fig5c(losses=(0.0, 0.3), nodes=4, rounds=40, tol=1e-4, cost=10.0)
+TINY = Fig5c(losses=(0.0, 0.3), nodes=4, rounds=40, tol=1e-4, cost=10.0, n=200)
 
 
 def test_fig5c(tmp_path):
@@ -19,7 +27,13 @@ def test_fig5c(tmp_path):
     rows, outcomes, *_ = TINY.run(data, runs=2, out=tmp_path)
     check_pictures(tmp_path, "fig5c")
     assert len(read(tmp_path / "fig5c.csv")) == len(rows)
-    assert len(read(tmp_path / "fig5c-outcome.csv")) == 8
+    assert len(read(tmp_path / "fig5c-outcome.csv")) == 12
+    there = {(one.protocol, one.loss): one for one in outcomes if one.setting == SPEECH}
+    assert there[PAPER, 0.0].ratio == 1.0  # to the classic step in the same setting
+    assert there[PAPER, 0.3].ratio > 1.0
+    # Every node proposes to every other, and one of them sends its atom to every other.
+    assert there[PAPER, 0.0].values > 40 * 4 * 3 * 3 + 40 * 3 * 120
+    outcomes = [one for one in outcomes if one.setting == ADULT]
     ends = {(outcome.protocol, outcome.loss): outcome for outcome in outcomes}
     gamma = mean_distance_gamma(data.X)
     exact = KernelSVC(C=10.0, gamma=gamma, solver=Solver(tol=1e-7)).fit(data.X, data.y)
@@ -34,8 +48,9 @@ def test_fig5c(tmp_path):
     assert ends[LOG, 0.3].repair > ends[LOG, 0.0].repair == 0
     # The mean of the runs is that of the rounds as they were, not of the best so far.
     means = read(tmp_path / "fig5c-mean.csv")
-    last = [row for row in means if row["panel"] == PAPER and row["method"] == "p = 0.3"][-1]
-    shown = [row for row in rows if (row.panel, row.method) == (PAPER, "p = 0.3")]
+    panel = PROTOCOLS[0].panel
+    last = [row for row in means if row["panel"] == panel and row["method"] == "p = 0.3"][-1]
+    shown = [row for row in rows if (row.panel, row.method) == (panel, "p = 0.3")]
     of_runs = [row.objective for row in shown if row.round == TINY.rounds]
     assert float(last["mean"]) == pytest.approx(np.mean(of_runs), rel=1e-9)
     assert float(last["low"]) == pytest.approx(min(of_runs), rel=1e-9)

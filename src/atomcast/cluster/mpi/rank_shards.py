@@ -9,6 +9,7 @@ from atomcast.cluster.mpi.watch import LOADING, NO_ROUND, Pulse, by_all
 from atomcast.data._blocks import BlockShards, contiguous_bounds, joined_names
 from atomcast.data.matrices import IntArray, check_axis
 from atomcast.data.party_names import checked_party_names
+from atomcast.data.prepared import Prepared
 from atomcast.data.shards import Shard, Shards
 
 
@@ -28,6 +29,7 @@ def place(comm: Any, shards: Shards, pulse: Pulse) -> Shards:
             "names": local.column_names(),
             "party": None if local.party_names is None else local.party_names[0],
             "source": shards.source(rank),
+            "prepared": [one.plain() for one in local.prepared or ()],
         }
     everything = gather_json(comm, told)
     pulse.at = (NO_ROUND, LOADING)
@@ -75,6 +77,11 @@ class RankShards(BlockShards):
         """The names that all ranks gave; None if one of them gave none."""
         names = [said["party"] for said in self._told]
         return None if None in names else tuple(names)
+
+    @property
+    def prepared(self) -> tuple[Prepared, ...] | None:
+        """What all ranks have learned of their tables; None if none has."""
+        return tuple(Prepared.of(one) for said in self._told for one in said["prepared"]) or None
 
     def _bounds(self, axis: int) -> IntArray:
         check_axis(axis)

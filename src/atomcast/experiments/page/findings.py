@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple
 
+from atomcast._checks import visible
 from atomcast.experiments.page.verdicts import Verdict, by_count, without_exception
-from atomcast.report.printing import visible
 
 #: What was measured, where nothing was.
 NO_CASE = "no such case"

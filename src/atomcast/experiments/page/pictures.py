@@ -40,9 +40,12 @@ def finish(ax: Axes, x: str, y: str, title: str = "", *, legend: bool = False) -
     ax.set_title(in_symbols(title), fontsize=9)
     ax.grid(True, which="major", alpha=0.3)
     if legend:
-        ax.legend(
-            frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2
-        )
+        legend_below(ax)
+
+
+def legend_below(ax: Axes) -> None:
+    """A legend of this panel alone."""
+    ax.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
 
 
 def in_symbols(text: str) -> str:
@@ -53,18 +56,17 @@ def in_symbols(text: str) -> str:
 
 
 def panels_in_a_row(
-    lines: Lines, styles: Styles, size: tuple[float, float], x: str, note: str, **shared: Any
+    lines: Lines, styles: Styles, size: tuple[float, float], x: str, note: str, rows: int = 1
 ) -> Figure:
-    """The objective of every method against something, on each problem."""
+    """The objective of every method against something, on each problem; or in several rows."""
     figure, panels = new_figure(*size), list(dict.fromkeys(panel for panel, *_ in lines))
-    axes = dict(
-        zip(panels, figure.subplots(1, len(panels), squeeze=False, **shared)[0], strict=True)
-    )
+    grid = figure.subplots(rows, -(-len(panels) // rows), squeeze=False)
+    axes = dict(zip(panels, grid.ravel(), strict=True))
     for (panel, method), line in lines.items():
         draw(axes[panel], line, method, *styles[method])
     for panel, ax in axes.items():
         finish(ax, x, "objective", panel)
-    legend_above(figure, axes[panels[0]], note, 3)
+    legend_above(figure, axes[panels[0]], note, 3 if size[0] > 9 else 2)
     return figure
 
 

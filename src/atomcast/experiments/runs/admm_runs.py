@@ -36,14 +36,16 @@ def run_all(
     rounds: int,
     *,
     proximal: bool = False,
+    enough: float | None = None,
 ) -> list[Point]:
     """ADMM with every choice of parameters, measured on the l1 ball of radius beta.
 
-    With the best of them also as the paper solved the local problems, if wanted.
+    Until the objective is low enough, if that is said. With the best choice also as the paper
+    solved the local problems, if wanted.
     """
-    rows = []
-    for method, parameters in PARAMETERS.items():
-        how = Admm(lam, *parameters, beta, max_rounds=rounds, tol=1e-5, local_tol=1e-4)
+    rows, how = [], Admm(lam, 1.0, 1.0, beta, rounds, tol=1e-5, local_tol=1e-4, enough=enough)
+    for method, (rho, alpha) in PARAMETERS.items():
+        how = replace(how, rho=rho, alpha=alpha)
         rows += curves.points(panel, method, run, how.solve(y, features).trace, len(y))
     if proximal:
         rho, alpha = PARAMETERS[best(rows, panel)]

@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from atomcast._checks import check_choice, check_count, check_positive
+from atomcast._checks import check_choice, check_count, check_numbers, check_positive
 from atomcast.known.kernels.points import Points, dense_rows
 
 Floats = NDArray[np.float64]
@@ -70,6 +70,7 @@ class KernelSpec:
         else:
             check_positive("gamma", self.gamma, 'or "mean-distance" or "scale"')
         check_count("degree", self.degree, "of the polynomial kernel")
+        check_numbers("coef0", self.coef0, "the constant in the polynomial kernel")
         if self.kernel == "poly" and not self.coef0 >= 0:
             raise ValueError(
                 f"coef0 must be >= 0, got {self.coef0!r}: below zero the polynomial kernel is not "
@@ -128,6 +129,10 @@ class RBF:
         """The values between all rows of X and all rows of Z, shape (n, m)."""
         if sparse.issparse(X) or sparse.issparse(Z):
             return self._sparse_block(X, Z, dtype)
+        if X.shape[0] == 1 and Z.size <= PIECE:  # as in every round of one atom: it must be quick
+            away = np.subtract(Z, X, dtype=np.float64)
+            values = np.exp(-self.gamma * np.einsum("ij,ij->i", away, away))
+            return values[None].astype(dtype, copy=False)
         z, z_norms = self._scaled(Z)
         out = np.empty((X.shape[0], Z.shape[0]), dtype=dtype)
         small = np.dtype(dtype) == np.float32 and z_norms.max(initial=0.0) <= BENIGN

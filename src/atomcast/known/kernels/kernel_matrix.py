@@ -104,13 +104,15 @@ class AugmentedKernel:
         if self._bits is not None and len(positions) * width >= LARGE_BLOCK // 16:
             self._bits.fill(self.kernel, positions, out, (left, right), self.code.other)
         else:
-            rows = self.kernel.block(self._points[positions], self._points[:width], out.dtype)
-            self._apply_labels(rows, left, right)
-            out[:, :width] = rows
+            points = self._points[positions], self._points[:width]
+            out[:, :width] = self._between(*points, left, right, out.dtype)
         out[np.arange(len(positions)), positions] = self.diagonal[positions]
 
-    def _apply_labels(self, rows: NDArray[Any], left: Codes, right: Codes) -> None:
-        """Turn k into <label, label> (k + 1), in place."""
+    def _between(
+        self, some: Points, others: Points, left: Codes, right: Codes, dtype: Any = np.float64
+    ) -> NDArray[Any]:
+        """The values <label, label> (k + 1) between points of these classes."""
+        rows = self.kernel.block(some, others, dtype)
         if rows.size >= LARGE_BLOCK:
             from atomcast.known.kernels._loops import apply_labels
 
@@ -118,6 +120,7 @@ class AugmentedKernel:
         else:
             rows += 1
             rows *= self.code.table.astype(rows.dtype)[left][:, right]
+        return rows
 
     def rows(self, positions: Positions) -> Floats:
         """Some rows of the matrix, shape (m, count)."""
@@ -136,6 +139,16 @@ class AugmentedKernel:
             if above.any():
                 out[above, first:last] = block[: last - first, positions[above]].T
         return out
+
+    def rows_with(self, points: Points, labels: Codes) -> Floats:
+        """The rows that m more points would have, shape (m, count + m)."""
+        parts = [
+            self._between(points, others, labels, codes)
+            for others, codes in ((self._points, self._labels), (points, labels))
+        ]
+        own = self.kernel.diagonal(points) + 1.0 + self.code.ridge(labels)
+        np.fill_diagonal(parts[1], own)
+        return np.hstack(parts)
 
     def fill_square(self, positions: Positions, start: int, out: NDArray[Any]) -> None:
         """Put the part that belongs to some points, in order, into `out`, but for the first rows.
@@ -174,6 +187,8 @@ class AugmentedKernel:
     def times(self, vector: Floats) -> Floats:
         """The product of the matrix with a vector, shape (count,), summed in double precision."""
         used = np.flatnonzero(vector)
+        if len(used) == 1 and self._blocks is not None and self.count <= HEIGHT:
+            return vector[used[0]] * self._blocks[0][used[0], : self.count]
         if self._blocks is not None and len(used) * self.count >= LARGE_BLOCK:
             return self._times_blocks(vector)
         result = np.zeros(self.count)
@@ -185,6 +200,9 @@ class AugmentedKernel:
     def row_products(self, start: int, vector: Floats) -> Floats:
         """The product of rows `start` and on with a vector, shape (count - start,)."""
         if self._blocks is None or (self.count - start) * self.count < LARGE_BLOCK:
+            if start == self.count - 1 and self._blocks is not None:
+                row = self._blocks[-1][start % HEIGHT, : self.count]
+                return np.array([row @ vector])
             used = np.flatnonzero(vector)
             parts = [
                 self.rows(np.arange(first, min(first + HEIGHT, self.count)))[:, used] @ vector[used]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -36,9 +37,7 @@ class LabelCode:
     @property
     def table(self) -> Floats:
         """The product of every two labels, shape (T, T)."""
-        table = np.full((self.classes, self.classes), self.other)
-        np.fill_diagonal(table, 1.0)
-        return table
+        return _table(self.classes, self.other)
 
     def ridge(self, codes: Codes) -> Floats:
         """What the diagonal of the augmented kernel gains: 1/C of each point's class."""
@@ -60,6 +59,14 @@ class LabelCode:
         columns = np.zeros((len(codes), self.classes))
         columns[np.arange(len(codes)), codes] = weights
         return columns
+
+
+@cache
+def _table(classes: int, other: float) -> Floats:
+    table = np.full((classes, classes), other)
+    np.fill_diagonal(table, 1.0)
+    table.flags.writeable = False  # everybody has the same one
+    return table
 
 
 class Unsigned(LabelCode):

@@ -23,6 +23,8 @@ from atomcast.messages.atom import Atom, Misfit, misfit_of
 #: By this share of what they could be at most, scores of a point may differ between two nodes: one
 #: of them sums kernel values that may be in single precision, from round to round.
 SCORE_ROUNDING = 1e-5
+#: By this share, a weight may be off that was scaled.
+ROUNDING = 8 * float(np.finfo(float).eps)
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -75,6 +77,7 @@ class KernelActiveSet(ActiveSet):
         self._labels: Codes = np.zeros(16, dtype=np.uint8 if code.classes <= 256 else np.int32)
         self._products: Floats = np.zeros(16)
         self._gram: AugmentedKernel | None = None
+        self._value: float | None = None
 
     @property
     def points(self) -> Points:
@@ -199,17 +202,19 @@ class KernelActiveSet(ActiveSet):
         """Take over the products, unless the matrix has another precision here."""
         if memory["kernel.precision"] == np.dtype(self.storage.dtype).itemsize:
             self._products[: len(self)] = memory["kernel.products"]
+            self._value = None
 
     def value(self) -> float:
         """The objective alpha' K~ alpha."""
-        value = float(self.weights @ self.image_products)
-        if value < 0:
-            raise not_positive(f"alpha' K~ alpha is {value:.3g}")
-        return value
+        if self._value is None:  # asked for several times a round
+            self._value = float(self.weights @ self.image_products)
+            if self._value < 0:
+                raise not_positive(f"alpha' K~ alpha is {self._value:.3g}")
+        return self._value
 
     def inner(self) -> float:
         """The product <alpha, grad f(alpha)>, twice the objective."""
-        return 2.0 * float(self.weights @ self.image_products)
+        return 2.0 * self.value()
 
     def scores(self) -> Floats:
         """The gradient 2 K~ alpha at each known point."""
@@ -223,6 +228,12 @@ class KernelActiveSet(ActiveSet):
         """Replace all weights, by someone who knows the products K~ alpha too."""
         self._weights[: len(self)] = weights
         self._products[: len(self)] = products
+        self._value = None
+
+    def clear(self, position: int) -> None:
+        """Set a weight that is zero up to rounding to exactly zero."""
+        super().clear(position)
+        self._value = None
 
     def move(self, change: Floats, step: float) -> None:
         """Add `step` times a change to the weights."""
@@ -243,6 +254,7 @@ class KernelActiveSet(ActiveSet):
     def _shift(self, change: Floats, image: Floats, step: float) -> None:
         self._weights[: len(self)] += step * change
         self._products[: len(self)] += step * image
+        self._value = None
 
     def _image(self, vector: Floats) -> Floats:
         """K~ times a vector; a multiple of the weights plus a few entries costs little."""
@@ -259,6 +271,15 @@ class KernelActiveSet(ActiveSet):
         rows = self.gram.rows(np.arange(start, stop))
         return 2.0 * rows.T
 
+    def products_with(self, atoms: Sequence[Atom]) -> Floats | None:
+        """The last m columns that the Hessian would have with m more points, shape (k + m, m)."""
+        if self.inner_kind != "points":
+            return None
+        new = PointLog()
+        new.append(atoms)
+        labels = np.array([int(atom.extras[0]) for atom in atoms], dtype=self._labels.dtype)
+        return 2.0 * self.gram.rows_with(new.points, labels).T
+
     def content(self, ids: NDArray[np.int64]) -> SupportVectors | None:
         """The points with these global ids, and the kernel."""
         if not len(self):
@@ -271,15 +292,25 @@ def rescaling(old: Floats, new: Floats) -> tuple[float, Floats]:
     """Write `new` as a multiple of `old` plus a rest with as few entries as possible.
 
     Frank-Wolfe steps scale all weights by one factor and change one or two more; up to rounding,
-    the factor is then the median of the ratios.
+    the factor is then the median of the ratios. Mostly it is the first ratio, which is quicker to
+    try than to sort them all.
     """
     used = np.flatnonzero(old)
     if not len(used) or not len(new):
         return 0.0, new.copy()
-    scale = float(np.median(new[used] / old[used]))
-    rest = new - scale * old
-    rounding = 8 * np.finfo(float).eps * np.maximum(np.abs(new), np.abs(scale * old))
-    rest[np.abs(rest) <= rounding] = 0.0
+    scale = float(new[used[0]] / old[used[0]])
+    rest = _rest(old, new, scale)
+    if abs(scale) > 1 or np.count_nonzero(rest) > 1:
+        scale = float(np.median(new[used] / old[used]))
+        rest = _rest(old, new, scale)
     if np.count_nonzero(rest) > np.count_nonzero(new):
         return 0.0, new.copy()
     return scale, rest
+
+
+def _rest(old: Floats, new: Floats, scale: float) -> Floats:
+    """What a multiple leaves of the new weights, but for rounding."""
+    scaled = scale * old
+    rest = new - scaled
+    rest[np.abs(rest) <= ROUNDING * np.maximum(np.abs(new), np.abs(scaled))] = 0.0
+    return rest

@@ -70,7 +70,7 @@ class CoordinateDescent:
             penalty = bounds.within(level if np.isnan(penalty) else penalty)
             weights = weights.copy()
             chosen = (weights != 0.0) | (merit > min(penalty, level))
-            settled = self._sweep(model, weights, gradient, chosen, penalty, 0.02 * enough)
+            settled = self.sweep(model, weights, gradient, chosen, penalty, 0.02 * enough)
             excess = self._norm(weights) - self.domain.scale
             if settled:
                 bounds.learn(penalty, excess)
@@ -108,7 +108,7 @@ class CoordinateDescent:
         """The merit behind each weight."""
         return self.domain.merit(scores)
 
-    def _sweep(
+    def sweep(
         self,
         model: ColumnModel,
         weights: Floats,

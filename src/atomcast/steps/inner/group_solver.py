@@ -54,7 +54,7 @@ class GroupDescent(CoordinateDescent):
     def _merit(self, scores: Floats) -> Floats:
         return (self.blocks.norms(scores) / self.blocks.c)[self.blocks.block]
 
-    def _sweep(
+    def sweep(
         self,
         model: ColumnModel,
         weights: Floats,
@@ -63,6 +63,7 @@ class GroupDescent(CoordinateDescent):
         penalty: float,
         enough: float,
     ) -> bool:
+        """Coordinate descent at a penalty, group by group, in place; whether it is at rest."""
         from atomcast.steps.inner._group_sweeps import sweep_groups
 
         blocks = self.blocks

@@ -1,0 +1,119 @@
+"""What a coordinator knows of the mixtures that nodes have sent, and what is made of them."""
+
+from __future__ import annotations
+
+from collections import deque
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast.messages.mixture import Mixture
+
+Floats = NDArray[np.float64]
+Ids = NDArray[np.int64]
+
+#: So many mixtures of every node are remembered. The more, the fewer rounds; the time that it takes
+#: to combine them grows with the cube.
+REMEMBERED = 8
+
+
+@dataclass(frozen=True, eq=False)
+class MixedPoint:
+    """A point that is made of mixtures, as far as this process knows it.
+
+    Parameters
+    ----------
+    ids, weights : arrays of shape (k,)
+        The weights that are known here: all at the coordinator, its own at a node.
+    shares : array of shape (nodes, REMEMBERED) or None
+        What each of the latest mixtures of every node counts, the newest of which is the last;
+        None where a run begins with weights that are not made of mixtures.
+    """
+
+    ids: Ids
+    weights: Floats
+    shares: Floats | None = None
+
+    def scaled(self, factor: float) -> MixedPoint:
+        """The same direction from the origin, at another distance."""
+        shares = None if self.shares is None else factor * self.shares
+        return MixedPoint(self.ids, factor * self.weights, shares)
+
+
+@dataclass(frozen=True, eq=False)
+class NodeBasis:
+    """The mixtures of one node as a basis: what their coefficients mean.
+
+    Parameters
+    ----------
+    node : int
+    images : array of shape (D, k)
+        Directions of unit length that are orthogonal to each other.
+    ids : array of shape (F,)
+        The global ids of what is mixed, increasing.
+    rows : array of shape (F, k)
+        What each of them weighs in the directions.
+    shares : array of shape (r, k)
+        How the directions are made of the r mixtures, the newest of which is the last.
+    start : array of shape (k,)
+        The coefficients at the present point.
+    """
+
+    node: int
+    images: Floats
+    ids: Ids
+    rows: Floats
+    shares: Floats
+    start: Floats
+
+
+class Mixtures:
+    """The latest mixtures of every node.
+
+    Mixtures of one node are more and more alike from round to round, so that their coefficients
+    would be large numbers with differences that count. Hence directions in their place.
+
+    Parameters
+    ----------
+    nodes : int
+
+    Attributes
+    ----------
+    shares : array of shape (nodes, REMEMBERED)
+        What each mixture counts at the present point; the newest is the last.
+    """
+
+    def __init__(self, nodes: int) -> None:
+        self._latest: list[deque[Mixture]] = [deque(maxlen=REMEMBERED) for _ in range(nodes)]
+        self.shares: Floats = np.zeros((nodes, REMEMBERED))
+
+    def add(self, mixture: Mixture) -> None:
+        """Know of a further mixture."""
+        self._latest[mixture.node].append(mixture)
+        shares = self.shares[mixture.node]
+        shares[:-1], shares[-1] = shares[1:].copy(), 0.0
+
+    def parts(self) -> list[NodeBasis]:
+        """The bases of all nodes that have sent something."""
+        known = enumerate(zip(self._latest, self.shares, strict=True))
+        return [_part(node, latest, shares) for node, (latest, shares) in known if latest]
+
+
+def _part(node: int, known: Sequence[Mixture], present: Floats) -> NodeBasis:
+    from scipy.linalg import qr, solve_triangular
+
+    images = np.stack([mixture.image.dense() for mixture in known], axis=1)
+    directions, triangle, order = qr(images, mode="economic", pivoting=True, check_finite=False)
+    length = np.abs(np.diag(triangle))
+    k = int(np.count_nonzero(length > 1e-10 * length[0]))  # the rest is rounding
+    shares = np.zeros((len(known), k))
+    shares[order[:k]] = solve_triangular(triangle[:k, :k], np.eye(k), check_finite=False)
+    ids = np.unique(np.concatenate([mixture.ids for mixture in known]))
+    weights = np.zeros((len(ids), len(known)))
+    for column, mixture in zip(weights.T, known, strict=True):
+        column[np.searchsorted(ids, mixture.ids)] = mixture.weights.values
+    directions = directions[:, :k]
+    start = directions.T @ (images @ present[-len(known) :])
+    return NodeBasis(node, directions, ids, weights @ shares, shares, start)

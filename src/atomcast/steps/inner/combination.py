@@ -1,0 +1,114 @@
+"""The best combination of mixtures: few coefficients for each node, of any sign.
+
+The weights that a combination stands for are known, and so is their norm: what is found is a point
+of the domain. Objectives that are not quadratic are replaced by quadratic models, one after the
+other, with a line search from each minimiser to the next.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast.domains.balls import Domain
+from atomcast.domains.group_ball import BlockBall
+from atomcast.known.active_set import ExplicitActiveSet
+from atomcast.known.mixtures import REMEMBERED, Mixtures, NodeBasis
+from atomcast.steps.inner.cone import Norms, minimise_in_ball
+
+Floats = NDArray[np.float64]
+Ids = NDArray[np.int64]
+
+#: Weights that cancel leave this share of the largest behind, at most.
+ROUNDING = 1e-9
+#: Models of an objective that is not quadratic, in one round.
+MODELS = 20
+
+
+@dataclass(frozen=True, eq=False)
+class Combination:
+    """Where the mixtures lead to.
+
+    Parameters
+    ----------
+    image : array of the shape of an image
+    shares : array of shape (N, m)
+        What each of the latest m mixtures of every node counts; the newest is the last.
+    ids, weights : arrays of shape (k,)
+        The weights that are not zero, by their global ids.
+    """
+
+    image: Floats
+    shares: Floats
+    ids: Ids
+    weights: Floats
+
+
+def combine(
+    mixtures: Mixtures, active: ExplicitActiveSet, domain: Domain, tolerance: float
+) -> Combination:
+    """The best combination of all known mixtures, to within a gap of `tolerance`."""
+    parts, objective = mixtures.parts(), active.objective
+    norms = norms_of(parts, active, domain)
+    basis, c = np.zeros((active.image.size, norms.count)), np.zeros(norms.count)
+    width = norms.rows.shape[1]
+    for k, part in enumerate(parts):
+        place = slice(k * width, k * width + len(part.start))
+        basis[:, place], c[place] = part.images, part.start
+    c *= min(1.0, domain.scale / max(norms.size(c), 1e-300))  # old mixtures are forgotten
+    image = (basis @ c).reshape(active.image.shape)
+    value = objective.value(image)
+    for _ in range(1 if objective.quadratic else MODELS):
+        bent = objective.curvature(image).applied(basis.reshape(*image.shape, -1))
+        P, gradient = basis.T @ bent.reshape(basis.shape), objective.gradient(image)
+        q = np.ravel(gradient) @ basis - P @ c
+        found = minimise_in_ball(P, q, norms, domain.scale, c, tolerance, abs(value))
+        change = (basis @ (found - c)).reshape(image.shape)
+        promise = -float(np.vdot(gradient, change))
+        step = 1.0 if objective.quadratic else objective.line_search(image, change, 1.0)
+        c, image = c + step * (found - c), image + step * change
+        before, value = value, objective.value(image)
+        if promise <= tolerance or value >= before:
+            break
+    return _combination(parts, mixtures.shares, c.reshape(-1, width), image)
+
+
+def norms_of(parts: Sequence[NodeBasis], active: ExplicitActiveSet, domain: Domain) -> Norms:
+    """The norm of the weights that coefficients of the parts stand for."""
+    rows, node, group = [], [], []
+    width = max(len(part.start) for part in parts)
+    for k, part in enumerate(parts):
+        blocks = active.atoms_of(part.ids) if isinstance(domain, BlockBall) else part.ids
+        order = np.argsort(blocks, kind="stable")
+        padded = np.zeros((len(order), width))
+        padded[:, : part.rows.shape[1]] = part.rows[order]
+        rows.append(padded)
+        node.append(np.full(len(order), k))
+        group.append(blocks[order])
+    blocks = np.concatenate(group)
+    starts = np.flatnonzero(np.append(True, np.diff(blocks) != 0))
+    omega = np.ones(len(starts))
+    if isinstance(domain, BlockBall):
+        omega = domain.weight_of(blocks[starts])
+    return Norms(np.concatenate(rows), np.concatenate(node), starts, omega)
+
+
+def _combination(
+    parts: Sequence[NodeBasis], before: Floats, c: Floats, image: Floats
+) -> Combination:
+    """What coefficients of the parts' directions mean for their mixtures and weights."""
+    shares = np.zeros_like(before)
+    ids, weights = [], []
+    for part, coefficients in zip(parts, c, strict=True):
+        own = coefficients[: part.rows.shape[1]]
+        made = part.shares @ own
+        shares[part.node, REMEMBERED - len(made) :] = made
+        ids.append(part.ids)
+        weights.append(part.rows @ own)
+    all_ids, all_weights = np.concatenate(ids), np.concatenate(weights)
+    all_weights[np.abs(all_weights) <= ROUNDING * np.max(np.abs(all_weights))] = 0.0
+    order = np.argsort(all_ids)
+    return Combination(image, shares, all_ids[order], all_weights[order])
