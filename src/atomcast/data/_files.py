@@ -102,6 +102,14 @@ class FileShards(BlockShards):
     def party_names(self) -> tuple[str, ...]:
         return self._party_names
 
+    @property
+    def shape(self) -> tuple[int, int]:
+        """Files have columns of the same rows, unless heights or names say otherwise."""
+        heights = {info.rows for info in self.infos}
+        names = {info.names for info in self.infos}
+        rows_apart = len(heights) > 1 or (self.nodes > 1 and len(names) == 1 and None not in names)
+        return (self.count(0), self.rows(0)) if rows_apart else (self.rows(), self.count())
+
     def only(self, i: int) -> FileShards:
         """Return the file of one node alone, so that no other file need be within reach."""
         self._check_node(i)

@@ -21,6 +21,8 @@ def is_table(X: Any) -> bool:
     """Tell whether `X` looks like a data frame: columns that have names."""
     if isinstance(X, np.ndarray) or sparse.issparse(X):
         return False
+    if hasattr(X, "collect_schema") and not hasattr(X, "to_numpy"):
+        raise ValueError(f"X is a {type(X).__name__}, which holds no values yet: give X.collect()")
     return hasattr(X, "column_names") or (hasattr(X, "columns") and hasattr(X, "to_numpy"))
 
 

@@ -165,7 +165,7 @@ class SparseCoder(Coder):
     beta: float | ArrayLike | None = None
     n_nonzero: int | None = None
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]  # rows count alike
         """Check the dictionary, and that signals go with it; there is nothing to fit.
 
         Parameters

@@ -63,7 +63,7 @@ def make_problem(begin: Begin) -> Problem:
     if begin.domain == "group ball":
         return group_problem(objective, GroupBall(begin.radius, _groups(begin)))
     if begin.domain == "solid simplex":
-        return explicit_problem(objective, SolidSimplex())
+        return explicit_problem(objective, SolidSimplex(begin.radius))
     return explicit_problem(objective, L1Ball(begin.radius))
 
 
@@ -90,7 +90,8 @@ def described(problem: Problem) -> dict[str, Any]:
     objective = getattr(active, "objective", None)
     names = [name for name, kind in OBJECTIVES.items() if type(objective) is kind]
     domains = [name for name, kind in DOMAINS.items() if type(domain) is kind]
-    plain = np.all(getattr(objective, "sample_weight", 1.0) == 1.0)
+    weights = getattr(objective, "sample_weight", None)
+    plain = weights is None or bool(np.all(weights == 1.0))
     if type(active) in SETS and names and domains and plain:
         groups = domain.groups if isinstance(domain, GroupBall) else None
         return {

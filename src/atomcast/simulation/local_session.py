@@ -55,6 +55,7 @@ class LocalSession(Session):
                 f"{cluster.nodes} nodes; use LocalCluster(nodes={shards.nodes})"
             )
         self.nodes = cluster.nodes
+        self.recalls = type(self) is LocalSession  # whose messages all come at once
         self._fingerprint: str | None = None
         self._cast = cluster.cast
         slow = {} if cluster.faults is None else cluster.faults.slow
