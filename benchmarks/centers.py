@@ -29,7 +29,7 @@ from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.known.kernels.storage import Storage
 from atomcast.known.kernels.sums import kernel_sums
 from atomcast.messages.proposals import TIE
-from atomcast.selection.centers import GreedyCenters
+from atomcast.selection.m_centers import GreedyCenters
 
 #: From one atom to all, shape (n,).
 Pass = Callable[[int], Any]

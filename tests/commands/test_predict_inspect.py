@@ -128,6 +128,17 @@ def wide_model(files):
     save_model(Lasso(30.0, cluster=4).fit(X, X.sum(axis=1)), "m.safetensors")
 
 
+@pytest.mark.parametrize(
+    ("how", "told"),
+    [({"thin": True}, "candidates, to the coordinator alone"), ({"step": "compound"}, "mixtures")],
+)
+def test_inspect_shows_what_was_told_beside_atoms(run, files, diabetes, how, told):
+    save_model(Lasso(800.0, cluster=3, solver=Solver(**how)).fit(*diabetes), "m.safetensors")
+    outcome = run("inspect", "m.safetensors")
+    assert outcome.exit_code == 0
+    assert told in outcome.stdout
+
+
 def test_long_tables_are_cut_unless_all_is_asked_for(run, wide_model):
     short, whole = (run("inspect", "m.safetensors", *more).stdout for more in ([], ["--all"]))
     assert "the first 10 of" in short

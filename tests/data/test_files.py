@@ -231,3 +231,19 @@ def test_bad_paths(tmp_path):
         Shards.files([])
     with pytest.raises(FileNotFoundError, match=r"nothing\.npz"):
         Shards.files([tmp_path / "nothing.npz"]).count()
+
+
+def test_notebooks_show_who_holds_what_without_reading_a_file(tmp_path):
+    paths = {"<i>": tmp_path / "a.npy", "south": tmp_path / "b.npy"}
+    shards = Shards.files(paths)
+    assert "<td>&lt;i&gt;</td><td>a.npy</td>" in shards._repr_html_()  # there is no such file
+    for path in paths.values():
+        np.save(path, np.zeros((3, 2)))
+    shards.validate()
+    assert "<td>south</td><td>b.npy: 3 rows, 2 columns</td>" in shards._repr_html_()
+    assert "<td>3 rows, 2 columns</td>" in Shards.mine(np.zeros((3, 2)))._repr_html_()
+    cut = Shards.split(np.zeros((3, 30)), 30, by="contiguous")._repr_html_()
+    assert "<td>1 columns, or 0 rows</td>" in cut
+    assert "<td>19</td>" in cut
+    assert "<td>20</td>" not in cut
+    assert "<td>2 rows</td>" in Shards.split(np.zeros((3, 5)), 2, by=[1, 2])._repr_html_()

@@ -17,6 +17,7 @@ from atomcast import (
     load_model,
     save_model,
 )
+from atomcast.steps.inner.newton import Newton
 
 EXACT = Solver(tol=1e-7)
 VIEWS = [[0, 1], [2, 3], [4, 5], [6, 7]]
@@ -317,3 +318,20 @@ def test_what_is_hardly_new_is_not_taken_for_a_lie():
     y = 2 * X[:, 0] + X[:, 3] + 0.1 * rng.normal(size=60)
     result = MultipleKernelRegressor(C=1e4).fit(X, y).result_
     assert result.status == "optimal"
+
+
+def test_as_good_as_no_regularisation_takes_few_steps(monkeypatch):
+    """Descent alone would creep along directions that are all but flat, for minutes."""
+    steps, step = [], Newton._step
+
+    def counted(*arguments):
+        steps.append(arguments)
+        step(*arguments)
+
+    monkeypatch.setattr(Newton, "_step", counted)
+    X, y, _ = data()
+    result = MultipleKernelRegressor(C=1e6, kernels=KERNELS, views=VIEWS).fit(X, y).result_
+    value, _ = optimum(matrices(X), lambda cp, f: cp.sum_squares(y - f - cp.Variable()), C=1e6)
+    assert result.status == "optimal"
+    assert result.objective == pytest.approx(value, rel=1e-4)
+    assert len(steps) <= 2 * result.rounds

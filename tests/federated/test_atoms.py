@@ -109,7 +109,7 @@ def test_an_owner_cannot_sign_one_number_with_two_contents(met):
     assert isinstance(node.answer(first), Acknowledged)
     assert isinstance(node.answer(first), Acknowledged)  # once more, as after a lost connection
     assert "signed another feature 8 before" in reason(node, second)
-    after = Account(node._log.entries).received
+    after = Account(node._records.log.entries).received
     assert list(after.values()) == [hashlib.sha256(first.atom).hexdigest()]
 
 

@@ -135,11 +135,11 @@ def test_decisions_are_in_the_log_even_if_nothing_came_of_them(tmp_path):
     node.answer(offer)
     consents.approve(offer.id, "Dr. Yes")
     node.answer(offer)
-    told = [(e["event"], e["by"]) for e in node._log.entries if "at" in e]
+    told = [(e["event"], e["by"]) for e in node._records.log.entries if "at" in e]
     decisions = ["approved", "withdrawn", "approved"]
     assert told == [(decision, "Dr. Yes") for decision in decisions]
     node = reopened(node)  # nothing is written down twice
-    assert [e["event"] for e in node._log.entries if "at" in e] == decisions
+    assert [e["event"] for e in node._records.log.entries if "at" in e] == decisions
     node.close()
 
 
@@ -151,7 +151,7 @@ def test_what_is_told_once_more_is_in_the_log(tmp_path):
     node.answer(begin)
     for message in (ask(), ask(), Fingerprint()):
         node.answer(message)
-    entries = node._log.entries
+    entries = node._records.log.entries
     node.close()
     assert [e["event"] for e in entries][-3:] == ["scores", "repeated", "fingerprint"]
     assert entries[-2]["question"] == entries[-3]["question"]
@@ -192,8 +192,8 @@ def test_a_report_shows_hostile_names_as_they_are(tmp_path):
     for id in node.answer(ask()).ids.tolist():
         node.answer(AtomRequest(id))
     node.answer(replace(begin, alias="<svg onload=alert(3)>"))
-    write_html(tmp_path / "report.html", node._log.entries, "<north>")
-    write_csv(tmp_path / "report.csv", node._log.entries)
+    write_html(tmp_path / "report.html", node._records.log.entries, "<north>")
+    write_csv(tmp_path / "report.csv", node._records.log.entries)
     node.close()
     page = (tmp_path / "report.html").read_text()
     tags = set(re.findall(r"<(\w+)", page))

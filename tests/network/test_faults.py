@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import itertools
+
 import networkx as nx
 import pytest
 
@@ -76,15 +78,16 @@ def test_recovery():
 
 
 @pytest.mark.parametrize(
-    "how",
+    ("recovery", "how"),
     [
-        {"topology": "complete"},
-        {"broadcast": "plain"},
-        {"topology": nx.cycle_graph(4), "broadcast": "flooding"},
+        ("log", {"topology": "complete"}),
+        *itertools.product(
+            ("log", "none"),
+            [{"broadcast": "plain"}, {"topology": nx.cycle_graph(4), "broadcast": "flooding"}],
+        ),
     ],
 )
-@pytest.mark.parametrize("recovery", ["log", "none"])
-def test_networks_without_a_root(how, recovery):
+def test_networks_without_a_root(recovery, how):
     with pytest.raises(ValueError, match=r"with a root|on a star"):
         LocalCluster(4, **how, faults=Faults(loss=0.1), recovery=recovery)
 

@@ -15,8 +15,8 @@ from atomcast import KernelSVC, Lasso, LocalCluster, MCenters, RandomSubset, Sha
 from atomcast.atoms.explicit import DenseAtoms
 from atomcast.messages.proposals import random_order
 from atomcast.objectives import SquaredError
-from atomcast.selection.centers import GreedyCenters
 from atomcast.selection.choosers import amounts
+from atomcast.selection.m_centers import GreedyCenters
 
 
 def regression(n=60, seed=0):

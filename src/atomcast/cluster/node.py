@@ -26,7 +26,15 @@ from atomcast.atoms.held import (
 from atomcast.cluster.choosing import propose_to_signals
 from atomcast.loop.replica import Replica
 from atomcast.messages.atom import Atom
-from atomcast.messages.proposals import TIE, Ids, Proposals, Request, leaders, random_order
+from atomcast.messages.proposals import (
+    TIE,
+    Ids,
+    Proposals,
+    Request,
+    leaders,
+    random_order,
+    rank_in_group,
+)
 from atomcast.selection.choosers import Chooser, PacedChooser
 from atomcast.selection.rules import Rewording, Subset
 
@@ -192,7 +200,11 @@ class Fleet:
         priority = random_order(self.ids, replica.round) if request.random else merit
         rows = self._candidates(merit, best, request)
         if len(rows) > 1:
-            rows = rows[leaders(priority[rows], ids[rows], self.owner[rows], request.count)]
+            count = max(request.count, request.candidates)
+            rows = rows[leaders(priority[rows], ids[rows], self.owner[rows], count)]
+            if request.candidates and not request.random:
+                rows = self._thinned(replica, rows, ids, scores)
+                rows = rows[rank_in_group(self.owner[rows]) < request.count]
         return Proposals(
             node=self.owner[rows],
             id=ids[rows],
@@ -201,6 +213,16 @@ class Fleet:
             best=best,
             partial=self._partial_sums(replica) if request.partial_sums else None,
         )
+
+    def _thinned(
+        self, replica: Replica, rows: NDArray[np.int64], ids: Ids, scores: Floats
+    ) -> NDArray[np.int64]:
+        """The rows that are of use beside each other, as far as their node can tell; in order."""
+        kept = [rows[:0]]
+        for own in np.split(rows, np.flatnonzero(np.diff(self.owner[rows])) + 1):
+            atoms = [self.atom(id) for id in ids[own].tolist()]
+            kept.append(own[np.sort(replica.step.thinned(replica, atoms, scores[own]))])
+        return np.concatenate(kept)
 
     def _propose_one_of_many(self, replica: Replica, request: Request, scores: Floats) -> Proposals:
         """The proposal of one node with very many atoms, from a single pass over their scores."""
@@ -327,7 +349,7 @@ class Fleet:
 
     def _candidates(self, merit: Floats, best: Floats, request: Request) -> NDArray[np.int64]:
         """Rows that may be proposed: the best of each node, or all violators if they are drawn."""
-        count = None if request.random else request.count
+        count = None if request.random else max(request.count, request.candidates)
         if count == 1 and (request.known_too or not self._log):
             # Scores that tie with a node's best stay in, for the rule that the smallest id wins.
             floor = best - 2 * TIE * np.abs(best)

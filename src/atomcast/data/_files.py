@@ -51,9 +51,9 @@ class FileShards(BlockShards):
         Put the party's name (the file's without its suffix, or those given, one for each
         file) and a dot before the names of its columns, which may then be the same in
         several files.
-    prepare : Preparation, dict of name to Preparation, or preparation_ of a model, optional
-        How each party makes numbers of its table (.csv or .parquet); by name: of the others only
-        texts become 0/1 columns.
+    prepare : Preparation, dict of name to Preparation or list, optional
+        How each party makes numbers of its table (.csv or .parquet). A dict: those that it does not
+        name only make 0/1 columns of texts. A list: the `preparation_` of a fitted model.
     """
 
     kind = "files"
@@ -282,6 +282,12 @@ class FileShards(BlockShards):
                     f"{name} is for files that hold columns of the same rows, but here each file "
                     f"holds rows of its own, with the same columns: leave {name} out"
                 )
+
+    def _held(self, i: int) -> str:
+        if "infos" not in self.__dict__:
+            return self._paths[i].name
+        rows, columns = _shape(self.infos[i])
+        return f"{self._paths[i].name}: {rows:,} rows, {columns:,} columns"
 
     def source(self, i: int) -> str:
         """Return how messages call the shard of node `i`."""

@@ -59,6 +59,9 @@ class LocalShards(MatrixShards):
     def party_names(self) -> tuple[str, ...] | None:
         return self._party
 
+    def _held(self, i: int) -> str:
+        return f"{self.rows():,} rows, {self.count():,} columns"
+
     def _bounds(self, axis: int) -> IntArray:
         return contiguous_bounds([self.count(axis)])
 

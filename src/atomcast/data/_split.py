@@ -130,6 +130,13 @@ class SplitShards(MatrixShards):
         entries = self._names if axis == 0 else None
         return Shard(ready(block), ids, names, f"shard {i}", entry_names=entries)
 
+    def _held(self, i: int) -> str:
+        words = {1: "columns", 0: "rows"}
+        fits = [
+            axis for axis in words if isinstance(self._by, str) or sum(self._by) == self.count(axis)
+        ]
+        return ", or ".join(f"{len(self._ids(i, axis)):,} {words[axis]}" for axis in fits)
+
     def row_labels(self, name: Any, axis: int = 1) -> Any:
         return self._index
 

@@ -129,6 +129,11 @@ def together(parties: Iterable[Prepared]) -> Prepared:
     )
 
 
+def described(parties: Iterable[Prepared]) -> list[tuple[str, str]]:
+    """The columns of all parties, and what is done with each, in words."""
+    return [(p.prefix + column.name, column.description()) for p in parties for column in p.columns]
+
+
 def texts_in(column: Any) -> list[str | None]:
     """The values of a column as texts, whole numbers without a point; None where one is missing."""
     return [None if is_missing(v) else _text(v) for v in np.asarray(column).tolist()]

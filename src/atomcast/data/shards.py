@@ -9,6 +9,7 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Callable
 from dataclasses import dataclass
+from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
@@ -22,6 +23,10 @@ if TYPE_CHECKING:
     from atomcast.data._files import FileShards
     from atomcast.data._mine import LocalShards
     from atomcast.data._split import SplitShards
+
+
+#: Nodes that a notebook lists.
+SHOWN = 20
 
 
 @dataclass(frozen=True, eq=False)
@@ -177,6 +182,19 @@ class Shards(ABC):
             shard = self.shard(i)
             total += shard.matrix @ coef[shard.ids]
         return total
+
+    def _repr_html_(self) -> str:
+        """What a notebook shows: who holds what, as far as that is known without reading a file."""
+        names = self.party_names or [str(i) for i in range(self.nodes)]
+        held = [(name, self._held(i)) for i, name in enumerate(names[:SHOWN])]
+        held += [("...", "")] if len(names) > SHOWN else []
+        rows = "".join(f"<tr><td>{escape(a)}</td><td>{escape(b)}</td></tr>" for a, b in held)
+        head = "<thead><tr><th scope=col>node</th><th scope=col>holds</th></tr></thead>"
+        return f"<h3>{escape(repr(self))}</h3><table>{head}<tbody>{rows}</tbody></table>"
+
+    def _held(self, i: int) -> str:
+        """What a node holds, in words."""
+        return self.source(i)
 
     def row_labels(self, name: Any, axis: int = 1) -> Any:
         """Return what tells the rows, with which the index `name` of a target must agree, or None.

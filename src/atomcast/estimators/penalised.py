@@ -88,6 +88,11 @@ class Penalised:
         """How much longer the radius is than it should be; negative where it is too short."""
         return self.norm - self.C * self.slope
 
+    @property
+    def guessed(self) -> bool:
+        """Whether nothing but a guess says that the radius is too short."""
+        return bool(np.isinf(self.gap)) and self.excess < 0.0
+
 
 def slopes(result: Result, beta: float, objective: Objective) -> tuple[float, float]:
     """The best merit of any atom, and <w, gradient>, at the solution of a ball."""
@@ -170,7 +175,7 @@ class RadiusSearch:
             unknown = bool(np.isinf(last.gap))  # so hard a margin that only duality tells
             if last.excess >= 0.0:
                 self._high = min(self._high, (1.0 + doubt) * last.norm)
-            elif not unknown:  # else the slope is a guess
+            elif not last.guessed:
                 self._low = max(self._low, (1.0 - doubt) * last.norm)
             if unknown and lossless and (near or last.excess < 0.0):
                 lossless = False
@@ -191,7 +196,7 @@ class RadiusSearch:
 
     def _fall(self, last: Penalised) -> float:
         """How fast the logarithm of the slope falls with the radius."""
-        before = [t for t in self._tried if t.norm != last.norm]
+        before = [t for t in self._tried if t.norm != last.norm and not t.guessed]
         if not before:  # as if the loss fell by a constant factor
             return last.slope / max(last.result.objective, 1e-300)
         # From the nearest on the other side of the root, if there is one.

@@ -9,6 +9,7 @@ from typing import Any, ClassVar, NamedTuple, Self
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
+from atomcast._checks import check_flags
 from atomcast.data.shards import Shards
 from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver, as_solver
@@ -88,11 +89,10 @@ class SolvedEstimator(BaseEstimator):  # type: ignore[misc]
         self.n_iter_ = result.rounds
 
     def _solver(self) -> Solver:
-        """The solver to fit with."""
-        limits: dict[str, Any] = {
-            "tol": None if self.own_tol else self.tol,
-            "max_rounds": self.max_rounds,
-        }
+        """The solver to fit with; it is asked for first, so that flags are looked at here."""
+        check_flags(self)
+        tol = None if self.own_tol else self.tol
+        limits: dict[str, Any] = {"tol": tol, "max_rounds": self.max_rounds}
         given = {name: limit for name, limit in limits.items() if limit is not None}
         solver = as_solver(self.solver, self.usual_tol)
         return replace(solver, **given) if given else solver

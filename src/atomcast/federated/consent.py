@@ -96,17 +96,21 @@ class Consents:
         self._offers, self._approvals = state / "offers", state / "approvals"
         self._withdrawn = state / "withdrawn"
 
-    def ask(self, offer: ConsentOffer) -> bool:
-        """Keep an offer for a human to look at; whether it is new."""
+    def changed(self) -> tuple[int, ...]:
+        """When decisions were made last, in nanoseconds; cheaper than to read them."""
+        folders = (self._approvals, self._withdrawn)
+        return tuple(one.stat().st_mtime_ns if one.exists() else 0 for one in folders)
+
+    def ask(self, offer: ConsentOffer) -> None:
+        """Keep an offer for a human to look at."""
         path = self._offers / f"{offer.id}.json"
         if not time.time() < offer.expires <= time.time() + LONGEST:
             raise RefusedError("an offer must expire, within five years, and not have expired")
         if path.exists():
-            return False
+            return
         if len(self.offers()) >= MOST_OFFERS:
             raise RefusedError(f"{MOST_OFFERS} offers wait for approval here: no more are kept")
         _write(path, dataclasses.asdict(offer))
-        return True
 
     def offers(self) -> list[ConsentOffer]:
         """Offers that nobody has approved yet, and that have not expired."""

@@ -125,7 +125,8 @@ def write_html(path: Path, entries: Sequence[Entry], party: str) -> None:
 def _limits(terms: Entry) -> str:
     radius = f"radius {terms['radius_from']:g} to {terms['radius_to']:g}"
     counts = ("runs", "rounds", "proposals", "atoms", "atoms_total", "predictions")
-    return ", ".join([terms["objective"], radius, *(f"{name} {terms[name]}" for name in counts)])
+    kinds = [terms[name] for name in ("objective", "domain", "groups", "folds") if terms[name]]
+    return ", ".join([*kinds, radius, *(f"{name} {terms[name]}" for name in counts)])
 
 
 def _section(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

@@ -37,6 +37,13 @@ def fold_labels(folds: Sequence[tuple[Any, Any]], rows: int) -> Ids:
     )
 
 
+def check_labels(folds: Ids, rows: int) -> None:
+    """Raise ValueError unless these are the folds of all rows, numbered through, or none."""
+    numbers = np.unique(folds)
+    if len(folds) not in (0, rows) or not np.array_equal(numbers, np.arange(len(numbers))):
+        raise ValueError("folds must be numbered 0, 1, ..., one for each row")
+
+
 def training_rows(folds: Ids, fold: int) -> NDArray[np.int64] | None:
     """The rows of all other folds; None: all rows. ValueError if there is no such fold."""
     if fold == ALL:

@@ -9,6 +9,7 @@ import dataclasses
 import hashlib
 import json
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import NDArray
@@ -122,7 +123,7 @@ class ConsentOffer(Message):
     predictions: int
     expires: int
 
-    @property
+    @cached_property
     def id(self) -> str:
         """What approvals are called by."""
         content = json.dumps(dataclasses.asdict(self), sort_keys=True)

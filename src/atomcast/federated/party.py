@@ -7,7 +7,6 @@ be signed by their owners.
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import logging
 from collections.abc import Callable
@@ -17,30 +16,27 @@ import numpy as np
 
 from atomcast.errors import FalseMessageError
 from atomcast.federated import kinds
-from atomcast.federated.account import Account, Told
-from atomcast.federated.audit import AuditLog
+from atomcast.federated.account import Told
 from atomcast.federated.chains import IdentityError
-from atomcast.federated.consent import (
-    Approval,
-    Consents,
-    RefusedError,
-    target_digest,
-)
+from atomcast.federated.consent import RefusedError
 from atomcast.federated.folds import fewest_rows
 from atomcast.federated.frames import longest
 from atomcast.federated.holding import Holding, load_holding
 from atomcast.federated.identity import Credentials, approved_members
 from atomcast.federated.kinds import Introduce, Message
 from atomcast.federated.policy import NodeConfig
+from atomcast.federated.posed import widest
 from atomcast.federated.prediction import own_part, permitted
+from atomcast.federated.records import Records
 from atomcast.federated.run import NodeRun
 from atomcast.federated.schema import SchemaError
-from atomcast.storage.fingerprint import shard_fingerprint
 
 logger = logging.getLogger(__name__)
 
 #: What may be told of an error; others could say what is in the data.
 TOLD = (RefusedError, IdentityError, SchemaError, FalseMessageError)
+#: What the log says of a problem.
+TOLD_OF_RUNS = ("alias", "members", "objective", "domain", "radius", "fold")
 
 
 class Node:
@@ -54,9 +50,8 @@ class Node:
 
     def __init__(self, config: NodeConfig, credentials: Credentials) -> None:
         self.config, self.credentials = config, credentials
-        self._log = AuditLog(config.state / "audit.jsonl")
-        self._account = Account(self._log.entries)
-        self._consents = Consents(config.state)
+        self._records = Records(config.state)
+        self._account, self.note = self._records.account, self._records.note
         self._holdings: dict[str, Holding] = {}
         self._claims: dict[str, Introduce] = {}
         self._run: NodeRun | None = None
@@ -72,27 +67,22 @@ class Node:
             kinds.Predict: self._predict,
             kinds.Finish: self._finish,
         }
-        self._note_decisions()
 
     @property
     def longest(self) -> int:
         """How many bytes a message to this node may have, given the data that it has loaded."""
         rows = max([holding.rows for holding in self._holdings.values()], default=0)
-        return longest(rows, 1 if self._run is None else self._run.widest_of_all)
-
-    def note(self, event: str, **what: Any) -> None:
-        """Write a line to the audit log, and count what it tells of."""
-        self._account.enter(self._log.write(event, **what))
+        return longest(rows, 1 if self._run is None else widest(self._run.begin.groups))
 
     def close(self) -> None:
         """Let go of the audit log."""
-        self._log.close()
+        self._records.log.close()
 
     def answer(self, message: Message) -> Message:
         """The answer to a message of the coordinator, whose identity the transport has checked."""
         kind = type(message).__name__
         try:
-            self._note_decisions()
+            self._records.note_decisions()
             if type(message) not in self._handlers:
                 raise SchemaError(f"{kind} is nothing that a node is asked")
             return self._handlers[type(message)](message)
@@ -104,14 +94,6 @@ class Node:
             return kinds.Refusal("its data or settings cannot be used: its audit log says why")
         self.note("refused", request=kind, reason=reason[:1000])
         return kinds.Refusal(reason[:1000])
-
-    def _note_decisions(self) -> None:
-        """Write down what people have decided since; they do so in another process."""
-        withdrawn = self._consents.withdrawn()
-        decisions = [("approved", one) for one in (*withdrawn, *self._consents.approvals())]
-        for event, one in (*decisions, *(("withdrawn", one) for one in withdrawn)):
-            if (event, one.offer.id, one.at) not in self._account.decided:
-                self.note(event, id=one.offer.id, by=one.by, at=one.at)
 
     # -- who and what ---------------------------------------------------------------------
 
@@ -136,7 +118,9 @@ class Node:
         if alias not in self.config.data:
             raise RefusedError(f"there is no data called {alias!r} here")
         if alias not in self._holdings:
-            holding = load_holding(self.config.data[alias], self.config.policy)
+            source = self.config.data[alias]
+            like = self.config.data.get(source.prepared_as or alias)
+            holding = load_holding(source, self.config.policy, like)
             self.note("loaded", alias=alias, rows=holding.rows, withheld=holding.withheld)
             self._holdings[alias] = holding
         return self._holdings[alias]
@@ -152,24 +136,13 @@ class Node:
                 f"the target is for {offer.rows} rows in another order than the {holding.rows} "
                 "here: align the rows first (`atomcast align`)"
             )
-        if any(approval.covers(offer) for approval in self._consents.approvals()):
-            return kinds.Ruling(True, offer.id)
-        self._consents.ask(offer)
-        if self._account.offered.get(offer.id) != holding.digest:
-            terms = dataclasses.asdict(offer)
-            self.note("offer", id=offer.id, terms=terms, data=holding.digest)
-        return kinds.Ruling(False, offer.id)
+        return kinds.Ruling(self._records.ruling(offer, holding.digest), offer.id)
 
     def _begin(self, begin: kinds.Begin) -> Message:
-        approval = self._approval(begin)
-        policy, offer = self.config.policy, approval.offer
-        classes = begin.objective == "multinomial"
-        if fewest_rows(begin.target, begin.folds, classes) < policy.min_count:
-            raise RefusedError(
-                f"the target, or a part of it for cross-validation, tells fewer than "
-                f"{policy.min_count} rows from all others: scores against it would be their data"
-            )
-        holding = self._approved_holding(offer)
+        approval = self._records.approval(begin, self.config.coordinator)
+        least, offer = self.config.policy.min_count, approval.offer
+        holding = self._holding(offer.alias)
+        self._records.check_unchanged(offer, holding.digest)
         known_now = {name: self.credentials.known(claim) for name, claim in self._claims.items()}
         peers = {**known_now, self.config.name: self.credentials.peer}
         members = approved_members(begin.members, peers)
@@ -177,8 +150,13 @@ class Node:
             raise RefusedError("this node is no member of the fit")
         own = members.index(self.credentials.peer)
         run = NodeRun(begin, approval, holding, members, own, self._run)
+        if fewest_rows(begin.target, begin.folds, begin.objective == "multinomial") < least:
+            raise RefusedError(
+                f"the target, or a part of it for cross-validation, tells fewer than {least} rows "
+                "from all others: scores against it would be their data"
+            )
         known = self._account.problems[offer.id]
-        if known and self._begun(offer.id)["start"] != run.start:
+        if known and self._records.begun(offer.id)["start"] != run.start:
             raise RefusedError("features have other numbers than in earlier runs of this approval")
         if run.key not in known:
             if len(known) >= offer.runs:
@@ -189,51 +167,21 @@ class Node:
                 approval=offer.id,
                 approved_by=approval.by,
                 coordinator=offer.coordinator,
-                members=offer.members,
-                alias=begin.alias,
-                objective=begin.objective,
-                domain=begin.domain,
-                radius=begin.radius,
-                fold=begin.fold,
-                outputs=run.outputs,
-                target=target_digest(begin.target),
-                rows=run.rows,
-                start=run.start,
+                target=offer.target,
+                **{name: getattr(begin, name) for name in TOLD_OF_RUNS},
+                **{name: getattr(run, name) for name in ("rows", "start", "outputs")},
             )
         self._run = run
         return kinds.Acknowledged("")
-
-    def _approved_holding(self, offer: kinds.ConsentOffer) -> Holding:
-        """The data that an approval is about, if they still are those of the offer."""
-        holding = self._holding(offer.alias)
-        if self._account.offered.get(offer.id) != holding.digest:
-            raise RefusedError(
-                "the rows or features here are no longer those of the approval: there, withdraw it "
-                f"(`atomcast node approve {offer.id} --withdraw`), and approve the next offer"
-            )
-        return holding
-
-    def _approval(self, begin: kinds.Begin) -> Approval:
-        for approval in self._consents.approvals():
-            if approval.offer.coordinator == self.config.coordinator and approval.fits(begin):
-                return approval
-        raise RefusedError(
-            "nobody here has approved this problem: target, objective, radius, members and data "
-            "must be those of an approval that has not expired"
-        )
 
     # -- rounds ---------------------------------------------------------------------------
 
     def _current(self) -> tuple[NodeRun, Told]:
         if self._run is None:
             raise RefusedError("no problem was begun")
-        self._check_valid(self._run.approval)
+        self._records.check_valid(self._run.approval)
         self.credentials.recheck(self._claims.values())
         return self._run, self._account.runs[self._run.key]
-
-    def _check_valid(self, approval: Approval) -> None:
-        if approval not in self._consents.approvals() or not approval.valid:
-            raise RefusedError(f"approval {approval.offer.id} has expired, or was withdrawn")
 
     def _ask(self, ask: kinds.ScoreRequest) -> Message:
         run, told = self._current()
@@ -330,16 +278,16 @@ class Node:
     def _fingerprint(self, message: kinds.Fingerprint) -> Message:
         run, _ = self._current()
         self.note("fingerprint", run=run.key, approval=run.approval.offer.id)
-        plain = shard_fingerprint(run.shard, 1)
-        keyed = hashlib.sha256(self.credentials.sign(f"fingerprint {plain}".encode())).hexdigest()
-        return kinds.Acknowledged(keyed[:16])
+        keyed = self.credentials.sign(f"fingerprint {run.own_context}".encode())
+        return kinds.Acknowledged(hashlib.sha256(keyed).hexdigest()[:16])
 
     def _predict(self, predict: kinds.Predict) -> Message:
         """The own part of a score, for weights that were asked about in an approved run."""
-        approval, question, run = permitted(predict, self._consents.approvals(), self._account)
+        approval, question, run = permitted(predict, self._records.approvals(), self._account)
         offer = approval.offer
-        begun, new = self._begun(offer.id, run), self._holding(predict.alias)
-        fitted = self._approved_holding(offer)
+        begun, new = self._records.begun(offer.id, run), self._holding(predict.alias)
+        fitted = self._holding(offer.alias)
+        self._records.check_unchanged(offer, fitted.digest)
         part = own_part(predict, begun["start"], begun["outputs"], fitted, new)
         self.note(
             "prediction",
@@ -351,17 +299,7 @@ class Node:
         )
         return kinds.PartialPrediction(part)
 
-    def _begun(self, approval: str, run: str | None = None) -> dict[str, Any]:
-        """What the log says of a run of an approval; by default of the first."""
-        return next(
-            entry
-            for entry in self._log.entries
-            if entry["event"] == "run"
-            and entry["approval"] == approval
-            and run in (None, entry["run"])
-        )
-
     def _finish(self, message: kinds.Finish) -> Message:
         self.note("finished", run="" if self._run is None else self._run.key)
         self._run = None
-        return kinds.Acknowledged(self._log.head)
+        return kinds.Acknowledged(self._records.log.head)

@@ -11,8 +11,8 @@ from atomcast.atoms.multiclass import MulticlassActiveSet
 from atomcast.domains.balls import L1Ball, SolidSimplex
 from atomcast.domains.group_ball import GroupBall, Groups
 from atomcast.errors import FalseMessageError
-from atomcast.federated.folds import training_rows
-from atomcast.federated.kinds import Begin, Floats
+from atomcast.federated.folds import check_labels, training_rows
+from atomcast.federated.kinds import Begin, Floats, Ids
 from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.objectives import Logistic, Multinomial, SquaredError
@@ -48,6 +48,9 @@ def make_problem(begin: Begin) -> Problem:
             f"the objective must be one of {', '.join(OBJECTIVES)}, over one of "
             f"{', '.join(DOMAINS)}, got {begin.objective!r} over {begin.domain!r}"
         )
+    if len(begin.groups) and begin.domain != "group ball":
+        raise ValueError("groups must be none where the domain is no ball of them")
+    check_labels(begin.folds, len(begin.target))
     rows = training_rows(begin.folds, begin.fold)
     target = begin.target if rows is None else begin.target[rows]
     if begin.objective == "multinomial":
@@ -74,6 +77,11 @@ def _groups(begin: Begin) -> Groups:
         if np.array_equal(owner, owner[leaders][labels]):
             return Groups(labels, weights, leaders)
     raise ValueError("groups must be numbered in order, have weights, and be whole at one member")
+
+
+def widest(groups: Ids) -> int:
+    """How many features travel together at most."""
+    return int(np.bincount(groups).max(initial=1))
 
 
 def described(problem: Problem) -> dict[str, Any]:
@@ -114,6 +122,13 @@ def check_replica(replica: Replica) -> None:
         raise ValueError(
             f'selection={replica.selection!r} is not for a FederatedCluster: use "exact"'
         )
+
+
+def stands_for_itself(active: ActiveSet, id: int) -> bool:
+    """Whether this is the id of an atom: of a feature, or the first of a group."""
+    if not isinstance(active, GroupActiveSet):
+        return True
+    return bool(active.groups.leaders[active.groups.labels[id]] == id)
 
 
 def promises(active: ActiveSet, atom: Atom, gradient: Floats) -> tuple[Floats, float]:

@@ -17,11 +17,17 @@ from atomcast.cluster.node import Fleet
 from atomcast.cluster.validation import checked_shard
 from atomcast.errors import FalseMessageError
 from atomcast.federated.consent import Approval, RefusedError
-from atomcast.federated.folds import of_rows, training_rows
+from atomcast.federated.folds import of_rows, summary, training_rows
 from atomcast.federated.holding import Holding, plain_name
 from atomcast.federated.identity import Peer, atom_statement
 from atomcast.federated.kinds import Begin, Floats, Hand, Ids, ScoreRequest
-from atomcast.federated.posed import check_score, make_problem, promises
+from atomcast.federated.posed import (
+    check_score,
+    make_problem,
+    promises,
+    stands_for_itself,
+    widest,
+)
 from atomcast.federated.schema import encode
 from atomcast.known.active_set import ActiveSet
 from atomcast.loop.replica import Replica, Tolerance
@@ -90,11 +96,14 @@ class NodeRun:
         self._holding, self.shard = holding, holding.shard(self.start, "the data")
         #: Features travel whole, whatever the rows that are used of them.
         self._whole = self._problem.make_atoms(self.shard)
-        used, atoms = self.shard, self._whole
+        atoms, self._used = self._whole, self.shard
         if self._training is not None:
-            used = replace(self.shard, matrix=self.shard.matrix[self._training])
-            atoms = self._problem.make_atoms(used)
-        checked_shard(self._problem, used)
+            if same and previous and previous.begin.fold == begin.fold:
+                self._used = previous._used
+            else:
+                self._used = replace(self.shard, matrix=self.shard.matrix[self._training])
+            atoms = self._problem.make_atoms(self._used)
+        checked_shard(self._problem, self._used)
         owner = np.full(holding.features, own, dtype=np.int64)
         self._fleet = Fleet(atoms, self.shard.ids, owner, len(members))
         self._replica = self._fresh()
@@ -131,12 +140,7 @@ class NodeRun:
     @property
     def widest(self) -> int:
         """How many features leave together at most: those of a group of this node."""
-        return int(np.bincount(self._own_groups()).max(initial=1))
-
-    @property
-    def widest_of_all(self) -> int:
-        """The same over all nodes."""
-        return int(np.bincount(self.begin.groups).max(initial=1))
+        return widest(self._own_groups())
 
     def _own_groups(self) -> Ids:
         return self.begin.groups[self.start : self.start + self._holding.features]
@@ -245,14 +249,15 @@ def _digest(*parts: str) -> str:
 
 
 def context_of(begin: Begin, coordinator: str, target: str) -> str:
-    """The SHA-256 of what stays the same along a path: parties, target and features."""
-    about = (coordinator, begin.alias, begin.members, begin.starts.tolist(), target)
+    """The SHA-256 of what stays the same along a path: parties, target, features and groups."""
+    groups = summary(begin.groups, "groups")
+    about = (coordinator, begin.alias, begin.members, begin.starts.tolist(), target, groups)
     return hashlib.sha256(repr(about).encode()).hexdigest()
 
 
 def checked_atom(hand: Hand, owner: str, ids: range, active: ActiveSet, rows: int) -> Atom:
     """A feature as received, if its id, length, values and name are what they must be."""
-    if hand.id not in ids:
+    if hand.id not in ids or not stands_for_itself(active, hand.id):
         raise FalseMessageError(f"{owner} sent feature {hand.id}, which is not its own")
     length = active.length_of(hand.id, rows)
     try:

@@ -43,7 +43,7 @@ class MixedPoint:
 
 
 @dataclass(frozen=True, eq=False)
-class Part:
+class NodeBasis:
     """The mixtures of one node as a basis: what their coefficients mean.
 
     Parameters
@@ -95,13 +95,13 @@ class Mixtures:
         shares = self.shares[mixture.node]
         shares[:-1], shares[-1] = shares[1:].copy(), 0.0
 
-    def parts(self) -> list[Part]:
+    def parts(self) -> list[NodeBasis]:
         """The bases of all nodes that have sent something."""
         known = enumerate(zip(self._latest, self.shares, strict=True))
         return [_part(node, latest, shares) for node, (latest, shares) in known if latest]
 
 
-def _part(node: int, known: Sequence[Mixture], present: Floats) -> Part:
+def _part(node: int, known: Sequence[Mixture], present: Floats) -> NodeBasis:
     from scipy.linalg import qr, solve_triangular
 
     images = np.stack([mixture.image.dense() for mixture in known], axis=1)
@@ -116,4 +116,4 @@ def _part(node: int, known: Sequence[Mixture], present: Floats) -> Part:
         column[np.searchsorted(ids, mixture.ids)] = mixture.weights.values
     directions = directions[:, :k]
     start = directions.T @ (images @ present[-len(known) :])
-    return Part(node, directions, ids, weights @ shares, shares, start)
+    return NodeBasis(node, directions, ids, weights @ shares, shares, start)

@@ -15,10 +15,13 @@ from atomcast.messages.status import Status
 __all__ = ["Callback", "Finishing", "Progress", "State", "TimeLimit"]
 __all__ += ["check_callbacks", "log_progress", "watching"]
 
+#: How often a live line changes, in times a second.
+REFRESH = 8
+
 
 def check_callbacks(callbacks: Any) -> None:
     """Refuse what is not a sequence of callables, before the first round calls them."""
-    if not isinstance(callbacks, Sequence):
+    if isinstance(callbacks, str) or not isinstance(callbacks, Sequence):
         raise ValueError(
             f"callbacks must be a list of callables, got {callbacks!r}; try [TimeLimit(60)]"
         )
@@ -41,27 +44,41 @@ class TimeLimit:
         return "time_limit" if state.seconds >= self.seconds else None
 
 
+def in_notebook() -> bool:
+    """Whether this program is a notebook; IPython is there already then."""
+    shell = getattr(sys.modules.get("IPython"), "get_ipython", lambda: None)()
+    return hasattr(shell, "kernel")
+
+
 class Progress:
-    """Show how a run goes: a live line on a terminal, plain lines elsewhere."""
+    """Show how a run goes: a live line on a terminal and in a notebook, plain lines elsewhere."""
 
     def __init__(self, stream: TextIO | None = None) -> None:
+        self._notebook = stream is None and in_notebook()
         self.stream = stream or sys.stderr
         self._live: Any = None
         self._next = 0.0
 
     def __call__(self, state: State) -> None:
-        """Show this round: every one on a terminal, and about one a second elsewhere."""
-        if self.stream.isatty():
+        """Show this round: every one where the line is live, and about one a second elsewhere."""
+        if self._notebook:
+            self._state = state
+            if state.seconds >= self._next:
+                self._next = state.seconds + 1.0 / REFRESH
+                self._show_in_notebook(state)
+        elif self.stream.isatty():
             self._show_live(state)
         elif state.seconds >= self._next or state.relative_gap <= state.tol:
             self._next = state.seconds + 1.0
             print(self._line(state), file=self.stream, flush=True)
 
     def close(self) -> None:
-        """Leave the last line on the terminal."""
-        if self._live is not None:
+        """Leave the last line where it is."""
+        if self._live is not None and self._notebook:
+            self._show_in_notebook(self._state)
+        elif self._live is not None:
             self._live.stop()
-            self._live = None
+        self._live = None
 
     @staticmethod
     def _line(state: State) -> str:
@@ -72,6 +89,17 @@ class Progress:
             f"values sent {row.values:,}  {state.seconds:.1f} s"
         )
 
+    def _show_in_notebook(self, state: State) -> None:
+        from IPython.display import display
+
+        line = self._line(state)
+        bar = f'<progress max="1" value="{log_progress(state):.3f}"></progress>'
+        told = {"text/plain": line, "text/html": f"<code>{line}</code> {bar}"}
+        if self._live is None:
+            self._live = display(told, raw=True, display_id=True)
+        else:
+            self._live.update(told, raw=True)
+
     def _show_live(self, state: State) -> None:
         from rich.console import Console
         from rich.live import Live
@@ -79,7 +107,7 @@ class Progress:
         from rich.table import Table
 
         if self._live is None:
-            self._live = Live(console=Console(file=self.stream), refresh_per_second=8)
+            self._live = Live(console=Console(file=self.stream), refresh_per_second=REFRESH)
             self._live.start()
         grid = Table.grid(padding=(0, 2))
         grid.add_row(

@@ -7,7 +7,7 @@ without further communication. Nodes that share a process share one copy.
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -91,9 +91,12 @@ class Replica:
         #: Scores may be about iterates that are so many rounds old, if not all are about this one.
         self.staleness: int | None = None
         self._iterates: dict[int | None, Any] = {}
+        #: How many atoms take as long as a round without any, where the network knows.
+        self.round_in_atoms: Callable[[], float] | None = None
         #: By node of this process, how far its atoms are from those that may be proposed.
         self.radius: dict[int, float] = {}
         self.active = problem.make_active()
+        self._feasible = False
         # Below this share of the objective at zero, a relative gap would only measure rounding.
         self._smallest = self.active.negligible()
         self._check_scale()
@@ -126,7 +129,9 @@ class Replica:
     @property
     def feasible(self) -> bool:
         """False only before the first atom, where the domain has no origin to start from."""
-        return self.domain.has_origin or bool(np.any(self.active.weights))
+        if not self._feasible:  # once it is, it stays so, and is asked often
+            self._feasible = self.domain.has_origin or bool(np.any(self.active.weights))
+        return self._feasible
 
     @property
     def objective(self) -> float:

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import chain, count, islice
 from typing import Any, Literal
 
-from atomcast._checks import check_choice, check_count, check_positive
+from atomcast._checks import check_choice, check_count, check_flags, check_positive
 from atomcast.data.shards import Shards
 from atomcast.loop.callbacks import Callback, check_callbacks, watching
 from atomcast.loop.interrupting import Interrupts
@@ -49,8 +49,8 @@ class Solver:
         How many atoms may join in a round of the corrective step.
     thin : bool, default=False
         Leave atoms out of a round of the corrective step that better ones will make superfluous:
-        fewer are sent in vain. The coordinator of a simulated star looks at candidates before it
-        passes on those that are of use; elsewhere each node looks at its own alone.
+        fewer are sent in vain. On a simulated star or tree, the root looks at candidates and passes
+        on those that are of use; elsewhere each node looks at its own alone.
     selection : str or selection, default="exact"
         Which local atoms may be proposed: "exact" (the best), "random-violators", "per-node" (an
         equal share for every node), "balanced" (slow nodes score fewer), or, leaving atoms out,
@@ -86,8 +86,11 @@ class Solver:
         check_count("max_rounds", self.max_rounds, "steps after which to stop", minimum=0)
         if self.atoms_per_round != "auto":
             check_count("atoms_per_round", self.atoms_per_round, 'or "auto"')
+        if not isinstance(self.thin, bool):
+            raise ValueError(f"thin must be True or False, got {self.thin!r}")
         as_selection(self.selection)
         check_callbacks(self.callbacks)
+        check_flags(self)
         if self.resume is not None and not isinstance(self.resume, str | os.PathLike):
             raise ValueError(
                 f"resume must be the path of a checkpoint or None, got {self.resume!r}; "
@@ -160,7 +163,9 @@ class Solver:
                 first, replica = replica is None, self.replica(problem, replica)
                 if session is None:
                     session = stack.enter_context(cluster.open(problem, shards))
-                check_mixing(replica, session)
+                replica.step.coordinated = session.mixes
+                replica.step.usual_size = session.usual_size
+                check_mixing(replica)
                 session.ledger.begin(name, replica.first_round)
                 path = self.resume if first else None
                 replica = session.begin(replica, self.spec(resume=path is not None))
@@ -196,13 +201,13 @@ class Solver:
         return replica
 
 
-def check_mixing(replica: Replica, session: Session) -> None:
+def check_mixing(replica: Replica) -> None:
     """Raise ValueError where a step needs mixtures, and the cluster has no place for them."""
-    if replica.step.mixes and not session.mixes:
+    if replica.step.mixes and not replica.step.coordinated:
         raise ValueError(
             f"step={replica.step.name!r} needs all nodes in every round, and a coordinator: use "
-            "LocalCluster, MPICluster or RayCluster without asynchronous and without lost "
-            'messages, or step="corrective"'
+            'LocalCluster with topology="star" or "tree", MPICluster or RayCluster, without '
+            'asynchronous and without lost messages, or step="corrective"'
         )
 
 

@@ -42,8 +42,8 @@ class Request:
         Whether nodes are to take block steps of their own, where they contribute to a sum.
     signals : int
         How many signals choose an atom each; 0: all atoms are for one.
-    thin : bool
-        Whether atoms that better ones will make superfluous are to be left out.
+    candidates : int
+        Of so many atoms, those that better ones will make superfluous are left out; 0: of none.
     """
 
     count: int = 1
@@ -54,7 +54,7 @@ class Request:
     complete: bool = False
     signals: int = 0
     blocks: bool = False
-    thin: bool = False
+    candidates: int = 0
 
 
 @dataclass(frozen=True)

@@ -8,8 +8,9 @@ vectorised: a Python loop runs over the depth of the tree, never over messages.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
+from typing import NamedTuple
 
 import numpy as np
 
@@ -18,6 +19,14 @@ from atomcast.network.ledger import Ledger
 from atomcast.network.links import Links
 from atomcast.network.topology import Topology
 from atomcast.network.wave import Counts, Kind, Payload, numbers, proposal_parts
+
+
+class Parcels(NamedTuple):
+    """Atoms on their way: the owner of each, its real numbers, and its bytes."""
+
+    owners: Sequence[int]
+    values: Sequence[int]
+    bytes: Sequence[int]
 
 
 class RootedTree(Topology):
@@ -63,18 +72,64 @@ class RootedTree(Topology):
     def agree(self, proposals: Proposals, count: int, ledger: Ledger) -> Agreement:
         """Proposals go up and are thinned out on the way, the agreement comes down."""
         agreement, partial = agree(proposals, count), proposals.partial is not None
-        # A vertex passes on `count` proposals at most; where signals choose, one for each of them.
+        self._gather(proposals, count, ledger)
+        parts = proposal_parts(np.array([agreement.told]), partial)
+        for down in self._down:
+            self.links.carry(down, parts, ledger)
+        return agreement
+
+    def _gather(self, proposals: Proposals, count: int, ledger: Ledger) -> None:
+        """Carry proposals to the root.
+
+        A vertex passes on `count` of them at most; where signals choose, one for each of them.
+        """
+        partial = proposals.partial is not None
         signals = proposals.signals
         held = np.zeros((len(self.parent), signals or 1), dtype=np.int64)
         np.add.at(held, (proposals.node, proposals.id % (signals or 1)), 1)
         for level, up in zip(reversed(self._levels[1:]), reversed(self._up), strict=True):
             offered = np.minimum(held[level], 1 if signals else count)
-            self.links.carry(up, proposal_parts(offered.sum(axis=1), partial), ledger)
+            said = proposal_parts(offered.sum(axis=1), partial)
+            self.links.carry(up, {**said, **self._extra}, ledger)
             np.add.at(held, self.parent[level], offered)
-        parts = proposal_parts(np.array([agreement.told]), partial)
-        for down in self._down:
+
+    # -- a root that looks at candidates before it passes on some of them -------------------
+
+    def look(self, proposals: Proposals, count: int, candidates: Parcels, ledger: Ledger) -> None:
+        """Proposals go up, the best merit comes down to all, and candidates go up as asked.
+
+        They are those not seen before, and nobody is asked for those of others.
+        """
+        self._gather(proposals, count, ledger)
+        held = self._below(candidates)
+        for level, down in zip(self._levels[1:], self._down, strict=True):
+            question: dict[Kind, Payload] = {"proposal": numbers(1)}
+            if held[0].any():
+                question["index"] = numbers(held[0, level])
+            self.links.carry(down, question, ledger)
+        for level, up in zip(reversed(self._levels[1:]), reversed(self._up), strict=True):
+            used = held[0, level] > 0
+            shown: dict[Kind, Payload] = {"candidate": Payload(*held[1:, level[used]])}
+            self.links.carry(up[used], shown, ledger)
+
+    def pass_on(self, winners: Parcels, ledger: Ledger) -> None:
+        """Candidates that have won go down, with score and index, to all who lack them."""
+        held = self._below(winners)
+        missing = held[:, [self.root]] - held
+        for level, down in zip(self._levels[1:], self._down, strict=True):
+            parts: dict[Kind, Payload] = {"atom": Payload(*missing[1:, level])}
+            parts |= proposal_parts(np.array([len(winners.owners)]), False)
             self.links.carry(down, parts, ledger)
-        return agreement
+
+    def _below(self, parcels: Parcels) -> Counts:
+        """How many parcels, values and bytes come from each vertex or from below it, (3, V)."""
+        held = np.zeros((3, len(self.parent)), dtype=np.int64)
+        ones = [1] * len(parcels.owners)
+        for row, amounts in zip(held, (ones, parcels.values, parcels.bytes), strict=True):
+            np.add.at(row, np.array(parcels.owners, dtype=np.int64), amounts)
+            for level in reversed(self._levels[1:]):
+                np.add.at(row, self.parent[level], row[level])
+        return held
 
     @property
     def root(self) -> int:
@@ -94,19 +149,20 @@ class RootedTree(Topology):
         for down in self._down:
             self.links.carry(down, parts, ledger)
 
-    def mix(self, amounts: Counts, answer: tuple[int, int], ledger: Ledger) -> None:
-        """Mixtures are passed on up to the root, and its answer comes down."""
-        held = np.zeros((3, len(self.parent)), dtype=np.int64)
-        held[:, : self.nodes] = *amounts, np.ones(self.nodes, dtype=np.int64)
+    def mix(self, amounts: Mapping[Kind, Counts], answer: tuple[int, int], ledger: Ledger) -> None:
+        """What nodes send is passed on up to the root, and its answer comes down."""
+        held = np.zeros((2 * len(amounts) + 1, len(self.parent)), dtype=np.int64)
+        held[:, : self.nodes] = np.vstack([*amounts.values(), np.ones((1, self.nodes), np.int64)])
         for level, up in zip(reversed(self._levels[1:]), reversed(self._up), strict=True):
-            said = held[0, level] > 0
-            sent = Payload(*held[:2, level[said]])
-            self.links.carry(up[said], {"mixture": sent}, ledger)
+            for k, kind in enumerate(amounts):
+                values, size = held[2 * k : 2 * k + 2, level]
+                said = size > 0
+                self.links.carry(up[said], {kind: Payload(values[said], size[said])}, ledger)
             for row in held:
                 np.add.at(row, self.parent[level], row[level])
         for level, down in zip(self._levels[1:], self._down, strict=True):
-            parts: dict[Kind, Payload] = {"image": numbers(answer[0] + answer[1] * held[2, level])}
-            self.links.carry(down, parts, ledger)
+            told = numbers(answer[0] + answer[1] * held[-1, level])
+            self.links.carry(down, {"image": told}, ledger)
 
 
 def _depths(parent: Counts) -> Counts:

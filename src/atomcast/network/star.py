@@ -22,7 +22,7 @@ from atomcast.messages.proposals import Agreement, Proposals, agree
 from atomcast.network.flooding import Flooding
 from atomcast.network.ledger import COORDINATOR, Accountant, Ledger, Traffic
 from atomcast.network.links import Links
-from atomcast.network.rooted import RootedTree
+from atomcast.network.rooted import Parcels, RootedTree
 from atomcast.network.wave import Count, Counts, Kind, Payload, Wave, numbers, proposal_parts
 
 #: The ends of all links, those that carry a message, and what they carry.
@@ -109,48 +109,6 @@ class Star(RootedTree):
         self._known[key] = talk = Talk([(ends, self.up, up), (ends, self.down, down)])
         return talk
 
-    # -- a coordinator that looks at candidates before it passes on some of them ------------
-
-    def look(
-        self,
-        proposals: Proposals,
-        owners: Sequence[int],
-        values: Sequence[int],
-        sizes: Sequence[int],
-        ledger: Ledger,
-    ) -> None:
-        """Proposals go up, the best merit comes down to all, and candidates go up as asked.
-
-        `owners`, `values` and `sizes` are those of the candidates not seen before. Their owners
-        alone are told which ones are asked for.
-        """
-        ends, asked = self.links.ends, np.bincount(_counts(owners), minlength=self.nodes)
-        question: dict[Kind, Payload] = {"proposal": numbers(1)}
-        if len(owners):
-            question["index"] = numbers(asked)
-        up = proposal_parts(proposals.per_node, False) | self._extra
-        waves: list[StarWave] = [(ends, self.up, up), (ends, self.down, question)]
-        shown, used = self._of_each(owners, values, sizes), np.flatnonzero(asked)
-        if len(used):
-            waves.append((ends, self.up[used], {"candidate": Payload(*shown[:, used])}))
-        self._enter(Talk(waves), ledger)
-
-    def pass_on(
-        self, owners: Sequence[int], values: Sequence[int], sizes: Sequence[int], ledger: Ledger
-    ) -> None:
-        """Candidates that have won go down, with score and index, to all who lack them."""
-        sent = self._of_each(owners, values, sizes)
-        parts = {"atom": Payload(*(sent.sum(axis=1, keepdims=True) - sent))}
-        parts |= proposal_parts(np.array([len(owners)]), False)
-        self._enter(Talk([(self.links.ends, self.down, parts)]), ledger)
-
-    def _of_each(self, owners: Sequence[int], *amounts: Sequence[int]) -> Counts:
-        """What there is of each node, summed up, shape (amounts, N)."""
-        sums = np.zeros((len(amounts), self.nodes), dtype=np.int64)
-        for row, amount in zip(sums, amounts, strict=True):
-            np.add.at(row, _counts(owners), _counts(amount))
-        return sums
-
     # -- one node at a time: nobody waits for the others ------------------------------------
 
     def hear(self, node: int, offered: int, ledger: Ledger) -> None:
@@ -189,8 +147,9 @@ class Star(RootedTree):
     ) -> None:
         """Carry atoms from their owners to the coordinator, and no further."""
         if self.nodes > 1:
-            each, sent = np.unique(_counts(owners)), self._of_each(owners, values, size)
-            self.links.carry(self.up[each], {"atom": Payload(*sent[:, each])}, ledger)
+            sent = self._below(Parcels(owners, values, size))
+            each = np.flatnonzero(sent[0, : self.nodes])
+            self.links.carry(self.up[each], {"atom": Payload(*sent[1:, each])}, ledger)
 
 
 def star_accountant(
@@ -257,10 +216,6 @@ class Broadcast:
             used = np.flatnonzero(carried[1])
             waves.append((self._ends, links[used], {"atom": Payload(*carried[:, used])}))
         return waves
-
-
-def _counts(amounts: Sequence[int]) -> Counts:
-    return np.asarray(amounts, dtype=np.int64)
 
 
 def _listed(numbers: ArrayLike) -> list[int]:

@@ -6,7 +6,7 @@ import re
 from collections.abc import Iterable, Sequence
 from typing import Any
 
-from atomcast.report.printing import visible
+from atomcast._checks import visible
 from atomcast.report.summary import outcome_rows
 
 #: Atoms that a card lists; the file has all of them.

@@ -27,7 +27,8 @@ from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request
 from atomcast.messages.status import Status
 from atomcast.network.ledger import Accountant
-from atomcast.network.star import Star
+from atomcast.network.prices import Prices
+from atomcast.network.rooted import RootedTree
 from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
 from atomcast.selection.rules import Balanced
@@ -44,7 +45,6 @@ class LocalSession(Session):
     """The nodes of a `LocalCluster` with their shards loaded."""
 
     speaks = True
-    mixes = True
     #: What becomes of a node's atoms.
     fleet_type = Fleet
 
@@ -71,13 +71,16 @@ class LocalSession(Session):
         )
         self._accountant = Accountant(cluster.network(), shards.party_names, problem.told)
         self.ledger = self._accountant.ledger
-        network = self._accountant.network
-        self._weighing = None
-        if self.nodes > 1 and isinstance(network, Star) and not self._resend:
-            self._weighing = Weighing(self._accountant, network, self.atom)
+        self._weighing: Weighing | None = None
+        self._prices: Prices | None = None
         if logger.isEnabledFor(logging.INFO):
             logger.info("%d nodes on %s, threads: %d", self.nodes, machine(), thread_count())
             logger.info("loaded %d atoms in %d shards (%s)", self.n, self.nodes, shards.kind)
+
+    @property
+    def mixes(self) -> bool:  # type: ignore[override]  # nobody sets it
+        """Whether the network has somebody whom all can reach, and who can reach all."""
+        return isinstance(self._accountant.network, RootedTree)
 
     def _one_fleet(self, problem: Problem, shards: Shards) -> list[Fleet]:
         """All nodes over the user's own matrix, which is neither copied nor cut."""
@@ -91,6 +94,7 @@ class LocalSession(Session):
                 _checked(problem, shards.shard(i, problem.axis))
             raise
         owner = shards.assignment(problem.axis)
+        self.usual_size = shard.matrix.size / self.n
         atoms = problem.make_atoms(rounded(shard, self._cast))
         return [self.fleet_type(atoms, shard.ids, owner, self.nodes)]
 
@@ -100,6 +104,7 @@ class LocalSession(Session):
         sizes = np.bincount(shards.assignment(problem.axis), minlength=self.nodes)
         for i in range(self.nodes):
             shard = _checked(problem, shards.shard(i, problem.axis))
+            self.usual_size += shard.matrix.size / self.n
             owner = np.full(len(shard.ids), i, dtype=np.int64)
             atoms = problem.make_atoms(rounded(shard, self._cast))
             fleets.append(self.fleet_type(atoms, shard.ids, owner, self.nodes, sizes))
@@ -108,6 +113,15 @@ class LocalSession(Session):
     def begin(self, replica: Replica, spec: RunSpec) -> Replica:
         """All nodes share this process: there is nothing to tell them."""
         self._balance.resumed = spec.resume
+        network = self._accountant.network
+        if replica.step.thin and self._weighing is None and isinstance(network, RootedTree):
+            self._weighing = Weighing(self._accountant, network, self.atom)
+        # Where computing takes simulated time, too, batches stay those of asynchronous runs.
+        priced = not self._pace.compute and np.any(np.isfinite(network.links.bandwidth))
+        if self._prices is None and priced:
+            self._prices = Prices(network)
+        if self._prices is not None:
+            replica.round_in_atoms = self._prices.round_in_atoms
         return replica
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
@@ -123,7 +137,7 @@ class LocalSession(Session):
             scored = np.sum([fleet.scored for fleet in self._fleets], axis=0)
             self.ledger.round = replica.ledger_round
             self._accountant.work(self._pace.seconds(scored))
-        if self._weighing is not None and request.thin and not request.random:
+        if self._weighing is not None and request.candidates and not request.random:
             return self._weighing.agree(replica, request, proposals)
         if proposals.sum is not None:
             return agree_on_sum(self._accountant, proposals.sum, replica)
@@ -131,8 +145,8 @@ class LocalSession(Session):
 
     def proposals(self, replica: Replica, request: Request) -> Proposals:
         """What every node would propose from this state."""
-        if self._weighing is not None:  # which knows better than a node alone
-            request = replace(request, thin=False)
+        if self._weighing is not None and request.candidates:  # it knows better than a node alone
+            request = replace(request, count=request.candidates, candidates=0)
         parts = [fleet.propose(replica, request) for fleet in self._fleets]
         return parts[0] if len(parts) == 1 else Proposals.merged(parts)
 
@@ -146,6 +160,8 @@ class LocalSession(Session):
             return [cast_point(self._accountant, replica, best, mixtures)]
         winners = agreement.new_to(() if self._resend else replica.active)
         atoms = self._sent(winners, replica.ledger_round)
+        if self._prices is not None:
+            self._prices.saw(atoms)
         return [atom for atom in atoms if atom.id not in replica.active]
 
     def atom(self, owner: int, id: int) -> Atom:

@@ -27,7 +27,7 @@ from atomcast.steps.inner.machine_solver import GreedyDescent, MachineSolver
 from atomcast.steps.inner.newton import Inner, Newton, QuadraticModel
 from atomcast.steps.inner.projected_newton import ProjectedNewton
 from atomcast.steps.step import Floats, Step
-from atomcast.steps.thinning import superfluous_left_out
+from atomcast.steps.thinning import FEW_MORE, Thinning, cheapest_batch
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
@@ -43,12 +43,6 @@ MANY_WEIGHTS = 1000
 MANY_POINTS = 6000
 #: The same where the inverse would begin anew for each model of the objective.
 MANY_PRODUCTS = 300
-
-
-#: Where candidates are thinned out, so many times as many as may join are looked at,
-CANDIDATES = 3
-#: and one joins that would still violate this share of what the best of them does.
-STEEP = 0.5
 
 
 class Batches(Protocol):
@@ -118,7 +112,8 @@ class Corrective(Step):
     ----------
     atoms_per_round : int or "auto"
         How many atoms may join in a round. "auto" lets the batches grow with the active set, so
-        that rounds are few and yet hardly an atom is sent that the solution does not need.
+        that rounds are few and yet hardly an atom is sent that the solution does not need. Where
+        the network knows how many atoms take as long as a round, they follow from that.
     thin : bool
         Whether candidates that better ones would make superfluous are left out.
     """
@@ -132,6 +127,7 @@ class Corrective(Step):
         self.atoms_per_round = atoms_per_round
         self.thin = thin
         self._last_violation = 0.0
+        self._thinning: Thinning | None = None
         self.inner: Inner | None = None
         self._carried: Memory = {}
 
@@ -140,7 +136,10 @@ class Corrective(Step):
         if self.atoms_per_round != "auto":
             return int(self.atoms_per_round)
         used = np.count_nonzero(replica.active.weights) / max(weights, 1)
-        return replica.problem.batches.size(atoms, used)
+        size = replica.problem.batches.size(atoms, used)
+        if replica.round_in_atoms is None or not used:
+            return size
+        return cheapest_batch(replica.round_in_atoms(), used, most=max(size, 4 * atoms))
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
@@ -151,16 +150,20 @@ class Corrective(Step):
         needed = replica.target / replica.domain.scale
         likely = replica.problem.batches.kept * self._last_violation
         level = _multiplier(replica) + max(needed, likely)
-        count *= CANDIDATES if self.thin else 1
-        return Request(count=count, threshold=level, known_too=False, thin=self.thin)
+        candidates = 2 * count + FEW_MORE if self.thin else 0
+        return Request(count=count, threshold=level, known_too=False, candidates=candidates)
 
     def thinned(self, replica: Replica, atoms: Sequence[Atom], scores: Floats) -> Ids:
         """Those that still violate optimality once the better ones have joined."""
-        return superfluous_left_out(replica.active, replica.domain, atoms, scores, STEEP)
+        if self._thinning is None:
+            self._thinning = Thinning(replica.active, replica.domain)
+        priced = replica.round_in_atoms if self.atoms_per_round == "auto" else None
+        most = self._batch(replica, replica.active.atoms, len(replica.active))
+        return self._thinning.of_use(atoms, scores, 1.0 if priced is None else priced(), most)
 
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """Minimise over the hull of all known atoms."""
-        self._last_violation = 0.0
+        self._last_violation, self._thinning = 0.0, None
         full = self._full(replica, agreement)
         # Where some node was not heard, its violators may be larger than the last winner.
         if full and replica.feasible and agreement.complete:
@@ -174,7 +177,7 @@ class Corrective(Step):
 
     def _full(self, replica: Replica, agreement: Agreement) -> bool:
         """Whether as many atoms have just joined as might; their weights are still zero."""
-        active, new = replica.active, len(agreement.id)
+        active, new = replica.active, 0 if self.thin else len(agreement.id)
         weights = active.position.get(int(agreement.id[0]), len(active)) if new else 0
         return new > 0 and new == self._batch(replica, active.atoms - new, weights)
 

@@ -39,12 +39,19 @@ class Step(ABC):
     patience: ClassVar[float] = 100
     #: True if a step needs the word of every node.
     hears_all: ClassVar[bool] = False
+    #: True if atoms that better ones make superfluous are left out of a round.
+    thin: bool = False
     #: Algorithm 3 sends partial sums S_i; rules that know the whole active set need none.
     partial_sums: ClassVar[bool] = False
     #: True if nodes cast mixtures of their own atoms, which needs a ball and a coordinator.
     mixes: ClassVar[bool] = False
     #: True if nodes take steps of their own between sums, which needs a problem with blocks.
     needs_blocks: ClassVar[bool] = False
+
+    #: Whether there is a coordinator to combine what nodes send; set where a run begins.
+    coordinated: bool = False
+    #: How many values an atom has on average; set where a run begins.
+    usual_size: float = 0.0
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

@@ -1,10 +1,10 @@
-"""Which of several candidates are still of use once better ones have joined.
+"""No atom in vain: which candidates are of use once better ones have joined, and batches by cost.
 
 Most atoms that are sent in vain are so because a similar one was sent with them. Who knows the
 candidates can see that coming: over the known vertices and one more, the corrective step ends where
 a step along the part of the new vertex that the known ones cannot make up would end, and the slopes
-of all others change by what they have in common with that part. So candidates are taken as in
-orthogonal matching pursuit, the steepest first, for as long as one is steep enough.
+of all others change by what they have in common with that part. So candidates are taken one after
+the other, as in orthogonal matching pursuit, for as long as one is steep enough.
 """
 
 from __future__ import annotations
@@ -13,78 +13,125 @@ from collections.abc import Sequence
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dpotrs
 
 from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ActiveSet
-from atomcast.known.gram import solved
 from atomcast.messages.atom import Atom
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
+#: Of candidates, a few more than twice as many as may join are looked at,
+FEW_MORE = 20
+#: and one joins that would still violate this share of what the best of them does.
+STEEP = 0.4
+#: The share of atoms in vain, even if all have weights now, and the batch that it is typical of.
+LEAST_IN_VAIN, USUAL_BATCH = 0.05, 10.0
 #: A candidate that keeps less of its squared length than this is made up of others: it is taken,
 #: but tells nothing of the slopes after it.
 MADE_UP = 1e-9
+#: What keeps vertices that depend on each other from having no factor.
+RIDGE, TINY = 1e-10, 1e-200
 #: Weights that add up to less than this share of the radius leave some to the origin.
 INSIDE = 1.0 - 1e-9
 
 
-def superfluous_left_out(
-    active: ActiveSet, domain: Domain, atoms: Sequence[Atom], scores: Floats, kept: float
-) -> Ids:
-    """The candidates to send, in the order in which they would join; the best is always one.
+def cheapest_batch(round_in_atoms: float, used: float, most: int) -> int:
+    """The batch that costs least in all where the share of atoms in vain grows as batches do.
+
+    That is where the rounds, of which there are the fewer the larger batches are, cost as much as
+    the atoms in vain.
+
+    Parameters
+    ----------
+    round_in_atoms : float
+        How many atoms more cost as much as a round more.
+    used : float
+        The share of the known atoms that are in use.
+    most : int
+    """
+    in_vain = max(1.0 / used - 1.0, LEAST_IN_VAIN) / USUAL_BATCH
+    return int(np.clip(np.sqrt(round_in_atoms / in_vain), 1, most))
+
+
+class Thinning:
+    """The weights of a round, and which candidates are of use beside each other there.
 
     Parameters
     ----------
     active : ActiveSet
         At its best weights, or close to them.
     domain : Domain
-    atoms : sequence of Atom, length m
-        Candidates, none of which is known.
-    scores : array of shape (m,)
-    kept : float
-        A candidate joins while it violates at least this share of what the best one did.
     """
-    products = active.products_with(atoms) if len(atoms) > 1 else None
-    if products is None:
-        return np.arange(len(atoms))
-    violation = domain.merit(scores) + active.inner() / domain.scale
-    return _steepest_first(violation, _unexplained(active, domain, products, scores), kept)
 
+    def __init__(self, active: ActiveSet, domain: Domain) -> None:
+        self.active, self.domain = active, domain
+        self._used = np.flatnonzero(active.weights)
+        self._signs = np.sign(active.weights[self._used])
+        self._factor: Floats | None = None
 
-def _unexplained(active: ActiveSet, domain: Domain, products: Floats, scores: Floats) -> Floats:
-    """The products of the candidates' vertices without what the vertices in use make up, (m, m).
+    def of_use(
+        self, atoms: Sequence[Atom], scores: Floats, round_in_atoms: float, most: int
+    ) -> Ids:
+        """The candidates to send, in the order in which they would join.
 
-    Vertices are mixed with shares that add up to one, unless the origin is among those in use.
-    """
-    signs, used = domain.signs(scores), np.flatnonzero(active.weights)
-    own = products[len(active) :] * np.outer(signs, signs)
-    if not len(used):
+        Parameters
+        ----------
+        atoms : sequence of Atom, length m
+            Candidates that violate optimality, none of which is known.
+        scores : array of shape (m,)
+        round_in_atoms : float
+            How many atoms more cost as much as a round more.
+        most : int
+            How many to send where nothing is known of what they have in common.
+        """
+        products = self.active.products_with(atoms) if len(atoms) > 1 else None
+        if products is None:
+            return np.arange(min(len(atoms), most))
+        violation = self.domain.merit(scores) + self.active.inner() / self.domain.scale
+        kept = STEEP * np.sqrt(min(USUAL_BATCH / round_in_atoms, 1.0))
+        return _best_first(violation, self._unexplained(products, scores), kept)
+
+    def _unexplained(self, products: Floats, scores: Floats) -> Floats:
+        """The products of candidates' vertices without what the vertices in use make up, (m, m).
+
+        Vertices are mixed with shares that add up to one, unless the origin is among those in use.
+        """
+        signs = self.domain.signs(scores)
+        own = products[len(self.active) :] * np.outer(signs, signs)
+        if not len(self._used):
+            return own
+        across = products[self._used] * np.outer(self._signs, signs)
+        mix, even = self._mixed(across), self._mixed(np.ones((len(self._used), 1)))
+        own -= across.T @ mix
+        total = np.abs(self.active.weights).sum()
+        if not self.domain.has_origin or total > INSIDE * self.domain.scale:
+            missing = mix.sum(axis=0) - 1.0
+            own += np.outer(missing, missing) / even.sum()
         return own
-    known_signs = np.sign(active.weights[used])
-    gram = active.hessian(used) * np.outer(known_signs, known_signs)
-    across = products[used] * np.outer(known_signs, signs)
-    solution = solved(gram, np.column_stack([across, np.ones(len(used))]))
-    mix, even = solution[:, :-1], solution[:, -1]
-    own -= across.T @ mix
-    if not domain.has_origin or np.abs(active.weights).sum() > INSIDE * domain.scale:
-        missing = mix.sum(axis=0) - 1.0
-        own += np.outer(missing, missing) / even.sum()
-    return own
+
+    def _mixed(self, across: Floats) -> Floats:
+        """How the vertices in use make up as much as they can, given their products with it."""
+        if self._factor is None:
+            gram = self.active.hessian(self._used) * np.outer(self._signs, self._signs)
+            gram[np.diag_indices_from(gram)] += RIDGE * gram.diagonal().max() + TINY
+            self._factor = np.linalg.cholesky(gram)
+        solved: Floats = dpotrs(self._factor, across, lower=True)[0]
+        return solved
 
 
-def _steepest_first(violation: Floats, products: Floats, kept: float) -> Ids:
-    """Take the steepest, update the others as if it had joined, and so on."""
-    lengths, enough, taken = products.diagonal().copy(), kept * violation.max(), list[int]()
-    waiting = violation
-    while len(taken) < len(violation):
-        best = int(np.argmax(waiting))
-        if taken and waiting[best] < enough:
-            break
+def _best_first(violation: Floats, products: Floats, kept: float) -> Ids:
+    """Take what lowers the objective most, look at the others as if it had joined, and so on."""
+    least, enough, taken = MADE_UP * products.diagonal(), kept * violation.max(), list[int]()
+    left = np.ones(len(violation), dtype=bool)
+    while np.any(useful := left & (violation >= enough)):
+        lengths = np.maximum(products.diagonal(), least)
+        best = int(np.argmax(np.where(useful, violation**2 / lengths, -1.0)))
         taken.append(best)
-        part = products[best]
-        if part[best] > MADE_UP * lengths[best]:
-            waiting = waiting - waiting[best] / part[best] * part
-            products = products - np.outer(part, part / part[best])
-        waiting[best] = -np.inf
+        left[best] = False
+        if products[best, best] > least[best]:
+            part = products[best] / products[best, best]
+            violation = violation - violation[best] * part
+            products = products - np.outer(products[best], part)
     return np.array(taken, dtype=np.int64)

@@ -181,7 +181,7 @@ def synthetic(problems, values=10**6, worst=INF):
         costs = (classic, classic, classic, classic, corrective, admm, worst)
         least = [values if cost == INF else cost for cost in costs]
         verdicts.append(
-            fig3.Needs(0.1, 0.1, rule, 5.0, *costs[:6], admm_runs.NAMES[2], worst, *least)
+            fig3.Needs(0.1, 0.1, rule, 5.0, 1, *costs[:6], admm_runs.NAMES[2], worst, *least)
         )
     sparse, _, dense, tuned, alike = fig3.Fig3().findings(Found(judged=verdicts))
     return [finding.verdict for finding in (sparse, dense, alike, tuned)]

@@ -83,6 +83,16 @@ def test_without_resume_everything_is_run_again(parts, tmp_path):
     assert len(ran(tmp_path)) == 8
 
 
+def test_finished_runs_can_be_judged_while_others_are_missing(tmp_path):
+    TINY.run(runs=1, out=tmp_path)
+    replace(TINY, atom_densities=(0.5,)).run(runs=2, out=tmp_path, plan=Plan(resume=True))
+    rows, needs, *_ = TINY.run(runs=3, out=tmp_path, plan=Plan(finished=True))
+    assert {one.atom_density: one.runs for one in needs} == {0.5: 2, 0.1: 1}
+    assert {row.run for row in rows} == {0, 1}
+    with pytest.raises(ValueError, match=r"--finished needs a finished run of each problem"):
+        replace(TINY, atom_densities=(0.5, 0.3)).run(out=tmp_path, plan=Plan(finished=True))
+
+
 def test_parts_of_other_settings_are_run_again(parts, tmp_path, capsys):
     run_jobs("e", parts, tmp_path / "out")
     others = [part._replace(given="something else") for part in parts[:1]]

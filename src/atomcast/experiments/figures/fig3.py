@@ -64,6 +64,7 @@ class Needs(NamedTuple):
     solution_density: float
     rule: float
     support: float
+    runs: int
     paper: float
     classic: float
     line_search: float
@@ -121,8 +122,8 @@ class Fig3(Experiment):
     table = TableForm(
         "Values sent for 95 % of the way to the optimum ({note})",
         dict.fromkeys(("rule", "atom_density", "solution_density"), "g")
-        | dict.fromkeys(("support", *OURS, "admm", "parameters"), ""),
-        (9,),
+        | dict.fromkeys(("support", "runs", *OURS, "admm", "parameters"), ""),
+        (10,),
         {
             "rule": "s_A s_alpha n", "atom_density": "s_A", "solution_density": "s_alpha",
             "support": "nonzeros", "classic": "classic step", "line_search": "line search",
@@ -198,7 +199,7 @@ class Fig3(Experiment):
         least, (*ours, admm, worst_admm) = zip(*ranges, worst, strict=True)
         support = float(np.mean([truth.support for truth in truths]))
         s_A, s_alpha = self.cases()[label]
-        where = s_A, s_alpha, s_A * s_alpha * self.n, support
+        where = s_A, s_alpha, s_A * s_alpha * self.n, support, len(truths)
         return Needs._make((*where, *ours, admm, best, worst_admm, *least))
 
     def lines(self, rows: Sequence[Point], judged: Sequence[Needs]) -> Lines:

@@ -45,6 +45,7 @@ class Experiment:
     name: ClassVar[str]  # as on the command line; also the beginning of all files
     title: ClassVar[str]  # begins with the figure or the section of the paper
     quick: ClassVar[Mapping[str, Any]] = {}  # sizes that differ where it is to be quick
+    usual_runs: ClassVar[int] = 5
     quick_runs: ClassVar[int] = 2
     told: ClassVar[Mapping[str, str]] = {}  # options that say a size, and the size
     timed: ClassVar[bool] = False  # seconds are measured: runs must not be side by side
@@ -120,8 +121,11 @@ class Experiment:
         return f"Setting{repr(self).removeprefix(type(self).__qualname__)}"
 
     def measure(self, data: Any, runs: int, out: Path | None, plan: Plan) -> tuple[Any, Any]:
-        """Run every case on every seed: the rows, and what is judged from them."""
-        keys = [(label, case, run) for label, case in self.cases().items() for run in range(runs)]
+        """Run every case on every seed: the rows, and what is judged from them.
+
+        One seed after the other, so that what is stopped leaves whole runs.
+        """
+        keys = [(label, case, run) for run in range(runs) for label, case in self.cases().items()]
         jobs = [
             Job(
                 f"{label} run {run}".strip(),
@@ -133,8 +137,11 @@ class Experiment:
         rows: list[Point] = []
         facts: Facts = {}
         for (label, *_), done in zip(keys, run_jobs(self.name, jobs, out, plan), strict=True):
-            rows += done.rows
-            facts.setdefault(label, []).append(done.facts)
+            if done is not None:
+                rows += done.rows
+                facts.setdefault(label, []).append(done.facts)
+        if missing := [label for label in self.cases() if label not in facts]:
+            raise ValueError(f"--finished needs a finished run of each problem; {missing} has none")
         return rows, self.judge(rows, facts)
 
     def run(
@@ -165,9 +172,9 @@ class Experiment:
 
     def show(self, options: Options) -> Report:
         """Run what was asked for, print what it found, and return that."""
-        options = options.with_runs(self.quick_runs)
+        options = options.with_runs(self.quick_runs if options.quick else self.usual_runs)
         data, note = self.prepare(options)
-        plan = Plan(1 if self.timed else options.jobs, options.resume)
+        plan = Plan(1 if self.timed else options.jobs, options.resume, options.finished)
         found = self.run(data, options.runs or 1, options.out, note, plan)
         note = " ".join(f"{note}{self.remark(data)}".split())
         return Report(self.title, note, self.tables(found, note), self.findings(found)).printed()

@@ -33,6 +33,7 @@ class Plan:
 
     jobs: int = 1  # processes side by side, one core each
     resume: bool = False  # take what is finished from files instead of running it again
+    finished: bool = False  # and run nothing
 
 
 ONE_BY_ONE = Plan()
@@ -74,8 +75,8 @@ class Counter:
 
 def run_jobs(
     experiment: str, jobs: Sequence[Job], out: Path | None, plan: Plan = ONE_BY_ONE
-) -> list[Done]:
-    """Run all jobs, or take over what is finished; in their order.
+) -> list[Done | None]:
+    """Run all jobs, or take over what is finished; in their order, None for what was not run.
 
     What is finished is kept in a folder within `out`, if there is one.
     """
@@ -86,17 +87,18 @@ def run_jobs(
         folder = out / f"{experiment}-parts"
         folder.mkdir(parents=True, exist_ok=True)
         paths = {job.name: folder / f"{job.name}.json" for job in jobs}
-    for job in jobs if plan.resume else ():
+    for job in jobs if plan.resume or plan.finished else ():
         if job.name in paths and (kept := _read(job, paths[job.name])):
             done[job.name] = kept
             tell(f"{job.name}: finished before")
-    for job, new in _finished([job for job in jobs if job.name not in done], plan.jobs):
+    left = [] if plan.finished else [job for job in jobs if job.name not in done]
+    for job, new in _finished(left, plan.jobs):
         if job.name in paths:
             content = {"schema": SCHEMA, "given": _given(job), **new._asdict()}
             replace_text(paths[job.name], json.dumps(content))
         done[job.name] = new
         tell(job.name)
-    return [done[job.name] for job in jobs]
+    return [done.get(job.name) for job in jobs]
 
 
 def _finished(jobs: Sequence[Job], side_by_side: int) -> Iterator[tuple[Job, Done]]:

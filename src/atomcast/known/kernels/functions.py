@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from atomcast._checks import check_choice, check_count, check_positive
+from atomcast._checks import check_choice, check_count, check_numbers, check_positive
 from atomcast.known.kernels.points import Points, dense_rows
 
 Floats = NDArray[np.float64]
@@ -74,6 +74,7 @@ class KernelSpec:
         else:
             check_positive("gamma", self.gamma, 'or "mean-distance", "scale" or "auto"')
         check_count("degree", self.degree, "of the polynomial kernel")
+        check_numbers("coef0", self.coef0, "the constant in the polynomial kernel")
         if self.kernel == "poly" and not self.coef0 >= 0:
             raise ValueError(
                 f"coef0 must be >= 0, got {self.coef0!r}: below zero the polynomial kernel is not "

@@ -27,13 +27,13 @@ def is_binary(points: Points) -> bool:
     """Whether every value is zero or one."""
     values = points.data if sparse.issparse(points) else points
     flat = values.reshape(-1) if values.ndim > 1 and values.flags.c_contiguous else values
-    if flat.ndim == 1 and not _all_bits(flat[:4096]):  # mostly settled by the first few
-        return False
+    if flat.ndim == 1 and len(flat) > 4096 and not _all_bits(flat[:4096]):
+        return False  # as the first few mostly settle
     return _all_bits(flat)
 
 
 def _all_bits(values: NDArray[Any]) -> bool:
-    return bool(np.all((values == 0) | (values == 1)))
+    return bool(((values == 0) | (values == 1)).all())
 
 
 class PointLog:
@@ -57,7 +57,8 @@ class PointLog:
         if self._dense is None and all(atom.is_sparse for atom in atoms):
             self._append_sparse(atoms)
         else:
-            self._append_dense(np.stack([_values(atom) for atom in atoms]))
+            rows = [_values(atom) for atom in atoms]
+            self._append_dense(rows[0][None] if len(rows) == 1 else np.stack(rows))
         self.count += len(atoms)
 
     def _append_sparse(self, atoms: Sequence[Atom]) -> None:

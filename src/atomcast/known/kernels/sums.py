@@ -306,16 +306,18 @@ def packed(points: Points) -> NDArray[np.uint64]:
     """Points of zeros and ones as bits, shape (n, ceil(d / 64))."""
     n, d = points.shape
     out = np.zeros((n, -(-d // 64)), dtype=np.uint64)
-    if sparse.issparse(points):
-        features = points.indices if points.data.all() else points.indices[points.data != 0]
-        rows = np.repeat(np.arange(n), np.diff(points.indptr))
-        rows = rows if points.data.all() else rows[points.data != 0]
-        bits = np.uint64(1) << (features & 63).astype(np.uint64)
-        np.bitwise_or.at(out, (rows, features >> 6), bits)
-        return out
     by_bytes = out.view(np.uint8)
     for part in _row_ranges(n):
-        bits = np.packbits(np.asarray(points[part], dtype=bool), axis=1, bitorder="little")
+        ones = np.zeros((part.stop - part.start, d), dtype=bool)
+        if sparse.issparse(points):
+            ends = points.indptr[part.start : part.stop + 1]
+            listed = slice(ends[0], ends[-1])
+            # A single point, as every round has one, must be quick.
+            rows = np.repeat(np.arange(len(ones)), np.diff(ends)) if n > 1 else 0
+            ones[rows, points.indices[listed]] = points.data[listed]
+        else:
+            ones[:] = points[part]
+        bits = np.packbits(ones, axis=1, bitorder="little")
         by_bytes[part, : bits.shape[1]] = bits
     return out
 

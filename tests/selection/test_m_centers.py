@@ -21,8 +21,8 @@ from atomcast.known.kernels.functions import KernelSpec
 from atomcast.known.kernels.labels import LabelCode
 from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.known.kernels.storage import Storage
-from atomcast.selection import centers as module
-from atomcast.selection.centers import GreedyCenters
+from atomcast.selection import m_centers as module
+from atomcast.selection.m_centers import GreedyCenters
 
 TIE = 1e-12
 
