@@ -197,7 +197,8 @@ class L1AdaBoost(ScoreClassifier):
         Their weights are those of the whole, scaled to sum to one.
         """
         check_is_fitted(self)
-        votes, weight = 0.0, 0.0
+        votes: Any = 0.0
+        weight = 0.0
         for k, own in enumerate(self.estimator_weights_.tolist()):
             votes, weight = votes + self._votes(X, slice(k, k + 1)), weight + own
             yield votes / weight

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -164,6 +165,7 @@ class KernelSVC(ScoreClassifier):
         check_positive("C", self.C, "what margin errors cost")
         check_count("cache_bytes", self.cache_bytes, "memory for kernel values", minimum=0)
         spec = KernelSpec(self.kernel, self.gamma, self.degree, self.coef0)
+        _check_seed(self.random_state)
         solver = self._solver()
         shards, y, cluster = examples_and_labels(self, X, y, self.cluster)
         if self.kernel == "precomputed":
@@ -183,8 +185,7 @@ class KernelSVC(ScoreClassifier):
             USUAL_N if shards.kind == "mine" else shards.count(axis=0),
             machines,
         )
-        self._keep_machines(solver.solve(problem, shards, cluster), machines)
-        self.support_ = self.support_ if kept is None else kept[self.support_]
+        self._keep_machines(solver.solve(problem, shards, cluster), machines, kept)
         warn_unless_converged(self.result_, solver)
         if self.probability:
             if self.result_.status == "interrupted":
@@ -216,8 +217,11 @@ class KernelSVC(ScoreClassifier):
             )
         return one_vs_one(classes) if how == "one-vs-one" else one_vs_rest(classes)
 
-    def _keep_machines(self, result: Result, machines: Machines | None) -> None:
-        """Take the fitted attributes from the result of one machine, or of several."""
+    def _keep_machines(self, result: Result, machines: Machines | None, kept: Any) -> None:
+        """Take the fitted attributes from the result of one machine, or of several.
+
+        Where some examples were left out, `kept` are the numbers of the others.
+        """
         self._keep(result, None)
         content: SupportVectors = result.content
         classes, labels, self._kernel = len(self.classes_), content.labels, content.kernel
@@ -225,17 +229,18 @@ class KernelSVC(ScoreClassifier):
         self.n_support_ = np.bincount(labels, minlength=classes)
         if machines is None:
             order = np.argsort(result.atom_ids)
-            self.support_, self.support_vectors_ = result.atom_ids[order], points[order]
+            ids = result.atom_ids
             # Divided by the objective, weights on the simplex become those of the unit margin.
             own = labels[order] == np.arange(classes)[:, None]
             sides = np.where(own, 1.0, -1.0 / (classes - 1))
             dual_coef = sides * (result.atom_weights[order] / result.objective)
             self.dual_coef_ = dual_coef[1:] if classes == 2 else dual_coef
             self.intercept_ = self.dual_coef_.sum(axis=1)
-            return
-        self.support_ = np.unique(result.atom_ids // machines.width)
-        order, self.dual_coef_, self.intercept_ = machine_coefficients(result, machines)
-        self.support_, self.support_vectors_ = self.support_[order], points[order]
+        else:
+            order, self.dual_coef_, self.intercept_ = machine_coefficients(result, machines)
+            ids = np.unique(result.atom_ids // machines.width)
+        self.support_ = (ids if kept is None else kept[ids])[order]
+        self.support_vectors_ = points[order]
 
     @property
     def gamma_(self) -> float:
@@ -331,6 +336,15 @@ class KernelSVC(ScoreClassifier):
         tags = super().__sklearn_tags__()
         tags.input_tags.pairwise = self.kernel == "precomputed"
         return tags
+
+
+def _check_seed(random_state: Any) -> None:
+    try:
+        check_random_state(random_state)
+    except ValueError as error:
+        raise ValueError(
+            f"random_state must be a whole number, None or a RandomState, got {random_state!r}"
+        ) from error
 
 
 def _that_count(
