@@ -122,7 +122,9 @@ class Mixer:
             part.set_weights(penalised_weights(part, domain, penalty))
             if np.any(part.weights):
                 new.append(self._mixture(part))
-        new = [mixture for mixture in new if not self._sent or not mixture.same(self._sent[-1])]
+        last = self._sent[-1] if self._sent else None
+        new = [one for one in new if last is None or not one.same(last)]
+        new = [one for one in new if len(one.ids) >= replica.step.min_mixture]
         self._sent.extend(new)
         return new
 
