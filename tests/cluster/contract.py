@@ -193,6 +193,41 @@ def a_path_with_warm_starts(cluster_of, nodes):
 
 
 @case
+def mixtures_of_every_node(cluster_of, nodes):
+    X, y = regression(seed=12, d=40, n=90, support=40)
+    how = {"beta": 8.0, "step": "compound", "tol": 1e-6}
+    result = fitted(X, y, cluster_of(nodes), **how).result_
+    expected = fitted(X, y, simulated(nodes), **how).result_
+    assert result.status == expected.status == "optimal"
+    np.testing.assert_allclose(result.weights, expected.weights, rtol=0, atol=1e-3)
+    # Rounding decides where an iterative method stops; what is said in a round is the same.
+    first, there = (r.ledger.by_round()[:2] for r in (result, expected))
+    assert [count.values for count in first] == [count.values for count in there]
+    said = [one for one in result.ledger.told if one.kind == "mixture" and one.round == 0]
+    assert said == [o for o in expected.ledger.told if o.kind == "mixture" and o.round == 0]
+    assert len(said) == (nodes if nodes > 1 else 0)
+    betas = [1.0, 4.0]
+    path = lasso_path(X, y, betas=betas, cluster=cluster_of(nodes), solver="compound")
+    expected = lasso_path(X, y, betas=betas, cluster=simulated(nodes), solver="compound")
+    np.testing.assert_allclose(path.coefs, expected.coefs, rtol=0, atol=1e-2)
+
+
+@case
+def atoms_for_a_coordinator_alone(cluster_of, nodes):
+    for X, y in (regression(seed=12, d=40, n=90, support=40), sparse_regression(seed=1)):
+        how = {"beta": 8.0, "step": "auto", "tol": 1e-6}
+        model = assert_same_fit(X, y, cluster_of(nodes), nodes, **how)
+        assert model.result_.status == "optimal"
+        told = model.result_.ledger.by_kind()["image"].values > 0
+        assert told == (nodes > 1 and isinstance(X, np.ndarray))  # sparse atoms are cheap
+    betas = [1.0, 4.0]
+    path = lasso_path(X, y, betas=betas, cluster=cluster_of(nodes), solver="auto")
+    expected = lasso_path(X, y, betas=betas, cluster=simulated(nodes), solver="auto")
+    np.testing.assert_allclose(path.coefs, expected.coefs, rtol=0, atol=1e-9)
+    assert_same_account(path.results[-1].ledger, expected.results[-1].ledger)
+
+
+@case
 def long_atoms_and_many_at_a_time(cluster_of, nodes):
     rng = np.random.default_rng(11)
     X = rng.standard_normal((3000, 60))

@@ -90,8 +90,8 @@ def test_gamma_of_equal_points_is_a_number():
     [
         ({"gamma": 0.0}, "gamma"),
         ({"gamma": -1}, "gamma"),
-        ({"gamma": "auto"}, "mean-distance"),
-        ({"kernel": "sigmoid"}, "kernel"),
+        ({"gamma": "automatic"}, "mean-distance"),
+        ({"kernel": "cosine"}, "kernel"),
         ({"kernel": "poly", "coef0": -1.0}, "coef0"),
         ({"degree": 0}, "degree"),
     ],

@@ -11,7 +11,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from time import process_time
-from typing import Literal
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -195,7 +195,7 @@ class Admm:
 class Run:
     """One run of ADMM: the state of all nodes and of the coordinator."""
 
-    def __init__(self, how: Admm, y: Floats, features: Features) -> None:
+    def __init__(self, how: Any, y: Floats, features: Features) -> None:
         if y.shape != (features.d,):
             raise ValueError(f"y has shape {y.shape}, but the features have {features.d} rows")
         self.how, self.features = how, features
@@ -207,6 +207,7 @@ class Run:
         self.nodes = nodes = features.nodes
         self.x = np.zeros(features.n)
         self.predictions = np.zeros((nodes, features.d))  # A_i x_i
+        self.said = self.predictions  # what the nodes send in a round
         self.z = np.zeros((nodes, features.d))
         self.u = np.zeros(features.d)
         self.ledger, self.trace = Ledger(nodes), Trace()
@@ -251,6 +252,7 @@ class Run:
         """Local problems, then the coordinator's step; returns the relative residuals."""
         how, nodes, old = self.how, self.nodes, self.z
         self.solver.solve(old - self.u, self.x, self.predictions, how.lam / how.rho, how.local_tol)
+        self.said = self.predictions
         relaxed = how.alpha * self.predictions + (1 - how.alpha) * old
         mean = relaxed.mean(axis=0)
         z_mean = self.loss.mean_update(mean + self.u, nodes, how.rho)
@@ -268,7 +270,7 @@ class Run:
             return
         node, d = np.arange(self.nodes), self.features.d
         center = np.full(self.nodes, COORDINATOR)
-        sent = [self._message(prediction) for prediction in self.predictions]
+        sent = [self._message(vector) for vector in self.said]
         values, size = np.array([(atom.count, wire.encoded_size(atom)) for atom in sent]).T
         self.ledger.record("prediction", node, center, values, size)
         whole = np.full(self.nodes, d)

@@ -1,20 +1,23 @@
-"""Rounds in which every node sends a mixture of its own atoms, and a coordinator combines them.
+"""Rounds in which every node sends something of its own to a coordinator, which tells an image.
 
-A node solves its own part of the problem while all others stand still, and sends where that leads:
-one vector, and the weights behind it. The coordinator finds the best combination of what all nodes
-have sent lately, and tells everybody its image, and what the mixtures count in it.
+That is a mixture: the node solves its own part of the problem while all others stand still, and
+sends where that leads, one vector, and the weights behind it. The coordinator finds the best
+combination of what all nodes have sent lately, and tells everybody its image, and what the mixtures
+count in it. Or it is the atoms that violate optimality most, each sent once, of which the
+coordinator finds the best weights.
 """
 
 from __future__ import annotations
 
 from collections import deque
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.cluster.node import Fleet
+from atomcast.errors import FalseMessageError
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.known.mixtures import REMEMBERED
 from atomcast.loop.replica import Replica
@@ -22,6 +25,7 @@ from atomcast.messages.atom import Atom
 from atomcast.messages.mixture import ALL_IDS, Mixture
 from atomcast.network.ledger import Accountant
 from atomcast.network.wire import codec as wire
+from atomcast.steps.auto import Auto
 from atomcast.steps.compound import Compound
 from atomcast.steps.inner.own_part import penalised_weights
 
@@ -49,6 +53,38 @@ class Mixer:
         self.fleet, self.node = fleet, node
         self._rows = np.flatnonzero(fleet.owner == node)
         self._sent: deque[Mixture] = deque(maxlen=REMEMBERED)
+        self._known: set[int] = set()  # atoms that the coordinator has of this node
+
+    def said(self, replica: Replica, best: float) -> list[Mixture]:
+        """What the node has to send, given the best merit of all nodes."""
+        step = replica.step
+        return self.mixtures(replica, best) if step.mixes else self.atoms(replica, best)
+
+    def atoms(self, replica: Replica, best: float) -> list[Mixture]:
+        """The atoms of this node that violate most, of about as many values as an image has.
+
+        A node that has sent some before may send twice as many: it still has violators, so that
+        there will be many rounds. Where no merit was heard, it sends what carries weight.
+        """
+        active, scale = replica.active, replica.domain.scale
+        assert isinstance(active, ExplicitActiveSet)
+        if best > -np.inf:
+            level = (replica.target - active.inner()) / scale
+            rows = self._rows[self.fleet.merit[self._rows] > level]
+            rows = rows[np.argsort(-self.fleet.merit[rows], kind="stable")]
+        else:
+            rows = np.searchsorted(self.fleet.ids, active.atoms_of(self.weights(active)[0]))
+        new, room = list[Mixture](), active.image.size * (2 if self._known else 1)
+        for id in self.fleet.ids[rows].tolist():
+            if id in self._known or id in active:
+                continue
+            atom = self.fleet.atom(id)
+            room -= atom.count
+            if room < 0 and new and best > -np.inf:
+                break
+            new.append(Mixture.whole(self.node, atom))
+            self._known.add(id)
+        return new
 
     def weights(self, active: ExplicitActiveSet) -> tuple[Ids, Floats]:
         """The weights of this node's own atoms, by their global ids."""
@@ -86,7 +122,9 @@ class Mixer:
             part.set_weights(penalised_weights(part, domain, penalty))
             if np.any(part.weights):
                 new.append(self._mixture(part))
-        new = [mixture for mixture in new if not self._sent or not mixture.same(self._sent[-1])]
+        last = self._sent[-1] if self._sent else None
+        new = [one for one in new if last is None or not one.same(last)]
+        new = [one for one in new if len(one.ids) >= replica.step.min_mixture]
         self._sent.extend(new)
         return new
 
@@ -120,38 +158,85 @@ def own_mixtures(fleet: Fleet, replica: Replica, best: float) -> list[Mixture]:
     if fleet.mixers is None or fleet.mixers[0] is not replica.active:
         nodes = np.unique(fleet.owner).tolist()
         fleet.mixers = replica.active, [Mixer(fleet, node) for node in nodes]
-    return [mixture for mixer in fleet.mixers[1] for mixture in mixer.mixtures(replica, best)]
+    return [mixture for mixer in fleet.mixers[1] for mixture in mixer.said(replica, best)]
+
+
+class Said(NamedTuple):
+    """What the ledger needs to know of what a node has sent to the coordinator."""
+
+    node: int
+    atom: int
+    name: str
+    mixed: int
+    values: int
+    bytes: int
+
+    @staticmethod
+    def of(sent: Mixture) -> Said:
+        """The same of a mixture of several weights, or of an atom."""
+        mixed, size = len(sent.ids), wire.encoded_size(sent.image)
+        if not mixed:
+            return Said(sent.node, sent.image.id, sent.image.name, 0, sent.count, size)
+        size += wire.encoded_size(sent.weights)
+        return Said(sent.node, -1, f"a mixture of {mixed}", mixed, sent.count, size)
 
 
 def cast_point(
-    accountant: Accountant[Any], replica: Replica, best: float, mixtures: Sequence[Mixture]
+    accountant: Accountant[Any], replica: Replica, best: float, sent: Sequence[Mixture]
 ) -> Atom:
-    """What a coordinator that has heard all mixtures tells everybody; entered in the ledger."""
-    assert isinstance(replica.step, Compound)
-    point = replica.step.combine(replica, accountant.nodes, best, mixtures)
-    enter(accountant, replica, account_of(mixtures))
-    return point
+    """What a coordinator that has heard all nodes tells everybody; entered in the ledger."""
+    assert isinstance(replica.step, Compound | Auto)
+    enter(accountant, replica, [Said.of(one) for one in sent])
+    return replica.step.combine(replica, accountant.nodes, best, sent)
 
 
-def account_of(mixtures: Sequence[Mixture]) -> list[tuple[int, int, int, int]]:
-    """Of each mixture its node, how many weights are mixed in it, its values and bytes."""
-    return [(m.node, len(m.ids), m.count, sum(map(len, to_bytes(m)))) for m in mixtures]
+def enter(accountant: Accountant[Any], replica: Replica, said: Sequence[Said]) -> None:
+    """Enter what nodes have sent, and the answer to it, in the ledger."""
+    each = REMEMBERED if replica.step.mixes else 0
+    accountant.mix(said, (image_size(replica), each), replica.ledger_round)
 
 
-def enter(
-    accountant: Accountant[Any], replica: Replica, said: Sequence[tuple[int, int, int, int]]
-) -> None:
-    """Enter mixtures, and the answer to them, in the ledger."""
-    active = replica.active
-    assert isinstance(active, ExplicitActiveSet)
-    accountant.mix(said, (active.image.size, REMEMBERED), replica.ledger_round)
+def image_size(replica: Replica) -> int:
+    """How many numbers an image has."""
+    assert isinstance(replica.active, ExplicitActiveSet)
+    return replica.active.image.size
 
 
-def to_bytes(mixture: Mixture) -> tuple[bytes, bytes]:
-    """A mixture as it travels."""
-    return wire.encode(mixture.image), wire.encode(mixture.weights)
+def as_message(sent: Sequence[Mixture]) -> bytes:
+    """Mixtures as they travel between processes: how many, whose, of which lengths, and all."""
+    parts = [(wire.encode(one.image), wire.encode(one.weights)) for one in sent]
+    head = [
+        (one.node, one.image.d, len(image), len(weights))
+        for one, (image, weights) in zip(sent, parts, strict=True)
+    ]
+    whole = (part for pair in parts for part in pair)
+    numbers = np.array([(len(sent), 0, 0, 0), *head], dtype=np.int64)
+    return b"".join((numbers.tobytes(), *whole))
 
 
-def from_bytes(node: int, image: bytes, weights: bytes, size: int) -> Mixture:
-    """The mixture that a node has sent, whose image has so many entries."""
-    return Mixture(node, wire.decode(image, size), wire.decode(weights, ALL_IDS))
+def from_message(message: bytes, replica: Replica) -> list[Mixture]:
+    """The mixtures of such a message.
+
+    Raises
+    ------
+    FalseMessageError
+        If one of them cannot be of this problem.
+    """
+    active, at, sent = replica.active, 32, list[Mixture]()
+    head = np.frombuffer(message, np.int64, 4 * int.from_bytes(message[:8], "little"), at)
+    at += head.nbytes
+    for node, d, image, weights in head.reshape(-1, 4).tolist():
+        one = wire.decode(message[at : at + image], d)
+        behind = wire.decode(message[at + image : at + image + weights], ALL_IDS)
+        whole = not len(behind.values)
+        if d != (active.length_of(one.id, _rows_of(replica)) if whole else image_size(replica)):
+            raise FalseMessageError(f"node {node} sent {d} values, which is no image or atom here")
+        sent.append(Mixture(node, one, behind))
+        at += image + weights
+    return sent
+
+
+def _rows_of(replica: Replica) -> int:
+    """How many rows the data has."""
+    assert isinstance(replica.active, ExplicitActiveSet)
+    return replica.active.objective.d

@@ -44,6 +44,8 @@ class ShardReport:
         What is wrong with it.
     machine : str
         Where the node runs, for the log.
+    stored : int
+        How many values the atoms have in all, zeros of sparse ones left out.
     """
 
     source: str
@@ -53,6 +55,7 @@ class ShardReport:
     row_digest: str | None = None
     error: tuple[str, str] | None = None
     machine: str = ""
+    stored: int = 0
 
     def to_json(self) -> bytes:
         """The report as bytes."""
@@ -97,6 +100,7 @@ def inspect(
             total=total(),
             row_digest=shard.row_digest,
             machine=machine(),
+            stored=shard.matrix.size,  # of a sparse matrix, what is stored
         )
         return shard, report
     except Exception as error:

@@ -45,6 +45,8 @@ class ActiveSet(ABC):
     rounding: float = 1e-8
     #: The combination A alpha of the atoms, where atoms are vectors.
     image: Floats | None = None
+    #: Where the iterate is made of what nodes have sent to a coordinator, what is known of it.
+    point: MixedPoint | None = None
 
     def __init__(self) -> None:
         self.ids: list[int] = []
@@ -259,10 +261,11 @@ class ExplicitActiveSet(ActiveSet):
         self.lower_bound = objective.lower_bound
         self.columns: Columns | None = None
         self.image: Floats = np.zeros(objective.d)
-        #: Where mixtures have led to, in the place of weights of known atoms; and, at a
-        #: coordinator, the mixtures.
-        self.point: MixedPoint | None = None
+        #: At a coordinator, the mixtures that nodes have sent.
+        self.point = None
         self.mixtures: Mixtures | None = None
+        #: The atoms that a coordinator alone knows, with those that everybody does.
+        self.pool: ExplicitActiveSet | None = None
         self._gradient: tuple[Floats, Floats] | None = None
         self._value: tuple[Floats, float] | None = None
 
@@ -304,6 +307,8 @@ class ExplicitActiveSet(ActiveSet):
         self.image, self.point = factor * self.image, self.point.scaled(factor)
         if self.mixtures is not None:
             self.mixtures.shares = factor * self.mixtures.shares
+        if self.pool is not None:
+            self.pool.set_weights(factor * self.pool.weights)
         return True
 
     def support(self) -> tuple[NDArray[np.int64], Floats]:

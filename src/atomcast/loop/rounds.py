@@ -20,7 +20,6 @@ from atomcast.loop.replica import Replica
 from atomcast.loop.result import Result
 from atomcast.loop.session import Session
 from atomcast.loop.trace import Row, Trace
-from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Request
 from atomcast.messages.status import Status
 
@@ -159,7 +158,7 @@ class Best:
     ) -> Result:
         """The result of a run that ended with `status`."""
         bounded, ids, weights = replica.domain.bounded, self.ids, self.weights
-        if replica.step.mixes:
+        if replica.active.point is not None:
             ids, weights = session.put_together(ids, weights)
         return Result(
             objective=self.objective,
@@ -190,12 +189,13 @@ def run(
 ) -> Result:
     """Rounds until the gap is small enough, or something else ends the run."""
     start, rows = time.perf_counter(), list[Row]()
-    atoms: Sequence[Atom] = ()
+    known = replica.active.atoms
     while True:
         agreement = session.propose(replica, replica.request())
         gap = gap_of(replica, agreement)
         certified = replica.certifies(agreement)
-        best.consider(replica, gap, certified, grew=bool(atoms) and agreement.sum is None)
+        grew = replica.active.atoms > known and agreement.sum is None
+        best.consider(replica, gap, certified, grew)
         state = State(
             round=replica.round,
             seconds=time.perf_counter() - start,
@@ -217,7 +217,7 @@ def run(
         status = session.vote(wish if status is None else status)
         if status is not None:
             break
-        wanted = replica.wanted(agreement)
+        wanted, known = replica.wanted(agreement), replica.active.atoms
         atoms = session.cast(replica, wanted)
         replica.advance(wanted, atoms)
     watchers.finish(state)

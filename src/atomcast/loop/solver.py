@@ -11,18 +11,18 @@ from functools import partial
 from itertools import chain, count, islice
 from typing import Any, Literal
 
-from atomcast._checks import check_choice, check_count, check_positive
+from atomcast._checks import check_choice, check_count, check_flags, check_positive
 from atomcast.data.shards import Shards
 from atomcast.loop.callbacks import Callback, check_callbacks, watching
 from atomcast.loop.interrupting import Interrupts
 from atomcast.loop.replica import Replica, Tolerance
 from atomcast.loop.result import Result
-from atomcast.loop.resuming import Past, finished_results, resume, snapshot_of
+from atomcast.loop.resuming import Past, finished_results, resume, snapshot_of, start_from
 from atomcast.loop.rounds import Best, run
 from atomcast.loop.session import Cluster, LoopElsewhere, RunSpec, Session
 from atomcast.problems.problem import Problem
 from atomcast.selection.rules import Selection, as_selection
-from atomcast.steps import Step, check_step, make_step
+from atomcast.steps import Compound, Step, check_step, make_step
 from atomcast.storage.checkpoint import Checkpoint
 
 logger = logging.getLogger(__name__)
@@ -37,8 +37,9 @@ class Solver:
     step : str, Step or callable, default="corrective"
         "classic" (2/(k+2)) and "line-search" follow Algorithm 3 to the letter; "away", "pairwise"
         and "blended-pairwise" converge faster; "corrective" re-optimises over all known atoms
-        after each round, and needs the fewest rounds and the least communication. A `Step` of
-        your own, which each run copies, or a class or function that makes one for each run.
+        after each round. "auto" does so as well, and sends atoms to a coordinator alone, which
+        tells everybody the image, once that costs less than to broadcast them; "compound" sends
+        mixtures of every node's own features instead. A `Step` of your own, which each run copies, or a class or function that makes one for each run.
     tol : float, default=1e-4
         The duality gap at which the run stops, relative to the objective.
     tol_kind : {"relative", "absolute"}, default="relative"
@@ -51,6 +52,8 @@ class Solver:
         Leave atoms out of a round of the corrective step that better ones will make superfluous:
         fewer are sent in vain. On a simulated star or tree, the root looks at candidates and passes
         on those that are of use; elsewhere each node looks at its own alone.
+    min_mixture : int, default=1
+        A node sends no mixture of fewer features than this (with the step "compound").
     selection : str or selection, default="exact"
         Which local atoms may be proposed: "exact" (the best), "random-violators", "per-node" (an
         equal share for every node), "balanced" (slow nodes score fewer), or, leaving atoms out,
@@ -74,6 +77,7 @@ class Solver:
     max_rounds: int = 10_000
     atoms_per_round: int | Literal["auto"] = "auto"
     thin: bool = False
+    min_mixture: int = 1
     selection: str | Selection = "exact"
     callbacks: Sequence[Callback] = ()
     verbose: bool = False
@@ -88,8 +92,15 @@ class Solver:
             check_count("atoms_per_round", self.atoms_per_round, 'or "auto"')
         if not isinstance(self.thin, bool):
             raise ValueError(f"thin must be True or False, got {self.thin!r}")
+        check_count("min_mixture", self.min_mixture, "features that a mixture has at least")
+        if self.min_mixture > 1 and self.step != Compound.name:
+            raise ValueError(
+                f"min_mixture={self.min_mixture} is about mixtures, but step={self.step!r} sends "
+                'features as they are: use step="compound"'
+            )
         as_selection(self.selection)
         check_callbacks(self.callbacks)
+        check_flags(self)
         if self.resume is not None and not isinstance(self.resume, str | os.PathLike):
             raise ValueError(
                 f"resume must be the path of a checkpoint or None, got {self.resume!r}; "
@@ -113,9 +124,17 @@ class Solver:
         common = {name: value for name, value in self.get_params().items() if name not in own}
         return RunSpec(common, any(isinstance(c, Checkpoint) for c in self.callbacks), resume)
 
-    def solve(self, problem: Problem, shards: Shards, cluster: Cluster | LoopElsewhere) -> Result:
-        """Solve one problem on a cluster."""
-        with closing(self.solve_path([problem], shards, cluster, names=[""])) as results:
+    def solve(
+        self,
+        problem: Problem,
+        shards: Shards,
+        cluster: Cluster | LoopElsewhere,
+        start: Any = None,
+    ) -> Result:
+        """Solve one problem on a cluster; `start` as for `solve_path`."""
+        with closing(
+            self.solve_path([problem], shards, cluster, names=[""], start=start)
+        ) as results:
             return next(results)
 
     def solve_path(
@@ -125,13 +144,16 @@ class Solver:
         cluster: Cluster | LoopElsewhere,
         names: Sequence[str] = (),
         past: Past | None = None,
+        start: Any = None,
     ) -> Generator[Result]:
         """Solve problems that differ in their domain, one after the other, with warm starts.
 
         What was broadcast for one problem stays known for the next, and is not sent again. After
         a result with the status "interrupted", asking for the next raises KeyboardInterrupt.
         Disclosures call the problems by their names, or else "problem 1", "problem 2", ... `past`
-        is what checkpoints are to remember beside the problem at hand; see `Journal`.
+        is what checkpoints are to remember beside the problem at hand; see `Journal`. `start` are
+        the weights of an earlier solution, shape (n,), to begin with; clusters that cannot recall
+        its atoms begin with nothing.
         """
         if isinstance(cluster, LoopElsewhere):
             yield from cluster.solve_path(self, problems, shards, names, past)
@@ -151,7 +173,9 @@ class Solver:
                 first, replica = replica is None, self.replica(problem, replica)
                 if session is None:
                     session = stack.enter_context(cluster.open(problem, shards))
-                check_mixing(replica, session)
+                replica.step.coordinated = session.mixes
+                replica.step.usual_size = session.usual_size
+                check_mixing(replica)
                 session.ledger.begin(name, replica.first_round)
                 path = self.resume if first else None
                 replica = session.begin(replica, self.spec(resume=path is not None))
@@ -160,6 +184,8 @@ class Solver:
                     resume(path, replica, best, session)
                     logger.info("resumed from %s in round %d", path, replica.round)
                     yield from finished_results(past, replica, best, session)
+                elif first and start is not None:
+                    start_from(start, replica, session)
                 snapshot = partial(snapshot_of, replica, best, session, past)
                 shown = self.verbose and session.speaks
                 with interrupts, watching(self.callbacks, interrupts, shown) as watchers:
@@ -178,6 +204,7 @@ class Solver:
     def replica(self, problem: Problem, previous: Replica | None = None) -> Replica:
         """The state to start from: nothing known, or all that the previous run knew."""
         step = make_step(self.step, self.atoms_per_round, self.thin)
+        step.min_mixture = self.min_mixture
         replica = Replica(problem, step, self.tolerance, as_selection(self.selection))
         if previous is not None:
             shrink = min(1.0, problem.domain.scale / previous.domain.scale)
@@ -185,13 +212,13 @@ class Solver:
         return replica
 
 
-def check_mixing(replica: Replica, session: Session) -> None:
+def check_mixing(replica: Replica) -> None:
     """Raise ValueError where a step needs mixtures, and the cluster has no place for them."""
-    if replica.step.mixes and not session.mixes:
+    if replica.step.mixes and not replica.step.coordinated:
         raise ValueError(
             f"step={replica.step.name!r} needs all nodes in every round, and a coordinator: use "
-            "LocalCluster, MPICluster or RayCluster without asynchronous and without lost "
-            'messages, or step="corrective"'
+            'LocalCluster with topology="star" or "tree", MPICluster or RayCluster, without '
+            'asynchronous and without lost messages, or step="corrective"'
         )
 
 

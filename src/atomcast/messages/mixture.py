@@ -1,4 +1,4 @@
-"""A mixture: what a node sends in the place of atoms, a combination of several of its own."""
+"""What a node sends to a coordinator: a mixture of several of its own atoms, or one of them."""
 
 from __future__ import annotations
 
@@ -18,16 +18,16 @@ ALL_IDS = 1 << 48
 
 @dataclass(frozen=True, eq=False)
 class Mixture:
-    """A combination of the atoms of one node, on its way to the coordinator.
+    """A combination of the atoms of one node, or one of them, on its way to the coordinator.
 
     Parameters
     ----------
     node : int
         Whose atoms are mixed in it.
     image : Atom
-        The combination, of the length of an image.
+        The combination, of the length of an image; or the atom.
     weights : Atom
-        The weights of what is mixed, by their global ids.
+        The weights of what is mixed, by their global ids; none for an atom.
     """
 
     node: int
@@ -41,6 +41,11 @@ class Mixture:
         places = np.flatnonzero(flat)
         sent = Atom(node, len(flat), flat[places], places)
         return Mixture(node, sent, Atom(node, ALL_IDS, weights, ids))
+
+    @staticmethod
+    def whole(node: int, atom: Atom) -> Mixture:
+        """An atom as it is."""
+        return Mixture(node, atom, Atom(node, ALL_IDS, np.zeros(0), np.zeros(0, dtype=np.int64)))
 
     @property
     def ids(self) -> Ids:

@@ -347,26 +347,31 @@ class Accountant(Generic[Network]):
 
     def mix(
         self,
-        said: Sequence[tuple[int, int, int, int]],
+        said: Sequence[tuple[int, int, str, int, int, int]],
         answer: tuple[int, int],
         round: int,
     ) -> None:
-        """Enter mixtures on their way to the coordinator, and what it answers.
+        """Enter mixtures and atoms on their way to the coordinator, and what it answers.
 
         Parameters
         ----------
         said : sequence of tuples
-            Of each mixture its node, how many weights are mixed in it, its values and bytes.
+            Of each its node, its id if it is an atom, its name, how many weights are mixed in it,
+            its values and bytes.
         answer : pair of int
             So many values are for everybody, and so many more for each node.
         round : int
         """
         self.ledger.round = round
-        amounts = np.zeros((2, self.nodes), dtype=np.int64)
-        for node, mixed, values, size in said:
-            amounts[:, node] += values, size
-            if self.nodes > 1:
-                self.ledger.tell("mixture", node, f"a mixture of {mixed}", values)
+        amounts: dict[Kind, Counts] = {}
+        for node, atom, name, mixed, values, size in said:
+            kind: Kind = "mixture" if mixed else "atom"
+            sent = amounts.setdefault(kind, np.zeros((2, self.nodes), dtype=np.int64))
+            sent[:, node] += values, size
+            if mixed and self.nodes > 1:
+                self.ledger.tell("mixture", node, name, values)
+            elif self.nodes > 1:
+                self.ledger.disclose(node, atom, name, values)
         self.network.mix(amounts, answer, self.ledger)
 
     def work(self, seconds: NDArray[np.float64]) -> None:

@@ -149,19 +149,20 @@ class RootedTree(Topology):
         for down in self._down:
             self.links.carry(down, parts, ledger)
 
-    def mix(self, amounts: Counts, answer: tuple[int, int], ledger: Ledger) -> None:
-        """Mixtures are passed on up to the root, and its answer comes down."""
-        held = np.zeros((3, len(self.parent)), dtype=np.int64)
-        held[:, : self.nodes] = *amounts, np.ones(self.nodes, dtype=np.int64)
+    def mix(self, amounts: Mapping[Kind, Counts], answer: tuple[int, int], ledger: Ledger) -> None:
+        """What nodes send is passed on up to the root, and its answer comes down."""
+        held = np.zeros((2 * len(amounts) + 1, len(self.parent)), dtype=np.int64)
+        held[:, : self.nodes] = np.vstack([*amounts.values(), np.ones((1, self.nodes), np.int64)])
         for level, up in zip(reversed(self._levels[1:]), reversed(self._up), strict=True):
-            said = held[0, level] > 0
-            sent = Payload(*held[:2, level[said]])
-            self.links.carry(up[said], {"mixture": sent}, ledger)
+            for k, kind in enumerate(amounts):
+                values, size = held[2 * k : 2 * k + 2, level]
+                said = size > 0
+                self.links.carry(up[said], {kind: Payload(values[said], size[said])}, ledger)
             for row in held:
                 np.add.at(row, self.parent[level], row[level])
         for level, down in zip(self._levels[1:], self._down, strict=True):
-            parts: dict[Kind, Payload] = {"image": numbers(answer[0] + answer[1] * held[2, level])}
-            self.links.carry(down, parts, ledger)
+            told = numbers(answer[0] + answer[1] * held[-1, level])
+            self.links.carry(down, {"image": told}, ledger)
 
 
 def _depths(parent: Counts) -> Counts:

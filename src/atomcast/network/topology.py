@@ -8,7 +8,7 @@ What a message costs is what it holds; no cost is computed by a formula.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -53,12 +53,12 @@ class Topology(ABC):
     def add_up(self, values: int, ledger: Ledger, kind: Kind = "prediction") -> None:
         """Let every node learn the sums, over all nodes, of so many numbers of this kind."""
 
-    def mix(self, amounts: Counts, answer: tuple[int, int], ledger: Ledger) -> None:
-        """Carry mixtures to a coordinator, and its answer to everybody.
+    def mix(self, amounts: Mapping[Kind, Counts], answer: tuple[int, int], ledger: Ledger) -> None:
+        """Carry what nodes send to a coordinator, and its answer to everybody.
 
         Parameters
         ----------
-        amounts : array of shape (2, nodes)
+        amounts : mapping from kinds to arrays of shape (2, nodes)
             The real numbers and bytes of what each node sends.
         answer : pair of int
             So many numbers are for everybody, and so many more for each node.

@@ -29,6 +29,7 @@ from atomcast.messages.status import Status
 from atomcast.network.ledger import Accountant
 from atomcast.network.prices import Prices
 from atomcast.network.rooted import RootedTree
+from atomcast.network.wave import NUMBER
 from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
 from atomcast.selection.rules import Balanced
@@ -45,7 +46,6 @@ class LocalSession(Session):
     """The nodes of a `LocalCluster` with their shards loaded."""
 
     speaks = True
-    mixes = True
     #: What becomes of a node's atoms.
     fleet_type = Fleet
 
@@ -56,6 +56,7 @@ class LocalSession(Session):
                 f"{cluster.nodes} nodes; use LocalCluster(nodes={shards.nodes})"
             )
         self.nodes = cluster.nodes
+        self.recalls = type(self) is LocalSession  # whose messages all come at once
         self._fingerprint: str | None = None
         self._cast = cluster.cast
         slow = {} if cluster.faults is None else cluster.faults.slow
@@ -77,6 +78,11 @@ class LocalSession(Session):
             logger.info("%d nodes on %s, threads: %d", self.nodes, machine(), thread_count())
             logger.info("loaded %d atoms in %d shards (%s)", self.n, self.nodes, shards.kind)
 
+    @property
+    def mixes(self) -> bool:  # type: ignore[override]  # nobody sets it
+        """Whether the network has somebody whom all can reach, and who can reach all."""
+        return isinstance(self._accountant.network, RootedTree)
+
     def _one_fleet(self, problem: Problem, shards: Shards) -> list[Fleet]:
         """All nodes over the user's own matrix, which is neither copied nor cut."""
         whole = shards
@@ -89,6 +95,7 @@ class LocalSession(Session):
                 _checked(problem, shards.shard(i, problem.axis))
             raise
         owner = shards.assignment(problem.axis)
+        self.usual_size = shard.matrix.size / self.n
         atoms = problem.make_atoms(rounded(shard, self._cast))
         return [self.fleet_type(atoms, shard.ids, owner, self.nodes)]
 
@@ -98,6 +105,7 @@ class LocalSession(Session):
         sizes = np.bincount(shards.assignment(problem.axis), minlength=self.nodes)
         for i in range(self.nodes):
             shard = _checked(problem, shards.shard(i, problem.axis))
+            self.usual_size += shard.matrix.size / self.n
             owner = np.full(len(shard.ids), i, dtype=np.int64)
             atoms = problem.make_atoms(rounded(shard, self._cast))
             fleets.append(self.fleet_type(atoms, shard.ids, owner, self.nodes, sizes))
@@ -109,9 +117,10 @@ class LocalSession(Session):
         network = self._accountant.network
         if replica.step.thin and self._weighing is None and isinstance(network, RootedTree):
             self._weighing = Weighing(self._accountant, network, self.atom)
-        if self._prices is None and network.links.timed:
-            held = np.bincount(self._shards.assignment(self._axis), minlength=self.nodes)
-            self._prices = Prices(network, float(self._pace.seconds(held).max()))
+        # Where computing takes simulated time, too, batches stay those of asynchronous runs.
+        priced = not self._pace.compute and np.any(np.isfinite(network.links.bandwidth))
+        if self._prices is None and priced:
+            self._prices = Prices(network, NUMBER * self._fleets[0].atoms.d)
         if self._prices is not None:
             replica.round_in_atoms = self._prices.round_in_atoms
         return replica

@@ -6,6 +6,7 @@ import copy
 from collections.abc import Callable
 from typing import Any, Literal
 
+from atomcast.steps.auto import Auto
 from atomcast.steps.away import Away, BlendedPairwise, Pairwise
 from atomcast.steps.block_coordinate import BlockCoordinate
 from atomcast.steps.classic import Classic, LineSearch
@@ -22,6 +23,7 @@ STEPS: dict[str, Callable[..., Step]] = {
     BlendedPairwise.name: lambda *_: BlendedPairwise(),
     Corrective.name: Corrective,
     Compound.name: lambda *_: Compound(),
+    Auto.name: Auto,
     BlockCoordinate.name: lambda *_: BlockCoordinate(),
 }
 
@@ -54,6 +56,7 @@ def make_step(step: Any, atoms_per_round: int | Literal["auto"], thin: bool = Fa
 
 __all__ = [
     "STEPS",
+    "Auto",
     "Away",
     "BlendedPairwise",
     "BlockCoordinate",

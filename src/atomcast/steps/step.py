@@ -48,6 +48,13 @@ class Step(ABC):
     #: True if nodes take steps of their own between sums, which needs a problem with blocks.
     needs_blocks: ClassVar[bool] = False
 
+    #: Whether there is a coordinator to combine what nodes send; set where a run begins.
+    coordinated: bool = False
+    #: A node sends no mixture of fewer weights than this.
+    min_mixture: int = 1
+    #: How many values an atom has on average; set where a run begins.
+    usual_size: float = 0.0
+
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
         if "name" not in vars(cls):

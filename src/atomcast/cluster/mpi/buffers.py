@@ -25,6 +25,16 @@ def gather_bytes(comm: Any, message: bytes) -> list[bytes]:
     return [part.tobytes() for part in np.split(everything, np.cumsum(sizes)[:-1])]
 
 
+def gather_at_0(comm: Any, message: bytes) -> list[bytes]:
+    """Let rank 0 have the bytes of all ranks; the others get nothing."""
+    sizes = np.empty(comm.Get_size(), dtype=np.int64)
+    comm.Allgather(np.array([len(message)], dtype=np.int64), sizes)
+    here = comm.Get_rank() == 0
+    everything = np.empty(int(sizes.sum()) if here else 0, dtype=np.uint8)
+    comm.Gatherv(np.frombuffer(message, dtype=np.uint8), (everything, sizes) if here else None, 0)
+    return [part.tobytes() for part in np.split(everything, np.cumsum(sizes)[:-1])] if here else []
+
+
 def bytes_of_rank_0(comm: Any, content: bytes | bytearray) -> bytes:
     """The bytes that rank 0 has, on every rank."""
     length = np.array([len(content)], dtype=np.int64)

@@ -18,7 +18,13 @@ from numpy.typing import NDArray
 from atomcast._threads import thread_count
 from atomcast.cluster.consistency import check_digests, check_same_facts, state_digest
 from atomcast.cluster.machine import log_nodes
-from atomcast.cluster.mpi.buffers import Broadcaster, gather_bytes, gather_json, sum_of_all
+from atomcast.cluster.mpi.buffers import (
+    Broadcaster,
+    bytes_of_rank_0,
+    gather_bytes,
+    gather_json,
+    sum_of_all,
+)
 from atomcast.cluster.mpi.failures import (
     abort,
     import_mpi,
@@ -26,6 +32,7 @@ from atomcast.cluster.mpi.failures import (
     raise_no_atom,
     told_by_all,
 )
+from atomcast.cluster.mpi.mixed import mixed_point
 from atomcast.cluster.mpi.rank_shards import place
 from atomcast.cluster.mpi.table import FAILED, Table
 from atomcast.cluster.mpi.watch import (
@@ -71,6 +78,8 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 
 class MPISession(Session):
     """A rank with its shard loaded; made by `MPICluster.open`."""
+
+    mixes = True
 
     def __init__(
         self, comm: Any, problem: Problem, shards: Shards, pulse: Pulse | None = None
@@ -124,6 +133,7 @@ class MPISession(Session):
         assert shard is not None
         shards.validate(axis)
         self.n, self.d = report.total, report.length
+        self.usual_size = sum(one.stored for one in reports) / self.n
         owners = np.zeros(self.n, dtype=np.int32)
         owners[shard.ids] = 1
         everywhere = np.empty_like(owners)
@@ -196,6 +206,8 @@ class MPISession(Session):
         if agreement.sum is not None:
             self._due = "proposals"
             return agreement.summed
+        if agreement.mixed:
+            return [self._mixed(replica, agreement.best)]
         new = agreement.new_to(replica.active)
         if self.nodes == 1:
             return [self._fleet.atom(id) for _, id in new]
@@ -221,6 +233,22 @@ class MPISession(Session):
         ]
         self._account.cast(owners, received, [len(message) for message in messages])
         return received
+
+    def _mixed(self, replica: Replica, best: float) -> Atom:
+        """Where the mixtures of all ranks lead to."""
+        self._due = "nothing"
+        point = mixed_point(self._comm, self._pulse, self._fleet, replica, best, self._account)
+        self._pulse.at = (replica.round, STEPPING)
+        self._due = "proposals"
+        return point
+
+    def put_together(
+        self, ids: NDArray[np.int64], weights: NDArray[np.float64]
+    ) -> tuple[NDArray[np.int64], NDArray[np.float64]]:
+        """The weights that rank 0 knows, on every rank."""
+        known = bytes_of_rank_0(self._comm, ids.tobytes() + weights.tobytes())
+        half = len(known) // 2
+        return np.frombuffer(known[:half], np.int64), np.frombuffer(known[half:], np.float64)
 
     def leave(self) -> None:
         """From here on, no other rank waits for this one: an error of a callback is its own."""

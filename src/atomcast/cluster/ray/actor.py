@@ -16,10 +16,12 @@ from numpy.typing import NDArray
 from threadpoolctl import threadpool_limits
 
 from atomcast.cluster.consistency import state_digest
+from atomcast.cluster.mixing import as_message, image_size, own_mixtures
 from atomcast.cluster.node import Fleet
 from atomcast.cluster.slowdown import Slowdown, as_slow
 from atomcast.cluster.validation import ShardReport, inspect
 from atomcast.data.shards import Shard, Shards
+from atomcast.known.mixtures import REMEMBERED
 from atomcast.loop.replica import Replica, Tolerance
 from atomcast.loop.resuming import go_on
 from atomcast.messages.atom import Atom
@@ -65,7 +67,7 @@ def as_news(agreement: Agreement, owners: Sequence[int]) -> News:
     """An agreement as plain numbers, which Ray sends fastest, and the owners of its new atoms."""
     lists = (agreement.owner.tolist(), agreement.id.tolist(), agreement.score.tolist())
     version = None if agreement.version is None else agreement.version.tolist()
-    rest = (agreement.complete, version, agreement.choice, list(owners))
+    rest = (agreement.complete, version, agreement.choice, agreement.mixed, list(owners))
     return (agreement.best, agreement.inner, *lists, *rest)
 
 
@@ -173,6 +175,12 @@ class RayNode:
         fleet = self._fleet
         return None if fleet is None else [wire.encode(fleet.atom(id)) for id in ids]
 
+    def mixtures(self, run: int, round: int, best: float) -> bytes | None:
+        """What this node has to send as mixtures; None if it is not in this round."""
+        if self._fleet is None or self._replica is None or self._at != (run, round):
+            return None
+        return as_message(own_mixtures(self._fleet, self._replica, best))
+
     def restore(self, log: Sequence[tuple[Any, Sequence[tuple[News, Sequence[bytes]]]]]) -> None:
         """Go through all that was broadcast, from the first run to the last round."""
         import ray
@@ -181,7 +189,7 @@ class RayNode:
         for run, (start, rounds) in enumerate(log):
             self._begin(run, ray.get(start))
             for news, messages in rounds:
-                self._redo()
+                self._redo(news)
                 owners = news[-1]
                 parts: dict[int, list[bytes]] = {owner: [] for owner in owners}
                 for owner, message in zip(owners, messages, strict=True):
@@ -190,12 +198,15 @@ class RayNode:
             assert self._replica is not None
             self._at = run, self._replica.round
 
-    def _redo(self) -> None:
-        """Contribute once more to a sum that is known, where this node's own steps follow it."""
+    def _redo(self, news: News) -> None:
+        """Say once more what is known, where this node's own steps follow it."""
         assert self._replica is not None
         assert self._fleet is not None
-        if self._replica.step.needs_blocks:
+        step, (best, mixed) = self._replica.step, (news[0], news[-2])
+        if step.needs_blocks or mixed:
             self._fleet.propose(self._replica, self._replica.request())
+        if mixed:
+            own_mixtures(self._fleet, self._replica, best)
 
     def fingerprint(self) -> int | None:
         """What tells the atoms of this node from others; None if it has lost its shard."""
@@ -223,7 +234,7 @@ class RayNode:
 
     def _advance(self, news: News, parts: Sequence[Sequence[bytes]]) -> None:
         assert self._replica is not None
-        best, inner, owner, id, score, complete, version, choice, owners = news
+        best, inner, owner, id, score, complete, version, choice, mixed, owners = news
         agreement = Agreement(
             best,
             np.array(owner, dtype=np.int64),
@@ -233,7 +244,13 @@ class RayNode:
             complete,
             None if version is None else np.array(version, dtype=np.int64),
             choice=choice,
+            mixed=mixed,
         )
+        if mixed:
+            shares = REMEMBERED * self._nodes if self._replica.step.mixes else 0
+            told = image_size(self._replica) + shares
+            self._replica.advance(agreement, [wire.decode(parts[0][0], told)])
+            return
         new = [id for _, id in agreement.new_to(self._replica.active)]
         self._replica.advance(agreement, self._read(self._replica, new, in_order(owners, parts)))
 

@@ -32,6 +32,8 @@ if TYPE_CHECKING:
 class AsynchronousRaySession(RaySession):
     """Actors with their shards loaded; made by `RayCluster(asynchronous=True).open`."""
 
+    mixes = False
+
     def __init__(self, cluster: RayCluster, problem: Problem, shards: Shards) -> None:
         super().__init__(cluster, problem, shards)
         self._coordinator = Coordinator(self.nodes, cluster.staleness)

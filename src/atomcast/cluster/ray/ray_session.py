@@ -23,6 +23,7 @@ from threadpoolctl import threadpool_limits
 
 from atomcast.cluster.consistency import check_digests, state_digest
 from atomcast.cluster.machine import log_nodes
+from atomcast.cluster.mixing import cast_point, from_message
 from atomcast.cluster.ray.actor import Start, as_news, from_rows, in_order
 from atomcast.cluster.ray.deadline import NodeError, late, stalled
 from atomcast.cluster.summing import agree_on_sum
@@ -53,6 +54,7 @@ class RaySession(Session):
     """Actors with their shards loaded; made by `RayCluster.open`."""
 
     speaks = True
+    mixes = True
 
     def __init__(self, cluster: RayCluster, problem: Problem, shards: Shards) -> None:
         if shards.nodes != cluster.nodes:
@@ -123,6 +125,7 @@ class RaySession(Session):
         check_reports(reports, axis)
         log_nodes(logger, reports, self._cluster.threads)
         self._sizes = np.array([report.atoms for report in reports])
+        self.usual_size = sum(report.stored for report in reports) / int(reports[0].total)
         self.d = int(reports[0].length)
         return int(reports[0].total)
 
@@ -178,6 +181,8 @@ class RaySession(Session):
             self._news = (news, messages) if messages else (news,)
             self._log[-1][1].append((news, messages))
             return agreement.summed
+        if agreement.mixed:
+            return [self._mixed(replica, agreement)]
         new = agreement.new_to(replica.active)
         owners = [owner for owner, _ in new]
         calls = [
@@ -196,6 +201,25 @@ class RaySession(Session):
             self._log[-1][1].append((news, messages))
         lengths = [replica.active.length_of(id, self.d) for _, id in new]
         return self._accountant.receive(owners, messages, lengths)
+
+    def _mixed(self, replica: Replica, agreement: Agreement) -> Atom:
+        """Combine the mixtures of all nodes, which hear of it with the next turn."""
+        if self._resumed is not None:
+            raise ValueError(
+                f"a RayCluster cannot resume runs with step={replica.step.name!r}: use "
+                "LocalCluster or MPICluster for that, or start a new run"
+            )
+        run, best = len(self._log) - 1, agreement.best
+        calls = [
+            (i, lambda actor: actor.mixtures.remote(run, replica.round, best))
+            for i in range(self.nodes)
+        ]
+        said = [mixture for part in self._answers(calls) for mixture in from_message(part, replica)]
+        point = cast_point(self._accountant, replica, best, said)
+        news, messages = as_news(agreement, [0]), [wire.encode(point)]
+        self._news = (news, messages)
+        self._log[-1][1].append((news, messages))
+        return point
 
     # -- resuming ---------------------------------------------------------------------------
 

@@ -54,8 +54,9 @@ def combine(
     parts, objective = mixtures.parts(), active.objective
     norms = norms_of(parts, active, domain)
     basis, c = np.zeros((active.image.size, norms.count)), np.zeros(norms.count)
+    width = norms.rows.shape[1]
     for k, part in enumerate(parts):
-        place = slice(k * REMEMBERED, k * REMEMBERED + len(part.start))
+        place = slice(k * width, k * width + len(part.start))
         basis[:, place], c[place] = part.images, part.start
     c *= min(1.0, domain.scale / max(norms.size(c), 1e-300))  # old mixtures are forgotten
     image = (basis @ c).reshape(active.image.shape)
@@ -72,16 +73,17 @@ def combine(
         before, value = value, objective.value(image)
         if promise <= tolerance or value >= before:
             break
-    return _combination(parts, mixtures.shares, c.reshape(-1, REMEMBERED), image)
+    return _combination(parts, mixtures.shares, c.reshape(-1, width), image)
 
 
 def norms_of(parts: Sequence[NodeBasis], active: ExplicitActiveSet, domain: Domain) -> Norms:
     """The norm of the weights that coefficients of the parts stand for."""
     rows, node, group = [], [], []
+    width = max(len(part.start) for part in parts)
     for k, part in enumerate(parts):
         blocks = active.atoms_of(part.ids) if isinstance(domain, BlockBall) else part.ids
         order = np.argsort(blocks, kind="stable")
-        padded = np.zeros((len(order), REMEMBERED))
+        padded = np.zeros((len(order), width))
         padded[:, : part.rows.shape[1]] = part.rows[order]
         rows.append(padded)
         node.append(np.full(len(order), k))

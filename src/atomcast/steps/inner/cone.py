@@ -26,6 +26,8 @@ Positions = NDArray[np.int64]
 STEPS = 80
 #: How near to the border of the cones a step may lead.
 INSIDE = 0.99
+#: Smaller parts of a whole are rounding.
+FLAT = 1e-8
 #: A new start keeps this distance from the border of the ball, as a share of its radius.
 ROOM = 0.1
 
@@ -169,7 +171,41 @@ def minimise_in_ball(
         unsettled *= 1.0 - reach
         if not (primal.depth(norms).min() > 0.0 and dual.depth(norms).min() > 0.0):
             break  # rounding is all that is left
+    if len(norms.starts) == len(norms.rows):
+        c = _on_face(P, q, norms, beta, c, primal, dual)
     return c * min(1.0, beta / max(norms.size(c), 1e-300))
+
+
+def _on_face(
+    P: Floats, q: Floats, norms: Norms, beta: float, c: Floats, primal: Cone, dual: Cone
+) -> Floats:
+    """The minimum over the face of the l1 ball that the method has come near to, if it is there.
+
+    On the face, some entries are zero and the others keep their signs, so that linear equations
+    remain; they are solved to the last digit, which the method itself cannot reach.
+    """
+    from scipy.linalg import block_diag, lstsq, null_space
+
+    zero = primal.top / beta < np.sqrt(dual.depth(norms)) / dual.top
+    width, nodes = norms.rows.shape[1], range(norms.count // norms.rows.shape[1])
+    free = [null_space(norms.rows[zero & (norms.node == i)], rcond=FLAT) for i in nodes]
+    basis = block_diag(*(part if part.size else np.zeros((width, 0)) for part in free))
+    normal = norms.back(np.where(zero, 0.0, np.sign(primal.entries)) * norms.omega) @ basis
+    inside = dual.slack * beta <= FLAT * abs(float(q @ c))
+    matrix = np.zeros((len(normal) + 1,) * 2)
+    matrix[:-1, :-1] = basis.T @ P @ basis
+    matrix[-1, -1] = inside
+    if not inside:
+        matrix[-1, :-1] = matrix[:-1, -1] = normal
+    right = np.append(-(q @ basis), 0.0 if inside else beta)
+    solution = lstsq(matrix, right, cond=FLAT**2, check_finite=False, lapack_driver="gelsy")[0]
+    found = basis @ solution[:-1]
+
+    def value(of: Floats) -> float:
+        of = of * min(1.0, beta / max(norms.size(of), 1e-300))
+        return float(of @ (0.5 * (P @ of) + q))
+
+    return found if value(found) <= value(c) + 1e-13 * abs(value(c)) else c
 
 
 def _inside(c: Floats, norms: Norms, beta: float) -> Cone:

@@ -1,0 +1,92 @@
+"""The step that chooses where atoms go: to everybody, or to a coordinator that tells the image."""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import TYPE_CHECKING, ClassVar
+
+import numpy as np
+
+from atomcast.domains.balls import L1Ball
+from atomcast.domains.group_ball import GroupBall
+from atomcast.known.active_set import ExplicitActiveSet
+from atomcast.known.mixtures import MixedPoint
+from atomcast.messages.atom import Atom
+from atomcast.messages.mixture import Mixture
+from atomcast.messages.proposals import Agreement, Request
+from atomcast.steps.corrective import Corrective, inner_solver
+
+if TYPE_CHECKING:
+    from atomcast.loop.replica import Replica
+
+#: A coordinator needs about so many rounds, whatever the number of atoms.
+ROUNDS = 4
+
+
+class Auto(Corrective):
+    """As the corrective step while atoms are cheap to broadcast; once an image is cheaper, that.
+
+    An atom that everybody is to know crosses the edge of every node. An atom that only a
+    coordinator knows crosses one, but then all nodes must be told the image of the weights, of d
+    values, in every round. So atoms go to everybody as long as those of a round have fewer values
+    than an image, and from then on to the coordinator alone: each node sends its violators, of up
+    to d values a round. The weights are the best ones over all known atoms in either case.
+    """
+
+    name: ClassVar[str] = "auto"
+    #: The objective of the round before, and how many atoms were known in it.
+    _before: tuple[float, int] | None = None
+
+    def request(self, replica: Replica) -> Request:
+        """New violators; or the best scores alone, where nodes send what violates by themselves."""
+        if replica.active.point is not None:
+            return Request(count=1, known_too=False)
+        return super().request(replica)
+
+    def wanted(self, replica: Replica, agreement: Agreement) -> Agreement:
+        """The winners, for everybody; or what each node has to send to the coordinator."""
+        active = replica.active
+        if not self.coordinated or not isinstance(replica.domain, L1Ball | GroupBall):
+            return agreement
+        assert isinstance(active, ExplicitActiveSet)
+        rows, values = active.objective.d, self.usual_size / active.image.size
+        columns = sum(active.length_of(id, rows) / rows for id in agreement.id.tolist())
+        more = self._more(replica, agreement)
+        if active.point is None and max(columns, more / ROUNDS) * values <= 1.0:
+            return agreement
+        return replace(agreement.first(0), mixed=True)
+
+    def _more(self, replica: Replica, agreement: Agreement) -> float:
+        """How many atoms are still needed if each lowers the objective as the last ones did."""
+        active, before = replica.active, self._before
+        value, known = active.value(), active.atoms
+        self._before = value, known
+        if before is None or known == before[1] or value >= before[0]:
+            return 0.0
+        left = min(active.gap(replica.domain, agreement), value - active.lower_bound)
+        return left * (known - before[1]) / (before[0] - value)
+
+    def advance(self, replica: Replica, agreement: Agreement) -> None:
+        """The best weights over all known atoms; those that are told need no finding."""
+        if not agreement.mixed:
+            super().advance(replica, agreement)
+
+    def combine(self, replica: Replica, nodes: int, best: float, atoms: Sequence[Mixture]) -> Atom:
+        """What the coordinator tells: the image of the best weights over all atoms it knows."""
+        active = replica.active
+        assert isinstance(active, ExplicitActiveSet)
+        if active.pool is None:
+            active.pool = copy.deepcopy(active)
+            active.pool.point, self.inner = None, None
+        pool, domain = active.pool, replica.domain
+        pool.append([one.image for one in atoms])
+        if self.inner is None:
+            self.inner = inner_solver(replica, {})
+        if len(pool):
+            gap = domain.gap(active.inner(), best) if best > -np.inf else 0.0
+            self.inner.minimise(pool, max(0.1 * replica.target, 0.05 * gap))
+        active.point = MixedPoint(*pool.support())
+        told = pool.image.ravel()
+        return Atom(0, len(told), told)
