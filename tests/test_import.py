@@ -28,12 +28,20 @@ def test_the_core_needs_no_scikit_learn():
     assert loaded.isdisjoint(set(HEAVY) - {"rich", "scipy"})
 
 
-def test_a_small_fit_compiles_and_draws_nothing():
+@pytest.mark.parametrize(
+    "model",
+    [
+        "Lasso(beta=1.0, cluster=3)",
+        "GroupLasso(beta=1.0, groups=[[3 * g, 3 * g + 1, 3 * g + 2] for g in range(10)])",
+        "MultipleKernelRegressor()",
+    ],
+)
+def test_a_small_fit_compiles_and_draws_nothing(model):
     """Beyond what scikit-learn itself imports: no compiler, no figures, no other cluster."""
     code = (
         "import numpy as np, atomcast\n"
         "X = np.random.default_rng(0).standard_normal((20, 30))\n"
-        "atomcast.Lasso(beta=1.0, cluster=3).fit(X, X[:, 0])"
+        f"atomcast.{model}.fit(X, X[:, 0])"
     )
     assert modules_after(code).isdisjoint({"numba", "matplotlib", "ray", "mpi4py"})
 

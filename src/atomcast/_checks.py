@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from dataclasses import fields
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from numpy.typing import ArrayLike
+from numpy.typing import ArrayLike, NDArray
 
 #: Numbers beyond these are refused: a few products of them would leave the range of floats, and a
 #: certificate that is worked out from infinities or from zeros would be worth nothing.
@@ -38,6 +39,28 @@ def check_count(name: str, value: Any, meaning: str, minimum: int = 1) -> int:
     if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < minimum:
         raise ValueError(f"{name} must be a whole number >= {minimum} ({meaning}), got {value!r}")
     return int(value)
+
+
+def check_flags(holder: Any) -> None:
+    """Raise ValueError unless all parameters of a dataclass that are flags are True or False."""
+    for field in fields(holder):
+        if field.type in ("bool", bool):
+            check_flag(field.name, getattr(holder, field.name))
+
+
+def check_flag(name: str, value: Any) -> bool:
+    """Return `value` if it is True or False, else raise ValueError."""
+    if not isinstance(value, bool | np.bool_):
+        raise ValueError(f"{name} must be True or False, got {value!r}")
+    return bool(value)
+
+
+def check_numbers(name: str, values: Any, meaning: str) -> NDArray[np.float64]:
+    """Return numbers as an array, whatever its shape, or raise a ValueError that names them."""
+    try:
+        return np.asarray(values, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{name} must be numbers ({meaning}), got {values!r}") from None
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:

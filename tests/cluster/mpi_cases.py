@@ -11,6 +11,7 @@ import re
 from pathlib import Path
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.base import clone
 from sklearn.datasets import make_classification
@@ -22,6 +23,7 @@ from atomcast import (
     LassoCV,
     LocalCluster,
     MultipleKernelRegressor,
+    Preparation,
     Shards,
     Solver,
     SparseLogisticRegressionCV,
@@ -74,6 +76,26 @@ def every_rank_brings_its_own_part(cluster):
         assert model.n_features_in_ == X.shape[1]
         assert list(model.feature_names_in_) == [f"x{j}" for j in range(X.shape[1])]
         np.testing.assert_allclose(model.predict(X), X @ model.coef_ + model.intercept_)
+
+
+@case
+def every_rank_prepares_its_own_table(cluster):
+    X, y = regression(seed=1, d=30, n=20)
+    table = pd.DataFrame(X).add_prefix("x")
+    table.iloc[::3] = table.iloc[::3].where(table > 0)
+    words = {f"w{j}": np.where(X[:, j] > 0, "a", "b") for j in range(cluster.nodes)}
+    tidy = Preparation(impute="mean", scale="standard")
+
+    def own(rank):
+        columns = table.iloc[:, parts(X, cluster.nodes, rank)]
+        return columns.assign(**{f"w{rank}": words[f"w{rank}"]})
+
+    model = fitted(Shards.mine(own(cluster.rank), prepare=tidy), y, cluster)
+    whole = pd.concat([own(rank) for rank in range(cluster.nodes)], axis=1)
+    expected = fitted(Shards.split(whole, cluster.nodes, prepare=tidy), y, None)
+    np.testing.assert_allclose(model.coef_, expected.coef_, rtol=0, atol=1e-6)
+    assert len(model.preparation_) == cluster.nodes
+    np.testing.assert_allclose(model.predict(whole), expected.predict(whole), atol=1e-6)
 
 
 @case

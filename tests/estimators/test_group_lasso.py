@@ -222,11 +222,13 @@ KINDS = {
 }
 
 
+@pytest.mark.parametrize("uncompiled", [0, 100])
 @pytest.mark.parametrize("few_rows", [0, 500])
 @pytest.mark.parametrize("kind", KINDS)
 @pytest.mark.parametrize("seed", range(8))
-def test_the_known_groups_get_the_best_weights(seed, kind, few_rows, monkeypatch):
+def test_the_known_groups_get_the_best_weights(seed, kind, few_rows, uncompiled, monkeypatch):
     """Through columns or through products, on faces and inside the ball: the gap is closed."""
+    monkeypatch.setattr(group_solver, "UNCOMPILED", uncompiled)
     monkeypatch.setattr(group_solver, "FEW_ROWS", few_rows)
     rng, intercept = np.random.default_rng(seed), bool(seed % 2)
     d, n, radius = int(rng.integers(2, 40)), int(rng.integers(2, 40)), 10.0 ** (seed % 4 - 1)

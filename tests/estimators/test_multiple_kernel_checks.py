@@ -83,7 +83,7 @@ def test_directions_need_gradients_that_all_know():
 @parametrize_with_checks(
     [
         MultipleKernelClassifier(),
-        MultipleKernelRegressor(cluster=3, kernels=["rbf", "linear"], solver=Solver(tol=1e-3)),
+        MultipleKernelRegressor(cluster=3, kernels=["rbf", "linear"], tol=1e-8),
     ]
 )
 def test_scikit_learn_s_own_checks(estimator, check):

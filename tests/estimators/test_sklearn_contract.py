@@ -41,13 +41,15 @@ ESTIMATORS = [x for x in PUBLIC if isinstance(x, type) and issubclass(x, SolvedE
 @parametrize_with_checks(
     [
         Lasso(),
-        Lasso(beta=3.0, fit_intercept=False, cluster=3, solver=Solver(step="away", max_rounds=50)),
+        Lasso(
+            alpha=0.1, fit_intercept=False, positive=True, cluster=3, solver="away", max_rounds=50
+        ),
         LassoCV(n_betas=4, cv=3),
         SparseLogisticRegression(),
-        SparseLogisticRegression(5.0, cluster=3, solver=Solver(step="pairwise", max_rounds=50)),
-        SparseLogisticRegressionCV(n_betas=3, cv=2, solver=Solver(tol=1e-2)),
+        SparseLogisticRegression(C=5.0, cluster=3),
+        SparseLogisticRegressionCV(betas=[0.3, 3.0], cv=2, scoring="accuracy", tol=1e-8),
         GroupLasso(),
-        GroupLogisticRegression(cluster=2),
+        GroupLogisticRegression(C=1.0, cluster=2),
         MatchingPursuit(),
         MatchingPursuit(tol=1.0, orthogonal=False, cluster=2),
         SparseCoder(),
@@ -60,6 +62,8 @@ ESTIMATORS = [x for x in PUBLIC if isinstance(x, type) and issubclass(x, SolvedE
     ]
 )
 @pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:neither beta nor")
+@pytest.mark.filterwarnings("ignore:the .*est radius tried")
 def test_scikit_learn_s_own_checks(estimator, check):
     check(estimator)
 

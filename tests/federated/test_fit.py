@@ -61,6 +61,57 @@ def test_logistic_regression_and_predictions_by_parts(tmp_path):
     assert [entry["rows"] for entry in left] == [7, 7]
 
 
+def test_nodes_prepare_raw_tables_and_keep_how_to_themselves(tmp_path):
+    from dataclasses import replace
+
+    import pandas as pd
+
+    from atomcast import Preparation, Shards
+    from atomcast.federated.policy import DataSource
+
+    parts, y = make_data()
+    tidy, sources, later = Preparation(impute="mean", scale="standard"), {}, {}
+    for name, part in zip(NAMES, parts, strict=True):
+        frame = pd.DataFrame(part).add_prefix(f"{name}_")
+        frame[f"{name}_ward"] = np.where(part[:, 0] > 0, "a", "b")
+        frame.iloc[::4, 1] = np.nan
+        sources[name], later[name] = tmp_path / f"{name}.csv", tmp_path / f"later-{name}.csv"
+        frame.to_csv(sources[name], index=False)
+        (frame.head(6) + frame.head(6)).to_csv(later[name], index=False)  # the ward "aa" is new
+    here = Shards.files(sources, prepare=tidy)
+    expected = Lasso(5.0).fit(here, y)
+    with Parties(tmp_path / "p", parts, min_count=0) as parties:
+        for name in NAMES:
+            data = {
+                "cohort": DataSource(sources[name], prepare=dict(vars(tidy))),
+                "later": DataSource(later[name], new=True, prepared_as="cohort"),
+            }
+            parties.configs[name] = replace(parties.configs[name], data=data)
+        cluster = parties.open(terms={"predict": "later", "predictions": 1})
+        model = Lasso(5.0, cluster=cluster).fit(cluster.shards("cohort"), y)
+        np.testing.assert_allclose(model.coef_, expected.coef_, atol=1e-9)
+        assert not hasattr(model, "preparation_")
+        found = model.predict(cluster.shards("later"))
+    np.testing.assert_allclose(found, expected.predict(Shards.files(later)), atol=1e-8)
+
+
+@pytest.mark.parametrize(
+    ("settings", "message"),
+    [
+        ('prepared_as = "gone"', "is prepared as 'gone', which must be the alias of other data"),
+        ('prepare = { fill = "mean" }', "does not know 'fill': it may have impute, one_hot"),
+        ('prepare = { impute = "zero" }', "impute must be one of 'mean'"),
+    ],
+)
+def test_settings_of_a_preparation_that_make_no_sense(tmp_path, settings, message):
+    from atomcast.federated.policy import read_config
+
+    config = f'name = "n"\ncoordinator = "c"\naddress = "a:1"\n[data.x]\npath = "x"\n{settings}\n'
+    (tmp_path / "node.toml").write_text(config)
+    with pytest.raises(ValueError, match=message):
+        read_config(tmp_path / "node.toml")
+
+
 def test_a_path_sends_no_feature_twice(tmp_path):
     from atomcast import lasso_path
 
@@ -83,7 +134,14 @@ def test_a_path_sends_no_feature_twice(tmp_path):
 
 
 def test_models_that_nodes_do_not_know_are_refused_before_anything_is_asked(tmp_path):
-    from atomcast import KernelSVC, L1AdaBoost, MatchingPursuit, SparseModel
+    from atomcast import (
+        KernelSVC,
+        L1AdaBoost,
+        MatchingPursuit,
+        MultipleKernelClassifier,
+        SparseModel,
+        StructuredSVM,
+    )
     from atomcast.domains import Simplex
     from atomcast.objectives import SquaredLoss
 
@@ -101,6 +159,8 @@ def test_models_that_nodes_do_not_know_are_refused_before_anything_is_asked(tmp_
             (MatchingPursuit(3), y, "know no other problem"),
             (SparseModel(SquaredLoss(), Simplex()), y, "know no other problem"),
             (L1AdaBoost(), labels > 0, "know no other problem"),
+            (MultipleKernelClassifier(), labels > 0, "know no other problem"),
+            (StructuredSVM(), labels, "features, not examples"),
             (KernelSVC(), labels > 0, "features, not examples"),
         ):
             with pytest.raises(ValueError, match=text):

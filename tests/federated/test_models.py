@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.model_selection import KFold, ShuffleSplit
 
 from atomcast import (
@@ -20,7 +21,7 @@ from atomcast import (
     SparseModel,
 )
 from atomcast.domains import SolidSimplex
-from atomcast.federated.policy import DataSource
+from atomcast.federated.policy import DataSource, Policy
 from atomcast.objectives import SquaredLoss
 from federation import NAMES, Parties, ask, make_data, offline_node
 
@@ -100,6 +101,28 @@ def test_a_group_counts_with_all_its_features_against_the_budget(tmp_path):
     node.close()
 
 
+def test_a_feature_that_left_alone_is_no_group_that_left(tmp_path):
+    """They have the same number, but nobody has the other features of the group."""
+    from atomcast.federated.consent import Consents
+    from atomcast.federated.kinds import AtomRequest, Sealed
+    from atomcast.federated.terms import Terms
+
+    parts, y = make_data()
+    node, begin, _ = offline_node(tmp_path, parts[0], y)
+    node.answer(begin)
+    node.answer(ask())
+    assert isinstance(node.answer(AtomRequest(0)), Sealed)
+    groups = {"groups": np.arange(16) // 4, "group_weights": np.ones(4)}
+    grouped = replace(begin, domain="group ball", **groups)
+    offer = Terms().offer(grouped, "coordinator", "")
+    node.answer(offer)
+    Consents(node.config.state).approve(offer.id, "the privacy officer")
+    node.answer(grouped)
+    assert "was not proposed" in node.answer(AtomRequest(0)).reason
+    assert "have not left" in node.answer(ask(np.full(4, 0.1), [0])).reason
+    node.close()
+
+
 @pytest.mark.parametrize(
     "change",
     [
@@ -165,8 +188,28 @@ def test_cross_validation_chooses_as_with_simulated_nodes(tmp_path, make, target
         assert len(runs) == len(set(runs)) <= 12
         (offer,) = [entry["terms"] for entry in entries if entry["event"] == "offer"]
         assert offer["folds"].startswith("3 folds, SHA-256 ")
+    told = [e["values"] for log in logs.values() for e in log if e["event"] == "atom"]
+    ledger = model.result_.ledger.disclosures
+    assert [one.values for one in ledger] == told == [90] * len(told)  # whole, in every fold
+    heads = model.result_.ledger.audit_heads
+    assert {name: log[-1]["hash"] for name, log in logs.items()} == heads
     disclosed = {one.atom for one in model.result_.ledger.disclosures if one.kind == "atom"}
     assert {e["id"] for log in logs.values() for e in log if e["event"] == "atom"} == disclosed
+
+
+@pytest.mark.filterwarnings("ignore:the largest radius tried")
+def test_a_party_whose_budget_the_folds_use_up_is_named(tmp_path):
+    parts, y = make_data()
+    with Parties(tmp_path / "p", parts) as parties:
+        tight = Policy(atoms_total=1)
+        parties.configs["south"] = replace(parties.configs["south"], policy=tight)
+        cluster = parties.open(terms=TERMS)
+        model = LassoCV(BETAS, cv=3, cluster=cluster)
+        with pytest.warns(ConvergenceWarning, match="not certified for south"):
+            model.fit(cluster.shards("cohort"), y)
+        sent = [e for e in parties.log("south") if e["event"] == "atom"]
+    assert len(sent) == 1
+    assert model.result_.ledger.uncertified == ("south",)
 
 
 def test_folds_count_against_the_budget_and_no_others_are_answered(tmp_path):
@@ -211,6 +254,8 @@ def test_what_cross_validation_needs_is_said_before_anything_is_asked(tmp_path):
             cluster.terms = replace(type(cluster.terms)(), **terms)
             with pytest.raises(ValueError, match=text):
                 LassoCV(**{"betas": BETAS, **how}, cluster=cluster).fit(shards, y)
+        with pytest.raises(ValueError, match="y has 59 values, but there are 60 rows"):
+            LassoCV(BETAS, cluster=cluster).fit(shards, y[1:])
         assert not parties.approve()
 
 

@@ -181,6 +181,33 @@ def test_sizes_that_a_member_announces_are_not_believed(tmp_path):
             cluster.shards("cohort")
 
 
+@pytest.mark.parametrize(
+    "lie",
+    [
+        lambda told: replace(told, scores=np.full(len(told.scores), np.nan)),
+        lambda told: replace(told, ids=np.repeat(told.ids[:1], len(told.ids))),
+        lambda told: replace(told, ids=told.ids - 13),
+        lambda told: replace(told, best=np.nan),
+    ],
+    ids=["nan", "twice", "another's", "no-bound"],
+)
+def test_proposals_that_cannot_be_are_named(tmp_path, lie):
+    from atomcast.errors import FalseMessageError
+    from atomcast.federated.kinds import Scores
+    from atomcast.federated.party import Node
+
+    class Lying(Node):
+        def answer(self, message):
+            answer = super().answer(message)
+            return lie(answer) if isinstance(answer, Scores) else answer
+
+    parts, y = make_data()
+    with Parties(tmp_path / "p", parts) as parties:
+        cluster = parties.open(node_types={"east": Lying})
+        with pytest.raises(FalseMessageError, match="east proposed what it cannot hold"):
+            Lasso(5.0, cluster=cluster).fit(cluster.shards("cohort"), y)
+
+
 def test_a_target_of_another_length_is_refused_before_anything_is_sent(tmp_path):
     parts, y = make_data()
     with Parties(tmp_path / "p", parts) as parties:

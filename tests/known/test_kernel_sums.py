@@ -10,6 +10,7 @@ from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 from atomcast.known.kernels.functions import RBF, Laplacian
 from atomcast.known.kernels.kernel_matrix import HEIGHT, AugmentedKernel
 from atomcast.known.kernels.labels import LabelCode
+from atomcast.known.kernels.point_set import rescaling
 from atomcast.known.kernels.sums import (
     BinarySums,
     DenseSums,
@@ -168,7 +169,30 @@ def test_augmented_kernel_of_growing_sets(kind, classes):
         np.testing.assert_allclose(gram.rows(np.arange(n)), expected, rtol=1e-10, atol=1e-13)
         np.testing.assert_allclose(gram.times(vector), expected @ vector, rtol=1e-9, atol=1e-10)
         np.testing.assert_allclose(gram.times(few), expected @ few, rtol=1e-9, atol=1e-10)
+        joined = gram.row_products(n - 1, vector)
+        np.testing.assert_allclose(joined, expected[-1:] @ vector, rtol=1e-9, atol=1e-10)
         assert np.all(gram.diagonal == 2.0 + 1 / costs[labels])
+
+
+def test_the_product_of_a_few_points_with_one_entry():
+    _, points, labels, _ = problem("dense", 2, n=20)
+    gram = AugmentedKernel(RBF(GAMMA), LabelCode(2, np.ones(2)), 2**31, np.float64)
+    gram.extend(points, labels)
+    for j in (0, 7, 19):
+        expected = -0.5 * gram.rows(np.array([j]))[0]
+        np.testing.assert_array_equal(gram.times(-0.5 * (np.arange(20) == j)), expected)
+
+
+@pytest.mark.parametrize("changed", [0, 3, 6])
+@pytest.mark.parametrize("scale", [0.75, 1.25, -1.0])
+def test_a_step_is_a_multiple_and_one_more_entry(changed, scale):
+    old = np.array([0.1, 0.3, 0.0, 0.2, 0.15, 0.25, 0.0])
+    new = scale * old
+    new[changed] += 0.25
+    factor, rest = rescaling(old, new)
+    assert factor == pytest.approx(scale)
+    np.testing.assert_allclose(rest, 0.25 * (np.arange(7) == changed), atol=1e-15)
+    assert np.count_nonzero(rest) == 1
 
 
 def test_the_exponential_is_exact():

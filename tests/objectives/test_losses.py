@@ -189,7 +189,7 @@ def test_extreme_margins_neither_overflow_nor_vanish():
     ("make", "message"),
     [
         (lambda: Logistic([1.0, 0.0]), "labels -1 and 1"),
-        (lambda: Logistic([1.0, 1.0], True), "only one label"),
+        (lambda: Logistic([1.0, 1.0], True), "only one class"),
         (lambda: Logistic([1.0, -1.0], False, [1.0, -1.0]), "sample_weight must be 2 finite"),
         (lambda: Logistic([1.0, -1.0], False, [0.0, 0.0]), "zero everywhere"),
         (lambda: LogMeanExp([1.0, -1.0], 0.0), "temperature must be a finite number > 0"),

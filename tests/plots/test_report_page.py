@@ -4,11 +4,12 @@ import re
 from html.parser import HTMLParser
 
 import numpy as np
+import pandas as pd
 import pytest
 from sklearn.datasets import load_diabetes
 from typer.testing import CliRunner
 
-from atomcast import KernelSVC, Lasso, LassoCV, LocalCluster, save_model
+from atomcast import KernelSVC, Lasso, LassoCV, LocalCluster, Preparation, Shards, save_model
 from atomcast.cli import app
 from atomcast.plots.page.html_tables import HtmlTable, whole_page
 
@@ -111,6 +112,18 @@ def test_numbers_are_numbers_and_texts_are_texts():
     assert '<td class="number" data-value="3">3</td>' in html
     assert "<td>True</td>" in html
     assert "<td>&lt;b&gt;</td>" in html
+
+
+def test_a_page_tells_how_tables_were_prepared(tmp_path):
+    table = pd.DataFrame({EVIL: ["a", "b", "a"], "age": [1.0, None, 5.0]})
+    shards = Shards.split(table, 2, prepare=Preparation(impute="mean"))
+    model = Lasso(9.0).fit(shards, [1.0, 2.0, 4.0])
+    text = Page(model.result_.report(tmp_path / "run.html", model).read_text()).text
+    assert "0 or 1 for each of a, b" in text
+    assert "x, missing: 3" in text
+    save_model(model, tmp_path / "m.safetensors")
+    assert CliRunner().invoke(app, ["report", str(tmp_path / "m.safetensors")]).exit_code == 0
+    assert "x, missing: 3" in Page((tmp_path / "m.html").read_text()).text
 
 
 def test_notebooks_show_tables(model):

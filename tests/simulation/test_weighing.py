@@ -158,7 +158,7 @@ def test_a_round_on_a_star_costs_what_the_formula_says():
     winners = result.ledger.atoms_sent
     # Up: as many pairs as candidates from every node, which has so many atoms, and the candidates.
     # Down: the best merit, which are asked for, and score, index and values of the winners.
-    assert candidates == 2 * 2 + 30
+    assert candidates == 2 * 2 + 20
     up = N * 2 * candidates + d * candidates
     down = N + candidates + winners * (2 * N + d * (N - 1))
     assert first.values == up + down

@@ -99,17 +99,17 @@ def test_of_equal_atoms_one_is_of_use_and_of_orthogonal_ones_all_are():
     y = np.array([1.0, 0.9, 0.8, 0.0, 0.0, 0.0])
     active, where = ExplicitActiveSet(SquaredError(y)), L1Ball(10.0)
     scores = X.T @ active.gradient
-    taken = Thinning(active, where).of_use(atoms_of(X), scores, 1.0)
+    taken = Thinning(active, where).of_use(atoms_of(X), scores, 1.0, 3)
     assert taken.tolist() == [0, 1, 3]
-    assert Thinning(active, where).of_use(atoms_of(X)[:1], scores[:1], 1.0).tolist() == [0]
-    assert Thinning(active, where).of_use([], scores[:0], 1.0).tolist() == []
+    assert Thinning(active, where).of_use(atoms_of(X)[:1], scores[:1], 1.0, 3).tolist() == [0]
+    assert Thinning(active, where).of_use([], scores[:0], 1.0, 3).tolist() == []
 
 
 def test_what_is_foreseen_is_what_happens():
     """The slopes after the first has joined, where that changes no sign."""
     active, where, atoms, X = known_and_new("l1", 1e3, seed=3)
     scores = X[:, FIRST:].T @ active.gradient
-    taken = Thinning(active, where).of_use(atoms[FIRST:], scores, 1.0)
+    taken = Thinning(active, where).of_use(atoms[FIRST:], scores, 1.0, 3)
     active.append([atoms[FIRST + taken[0]]])
     after = np.abs(X[:, FIRST:].T @ solved(active, where).gradient)
     left_out = np.setdiff1d(np.arange(MORE), taken)
@@ -123,7 +123,9 @@ def test_the_dearer_rounds_are_the_more_candidates_join():
     X, y = regression(seed=1, d=20, n=30)
     active, where = ExplicitActiveSet(SquaredError(y)), L1Ball(1e3)
     scores, atoms = X.T @ active.gradient, atoms_of(X)
-    taken = [len(Thinning(active, where).of_use(atoms, scores, price)) for price in (1, 1e2, 1e4)]
+    taken = [
+        len(Thinning(active, where).of_use(atoms, scores, price, 3)) for price in (1, 1e2, 1e4)
+    ]
     assert taken == sorted(taken)
     assert taken[0] < taken[-1]
 
@@ -135,7 +137,7 @@ def test_vertices_that_depend_on_each_other():
     active = ExplicitActiveSet(SquaredError(y))
     active.append(atoms_of(X)[:4])
     active.set_weights(np.array([0.4, 0.4, 0.1, 0.1]))
-    taken = Thinning(active, Simplex()).of_use(atoms_of(X)[4:], np.array([-9.0, -9.0]), 1.0)
+    taken = Thinning(active, Simplex()).of_use(atoms_of(X)[4:], np.array([-9.0, -9.0]), 1.0, 3)
     assert taken.tolist() == [0]
 
 
@@ -148,3 +150,4 @@ def test_the_cheapest_batch():
     assert cheapest_batch(100.0, 1.0, most=100) == 100
     assert cheapest_batch(np.inf, 0.5, most=7) == 7
     assert cheapest_batch(1e-9, 0.5, most=7) == 1
+    assert cheapest_batch(5.0, 0.0, most=np.inf) == 10  # at the start, a third is in vain

@@ -47,6 +47,8 @@ class KernelAtoms:
         Global ids, strictly increasing.
     storage : Storage
         The memory that kernel columns may take, and the precision in which they are kept.
+    weights : array of shape (n,), optional
+        How much each example counts.
     """
 
     def __init__(
@@ -55,9 +57,11 @@ class KernelAtoms:
         labels: Codes,
         ids: NDArray[np.int64],
         storage: Storage,
+        weights: Floats | None = None,
     ) -> None:
         self.points = points
         self.labels = labels
+        self.weights = weights
         self.ids = ids
         self.storage = storage
         self.n, self.d = points.shape
@@ -76,11 +80,15 @@ class KernelAtoms:
 
     def take(self, rows: NDArray[np.int64]) -> KernelAtoms:
         """Some of the examples, as atoms of their own."""
-        return type(self)(self.points[rows], self.labels[rows], self.ids[rows], self.storage)
+        weights = None if self.weights is None else self.weights[rows]
+        points, labels, ids = self.points[rows], self.labels[rows], self.ids[rows]
+        return type(self)(points, labels, ids, self.storage, weights)
 
     def atom(self, j: int, id: int) -> Atom:
-        """The j-th example with its label."""
+        """The j-th example with its label, and its weight if it has one."""
         extras = np.array([float(self.labels[j])])
+        if self.weights is not None:
+            extras = np.append(extras, self.weights[j])
         if not sparse.issparse(self.points):
             return Atom(id, self.d, np.array(self.points[j]), extras=extras)
         part = slice(self.points.indptr[j], self.points.indptr[j + 1])
@@ -93,7 +101,7 @@ class KernelAtoms:
         active = self._active
         assert active is not None
         kernel, code, sums = active.kernel, active.code, self._kernel_sums(active)
-        lengths = kernel.diagonal(self.points) + 1.0 + code.ridge(self.labels)
+        lengths = kernel.diagonal(self.points) + 1.0 + code.ridge(self.labels, self.weights)
         points, how = self.points, "compiled" if self.n * self.d >= COMPILE_FROM else "plain"
         if isinstance(sums, BinarySums):
             points, how = sums.bits, "bits"
@@ -158,8 +166,9 @@ class KernelAtoms:
         for position, amount in zip(changed.tolist(), rest.tolist(), strict=True):
             row = int(np.searchsorted(self.ids, active.ids[position]))
             if row < self.n and self.ids[row] == active.ids[position]:
-                ridge = float(active.code.ridge(self.labels[row : row + 1])[0])
-                self._total[row] += 2.0 * amount * ridge
+                own = slice(row, row + 1)
+                weight = None if self.weights is None else self.weights[own]
+                self._total[own] += 2.0 * amount * active.code.ridge(self.labels[own], weight)
 
     def _sum_afresh(self, active: KernelActiveSet) -> None:
         """Sum over all known points: from columns that are kept, and anew for the others."""
@@ -213,11 +222,17 @@ def _by_columns(replica: Replica) -> bool:
 
 
 def kernel_atoms(
-    shard: Shard, labels: LocalLabels, storage: Storage, kind: type[KernelAtoms] = KernelAtoms
+    shard: Shard,
+    labels: LocalLabels,
+    storage: Storage,
+    kind: type[KernelAtoms] = KernelAtoms,
+    numbered: bool = False,
 ) -> KernelAtoms:
-    """The rows of a node's shard as atoms of some kind."""
+    """The rows of a node's shard as atoms of some kind, with their numbers if asked for."""
     points = shard.matrix.tocsr() if sparse.issparse(shard.matrix) else shard.matrix
-    return kind(points, labels.of(shard), shard.ids, storage)
+    if numbered:
+        points = np.column_stack([points, shard.ids.astype(np.float64)])
+    return kind(points, labels.of(shard), shard.ids, storage, labels.weights_of(shard))
 
 
 class LocalLabels:
@@ -226,10 +241,12 @@ class LocalLabels:
     Parameters
     ----------
     codes : int array of shape (n,)
+    weights : array of shape (n,), optional
+        How much each example counts.
     """
 
-    def __init__(self, codes: Codes) -> None:
-        self.codes = codes
+    def __init__(self, codes: Codes, weights: Floats | None = None) -> None:
+        self.codes, self.weights = codes, weights
 
     def of(self, shard: Shard) -> Codes:
         """The labels of the shard's atoms, in their order."""
@@ -241,6 +258,10 @@ class LocalLabels:
             )
         in_order = len(at) == len(self.codes) and len(at) > 0 and at[0] == 0
         return self.codes if in_order else np.ascontiguousarray(self.codes[at])
+
+    def weights_of(self, shard: Shard) -> Floats | None:
+        """The weights of the shard's atoms, in their order; None if all count the same."""
+        return None if self.weights is None else self.weights[self._places(shard)]
 
     def _places(self, shard: Shard) -> NDArray[np.int64]:
         return shard.ids

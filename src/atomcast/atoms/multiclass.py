@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,8 +12,9 @@ from atomcast.atoms.explicit import DenseAtoms, SparseAtoms, explicit_atoms
 from atomcast.atoms.images import ManyImages
 from atomcast.data.shards import Shard
 from atomcast.domains.balls import Domain
+from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.messages.atom import Atom, Misfit, misfit_of
-from atomcast.objectives import Multinomial
+from atomcast.objectives import Multinomial, SquaredError
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
@@ -27,9 +28,13 @@ class MulticlassActiveSet(ManyImages):
     # Its curvature has a form of its own, which only `hessian` needs.
     objective: Multinomial  # type: ignore[assignment]
 
-    def __init__(self, objective: Multinomial) -> None:
+    def __init__(self, objective: Any) -> None:
         super().__init__(objective, objective.classes)
         self.classes = objective.classes
+
+    def merit(self, scores: Floats) -> Floats:
+        """How much weights promise: those of an l1 ball may be of either sign."""
+        return np.abs(scores)
 
     def vertex(self, domain: Domain, id: int, score: float) -> Floats:
         """The weight of the class for which the feature promises most."""
@@ -49,8 +54,8 @@ class MulticlassActiveSet(ManyImages):
         for t, row in enumerate(gradient):
             scores[t], length = self.columns.measured(start, start + len(ids), row)
         allowed = np.max([self._rounding(length, row) for row in gradient], axis=0)
-        best = np.abs(scores).max(axis=0)
-        difference = np.where(np.abs(scores) >= best - 2 * allowed, stated - scores, np.inf)
+        merit = self.merit(scores)
+        difference = np.where(merit >= merit.max(axis=0) - 2 * allowed, stated - scores, np.inf)
         nearest = np.argmin(np.abs(difference), axis=0)
         return misfit_of(difference[nearest, np.arange(len(ids))], allowed, length)
 
@@ -81,6 +86,31 @@ class MulticlassActiveSet(ManyImages):
         return result
 
 
+class MultiTargetActiveSet(MulticlassActiveSet):
+    """Known features with a weight for each of several targets, which do not depend on others."""
+
+    objective: SquaredError  # type: ignore[assignment]
+
+    def __init__(self, objective: SquaredError, domain: Domain) -> None:
+        super().__init__(objective)
+        self._domain = domain
+
+    def merit(self, scores: Floats) -> Floats:
+        """How much weights promise."""
+        return self._domain.merit(scores)
+
+    def products(self, start: int, stop: int) -> Floats:
+        """Columns start to stop of A'HA: those of features, for each target by itself."""
+        first, last = start // self.classes, -(-stop // self.classes)
+        between = np.kron(ExplicitActiveSet.products(self, first, last), np.eye(self.classes))
+        within = slice(start - first * self.classes, stop - first * self.classes)
+        return np.asarray(between[:, within], dtype=np.float64)
+
+    def hessian(self, positions: NDArray[np.int64]) -> Floats:
+        """The part of A'HA that belongs to some of the weights, shape (m, m)."""
+        return self.products(0, len(self))[np.ix_(positions, positions)]
+
+
 class MulticlassAtoms:
     """A node's features; the score of a feature is that of its best class, with its sign."""
 
@@ -89,11 +119,11 @@ class MulticlassAtoms:
         self.d, self.n = features.d, features.n
 
     def scores(self, replica: Replica) -> Floats:
-        """The largest score by absolute value over the classes, shape (n,)."""
+        """The score of the class for which each feature promises most, shape (n,)."""
         active = replica.active
         assert isinstance(active, MulticlassActiveSet)
         scores = self.features.products(active.gradient)
-        best = np.argmax(np.abs(scores), axis=0)
+        best = np.argmax(active.merit(scores), axis=0)
         return scores[best, np.arange(self.n)]
 
     def atom(self, j: int, id: int) -> Atom:

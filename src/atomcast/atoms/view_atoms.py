@@ -42,11 +42,16 @@ class HeldKernel:
     points : array or CSR matrix of shape (n, p)
     constant : float
         What is added to its values once they are 1 on average on the diagonal.
+    weights : array of shape (n,), optional
+        How much each example counts in that average.
     """
 
-    def __init__(self, kernel: ViewKernel, points: Any, constant: float) -> None:
+    def __init__(
+        self, kernel: ViewKernel, points: Any, constant: float, weights: Floats | None = None
+    ) -> None:
         self.kernel, self.points, self.constant = kernel, points, constant
-        self.gamma = kernel.gamma(points)
+        self.weights = weights
+        self.gamma = kernel.gamma(points, weights)
         self.scale: float | None = None
         self._order: Ints | None = None
 
@@ -54,7 +59,7 @@ class HeldKernel:
         """All its values between the examples, shape (n, n)."""
         values = self.kernel.values(self.gamma, self.points, self.points)
         if self.scale is None:
-            self.scale = float(np.trace(values)) / len(values) or 1.0
+            self.scale = float(np.average(np.diag(values), weights=self.weights)) or 1.0
         return values / self.scale + self.constant
 
     def order(self, matrix: Floats) -> Ints:
@@ -93,7 +98,7 @@ class ViewAtoms:
             points = view_points(shard, plan.views[view])
             for k, kernel in enumerate(plan.kernels[view]):
                 number = plan.number(view, k)
-                self._held[number] = HeldKernel(kernel, points, plan.constant)
+                self._held[number] = HeldKernel(kernel, points, plan.constant, plan.weights)
                 self._names[number] = f"{plan.names[view]}: {kernel}"
         places = np.array([number // plan.per_column for number in self._held], dtype=np.int64)
         self._places = np.searchsorted(shard.ids, places)

@@ -52,6 +52,9 @@ def fits(estimator: str, **more: Any) -> Callable[[Callable[..., None]], Callabl
         def make(**given: Any) -> Any:
             import atomcast
 
+            for other in {"alpha", "C"} & given.keys():
+                if {"beta", other} <= given.keys() and given["beta"] is given[other] is None:
+                    raise ValueError(f"--beta is missing: give a radius, or a penalty by --{other}")
             if "residual" in given:  # for --tol is the tolerance of the solver
                 given["tol"] = given.pop("residual")
             for name in _READ.keys() & given.keys():
@@ -65,9 +68,33 @@ def fits(estimator: str, **more: Any) -> Callable[[Callable[..., None]], Callabl
 
 
 Beta = Annotated[
-    float,
-    typer.Option(help="Bound on the sum of absolute weights: the larger, the more features."),
+    float | None,
+    typer.Option(
+        help="Bound on the sum of absolute weights: the larger, the more features.",
+        show_default=False,
+    ),
 ]
+Alpha = Annotated[
+    float | None,
+    typer.Option(help="Instead of --beta: the penalty, as in scikit-learn.", show_default=False),
+]
+LossCost = Annotated[
+    float | None,
+    typer.Option(
+        "--C", help="Instead of --beta: what losses cost, as in scikit-learn.", show_default=False
+    ),
+]
+Positive = Annotated[bool, typer.Option("--positive", help="No weight may be negative.")]
+Weights = Annotated[
+    str | None,
+    typer.Option(
+        metavar="FILE", help="How much each row counts: a vector, or a table's FILE:COLUMN."
+    ),
+]
+Scoring = Annotated[
+    str | None, typer.Option(help="What to choose by, as scikit-learn knows it: roc_auc, r2, ...")
+]
+WEIGHTED = ("sample_weight",)
 Intercept = Annotated[bool, typer.Option("--intercept/--no-intercept", help="Fit a constant too.")]
 Balanced = Annotated[
     bool, typer.Option("--balanced", help="Let all classes count alike, however many rows each.")
@@ -84,44 +111,71 @@ GroupsFile = Annotated[
 ]
 
 
-@fits("Lasso")
-def lasso(beta: Beta, fit_intercept: Intercept = True) -> None:
+@fits("Lasso", vectors=WEIGHTED)
+def lasso(
+    beta: Beta = None,
+    alpha: Alpha = None,
+    positive: Positive = False,
+    fit_intercept: Intercept = True,
+    sample_weight: Weights = None,
+) -> None:
     """Least squares with few features: ||y - X w - b||^2 subject to ||w||_1 <= beta."""
 
 
-@fits("LassoCV")
-def lasso_cv(n_betas: BetaCount = 30, cv: Folds = 5, fit_intercept: Intercept = True) -> None:
+@fits("LassoCV", vectors=WEIGHTED)
+def lasso_cv(
+    n_betas: BetaCount = 30,
+    cv: Folds = 5,
+    scoring: Scoring = None,
+    positive: Positive = False,
+    fit_intercept: Intercept = True,
+    sample_weight: Weights = None,
+) -> None:
     """Least squares with few features, as many as cross-validation likes best."""
 
 
-@fits("SparseLogisticRegression", numeric_target=False)
-def logistic(beta: Beta, fit_intercept: Intercept = True, class_weight: Balanced = False) -> None:
+@fits("SparseLogisticRegression", numeric_target=False, vectors=WEIGHTED)
+def logistic(
+    beta: Beta = None,
+    C: LossCost = None,
+    fit_intercept: Intercept = True,
+    class_weight: Balanced = False,
+    sample_weight: Weights = None,
+) -> None:
     """Logistic regression with few features, for two or more classes: ||w||_1 <= beta."""
 
 
-@fits("SparseLogisticRegressionCV", numeric_target=False)
+@fits("SparseLogisticRegressionCV", numeric_target=False, vectors=WEIGHTED)
 def logistic_cv(
     n_betas: BetaCount = 20,
     cv: Folds = 5,
+    scoring: Scoring = None,
     fit_intercept: Intercept = True,
     class_weight: Balanced = False,
+    sample_weight: Weights = None,
 ) -> None:
     """Logistic regression with few features, as many as cross-validation likes best."""
 
 
-@fits("GroupLasso")
+@fits("GroupLasso", vectors=WEIGHTED)
 def group_lasso(
-    beta: Beta, groups: GroupsFile = "sources", fit_intercept: Intercept = True
+    beta: Beta = None,
+    alpha: Alpha = None,
+    groups: GroupsFile = "sources",
+    fit_intercept: Intercept = True,
+    sample_weight: Weights = None,
 ) -> None:
     """Least squares with few groups of features, by default the columns of few files."""
 
 
-@fits("GroupLogisticRegression", numeric_target=False)
+@fits("GroupLogisticRegression", numeric_target=False, vectors=WEIGHTED)
 def group_logistic(
-    beta: Beta,
+    beta: Beta = None,
+    C: LossCost = None,
     groups: GroupsFile = "sources",
     fit_intercept: Intercept = True,
     class_weight: Balanced = False,
+    sample_weight: Weights = None,
 ) -> None:
     """Logistic regression for two classes with few groups of features."""
 
@@ -164,7 +218,7 @@ def dictionary_learning(
     """A dictionary for the signals that are the rows of the parts; its elements live on --nodes."""
 
 
-@fits("L1AdaBoost", numeric_target=False)
+@fits("L1AdaBoost", numeric_target=False, vectors=WEIGHTED)
 def boosting(
     temperature: Annotated[
         float, typer.Option(help="The smaller, the closer the fit, and the more stumps.")
@@ -172,16 +226,20 @@ def boosting(
     base: Annotated[
         str, typer.Option(help="stumps over the features, or matrix: the columns themselves.")
     ] = "stumps",
+    n_estimators: Annotated[int | None, typer.Option(help="At most so many.")] = None,
+    sample_weight: Weights = None,
 ) -> None:
     """Boosting: the best convex combination of decision stumps, for two classes."""
 
 
-@fits("KernelSVC", axis=0, numeric_target=False)
+@fits("KernelSVC", axis=0, numeric_target=False, vectors=WEIGHTED)
 def kernel_svm(
     C: Annotated[float, typer.Option("--C", help="What margin errors cost.")] = 1.0,
-    kernel: Annotated[str, typer.Option(help="rbf, linear, poly or laplacian.")] = "rbf",
+    kernel: Annotated[
+        str, typer.Option(help="rbf, linear, poly, laplacian, sigmoid or precomputed.")
+    ] = "rbf",
     gamma: Annotated[
-        str, typer.Option(help="Of the kernel: mean-distance, scale, or a number.")
+        str, typer.Option(help="Of the kernel: mean-distance, scale, auto, or a number.")
     ] = "mean-distance",
     degree: Annotated[int, typer.Option(help="Of the polynomial kernel.")] = 3,
     coef0: Annotated[float, typer.Option(help="The constant in the polynomial kernel.")] = 0.0,
@@ -189,6 +247,7 @@ def kernel_svm(
         str, typer.Option(help="one-vs-one, one-vs-rest, direct (one machine) or auto.")
     ] = "auto",
     class_weight: Balanced = False,
+    sample_weight: Weights = None,
 ) -> None:
     """A kernel support vector machine; here a file holds the rows of a node, with all columns."""
 

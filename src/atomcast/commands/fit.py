@@ -172,7 +172,7 @@ def _report(estimator: Any, rows: int, seconds: float, options: FitOptions) -> N
         "estimator": type(estimator).__name__,
         "rows": rows,
         **outcome(certificate_of(estimator)),
-        **({"beta": estimator.beta_} if hasattr(estimator, "beta_") else {}),
+        **{name[:-1]: getattr(estimator, name, None) for name in ("beta_", "alpha_", "C_")},
         "atoms": len(estimator.result_.atom_ids),
         "atoms_available": estimator.result_.n,
         "seconds": seconds,

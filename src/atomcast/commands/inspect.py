@@ -11,7 +11,7 @@ import typer
 from atomcast.commands.mistakes import Debug, clear_errors
 
 if TYPE_CHECKING:
-    from atomcast.network.disclosure import Disclosure
+    from atomcast.network.disclosure import Disclosed, Disclosure
     from atomcast.storage.container import ModelFile
 
 #: Lines of a long table that are shown unless all are asked for.
@@ -54,6 +54,7 @@ def described(file: ModelFile) -> dict[str, Any]:
     """The content of a model file in plain values."""
     import numpy as np
 
+    from atomcast.data.prepared import described as prepared
     from atomcast.report.summary import outcome
     from atomcast.saving.certificate import certificate_in
     from atomcast.saving.model_file import (
@@ -97,11 +98,7 @@ def described(file: ModelFile) -> dict[str, Any]:
         "parties": certificate and certificate.parties,
         "disclosures": [_plain(one) for one in disclosures],
         "told": [_plain(one) for one in (certificate.told if certificate else ())],
-        "preparation": [
-            (party.prefix + column.name, column.description())
-            for party in preparation_in(file) or ()
-            for column in party.columns
-        ],
+        "preparation": prepared(preparation_in(file) or ()),
         "audit_heads": certificate and certificate.audit_heads,
     }
 
@@ -188,7 +185,12 @@ def _print_disclosures(disclosures: list[dict[str, Any]], limit: int | None) -> 
 
 def _print_told(told: list[dict[str, Any]], limit: int | None) -> None:
     """Who told the others what beside atoms, added up over the phases of the fit."""
-    words = {"target": "the target", "prediction": "predictions for held-out rows"}
+    words: dict[Disclosed, str] = {
+        "target": "the target",
+        "prediction": "predictions for held-out rows",
+        "candidate": "candidates, to the coordinator alone",
+        "mixture": "mixtures of atoms",
+    }
     totals: dict[tuple[str, str], int] = {}
     for d in told:
         key = words[d["kind"]], d["who"]

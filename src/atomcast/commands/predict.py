@@ -33,13 +33,16 @@ def predict(
             "of printing them.",
         ),
     ] = None,
+    proba: Annotated[
+        bool, typer.Option("--proba", help="The probability of each class, not the class.")
+    ] = False,
     row_ids: RowIds = None,
     align: Align = None,
     lengths: Lengths = None,
     config: Config = None,
     debug: Debug = False,
 ) -> None:
-    """Predict with a saved model: a number for each row of the data, or the codes of signals."""
+    """Predict with a saved model: for each row its target or class, or the codes of signals."""
     with clear_errors(debug):
         import warnings
 
@@ -52,12 +55,16 @@ def predict(
         estimator = load_model(model)
         if lengths is not None and type(estimator).__name__ != "StructuredSVM":
             raise ValueError(f"--lengths {lengths} is for sequences, which {model} knows none of")
+        if proba and not hasattr(estimator, "predict_proba"):
+            raise ValueError(f"--proba: the {type(estimator).__name__} in {model} tells none")
         codes = not hasattr(estimator, "predict")
+        said: Any = getattr(estimator, "predict_proba" if proba else "predict", None)
+        names = [str(label) for label in estimator.classes_] if proba else ["prediction"]
         check_output("--out", out, (".npz",) if codes else (".npy", ".csv"))
         if config is not None:
             with read_coordinator(config).cluster as members:
-                predictions = estimator.predict(members.shards(members.terms.predict))
-            _write(predictions, None, out)
+                predictions = said(members.shards(members.terms.predict))
+            _write(predictions, names, None, out)
             return
         X, ids = features_for(estimator, data or (), Reading(row_ids, align=align))
         # Columns without names are taken in the order of the file, as the user knows.
@@ -66,7 +73,7 @@ def predict(
             _write_codes(estimator.transform(X), out)
         else:
             beside = {} if lengths is None else {"lengths": read_vector(lengths)}
-            _write(estimator.predict(X, **beside), ids, out)
+            _write(said(X, **beside), names, ids, out)
 
 
 def _write_codes(codes: Any, out: Path | None) -> None:
@@ -84,13 +91,13 @@ def _write_codes(codes: Any, out: Path | None) -> None:
         print(" ".join(f"{atom}:{weight!r}" for atom, weight in pairs))
 
 
-def _write(predictions: Any, ids: Any, out: Path | None) -> None:
-    """One prediction a line, or a file of them."""
+def _write(predictions: Any, names: list[str], ids: Any, out: Path | None) -> None:
+    """What is said of a row in a line, or a file of that; a table has names of columns."""
     from atomcast._replacing import replacing
 
     if out is None:
         for prediction in predictions.tolist():
-            print(prediction)
+            print(*(prediction if predictions.ndim > 1 else [prediction]))
     elif out.suffix.lower() == ".npy":
         import numpy as np
 
@@ -101,9 +108,9 @@ def _write(predictions: Any, ids: Any, out: Path | None) -> None:
 
         with replacing(out, newline="", encoding="utf-8") as table:
             writer = csv.writer(table)
+            rows = predictions.reshape(len(predictions), -1).tolist()
             if ids is None:
-                writer.writerow(["prediction"])
-                writer.writerows([value] for value in predictions.tolist())
+                writer.writerows([names, *rows])
             else:
-                writer.writerow(["row_id", "prediction"])
-                writer.writerows(zip(ids.tolist(), predictions.tolist(), strict=True))
+                writer.writerow(["row_id", *names])
+                writer.writerows([id, *row] for id, row in zip(ids.tolist(), rows, strict=True))

@@ -20,7 +20,7 @@ def report(
     """Write a page that shows a saved model: its fit, its atoms, and who disclosed what."""
     with clear_errors(debug):
         from atomcast.commands.inspect import described
-        from atomcast.plots.page.story import Story
+        from atomcast.plots.page.story import Story, preparation_tables
         from atomcast.report.summary import outcome_rows
         from atomcast.saving.certificate import certificate_in
         from atomcast.saving.model_file import making_sense
@@ -40,5 +40,6 @@ def report(
             told=certificate.told,
             traffic=certificate.by_kind,
             parameters=content["parameters"],
+            tables=preparation_tables(content["preparation"]),
         )
         print(story.write(out or model.with_suffix(".html")))

@@ -6,6 +6,7 @@ functions that need them.
 
 from atomcast.data._files import FileShards
 from atomcast.data._mine import LocalShards
+from atomcast.data._rows import ShardsOfRows
 from atomcast.data._split import SplitShards
 from atomcast.data.alignment import check_same_length, check_same_rows, row_digest
 from atomcast.data.datasets import (
@@ -41,6 +42,7 @@ __all__ = [
     "Part",
     "Shard",
     "Shards",
+    "ShardsOfRows",
     "SparseRegression",
     "SplitShards",
     "check_finite",

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 from atomcast._checks import check_count
 from atomcast.data._blocks import MatrixShards, contiguous_bounds
@@ -165,6 +166,18 @@ class SplitShards(MatrixShards):
         other = copy.copy(self)  # by `__getstate__`, without what was cached of this matrix
         other._matrix = as_matrix(X)
         return other
+
+    @property
+    def cuts_rows(self) -> bool:
+        """Whether sizes were given that only rows add up to."""
+        return not isinstance(self._by, str) and sum(self._by) != self._matrix.shape[1]
+
+    def with_rows(self, rows: IntArray) -> SplitShards:
+        """The same cut of some of the rows."""
+        matrix = self._matrix
+        if sparse.issparse(matrix):  # not every layout gives out rows
+            matrix = matrix.tocsr()
+        return self.with_matrix(matrix[rows])
 
     def __getstate__(self) -> dict[str, Any]:
         # Caches are left out: they can be made again, and the converted matrix is as large as X.

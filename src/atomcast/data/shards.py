@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import dataclasses
 from abc import ABC, abstractmethod
+from collections.abc import Callable
 from dataclasses import dataclass
 from html import escape
 from typing import TYPE_CHECKING, Any, ClassVar, Literal
@@ -94,6 +95,16 @@ class Shards(ABC):
     split: ClassVar[type[SplitShards]]
     mine: ClassVar[type[LocalShards]]
     files: ClassVar[type[FileShards]]
+    selected: ClassVar[Callable[[Shards, Any], Shards]]
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        """How many rows and columns there are on all nodes together, as of one table."""
+        return self.rows(), self.count()
+
+    def __getitem__(self, rows: Any) -> Shards:
+        """Some of the rows, by number or by mask: what cross-validation asks for."""
+        return Shards.selected(self, rows)
 
     def only(self, i: int) -> Shards:
         """What the process of node i needs of this; by default everything."""

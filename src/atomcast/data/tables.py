@@ -21,12 +21,19 @@ def is_table(X: Any) -> bool:
     """Tell whether `X` looks like a data frame: columns that have names."""
     if isinstance(X, np.ndarray) or sparse.issparse(X):
         return False
+    if hasattr(X, "collect_schema") and not hasattr(X, "to_numpy"):
+        raise ValueError(f"X is a {type(X).__name__}, which holds no values yet: give X.collect()")
     return hasattr(X, "column_names") or (hasattr(X, "columns") and hasattr(X, "to_numpy"))
 
 
 def table_names(table: Any) -> tuple[str, ...]:
     """Return the column names of a data frame, as strings."""
     return tuple(str(label) for label in _labels(table))
+
+
+def table_labels(table: Any) -> dict[str, Any]:
+    """Return what a data frame itself calls its columns, by their names as strings."""
+    return {str(label): label for label in _labels(table)}
 
 
 def table_to_matrix(table: Any, *, source: str = "X") -> Matrix:

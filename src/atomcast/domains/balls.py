@@ -124,9 +124,18 @@ class Simplex(Domain):
 
 @dataclass(frozen=True)
 class SolidSimplex(Simplex):
-    """Nonnegative weights that sum to at most one: the origin is a vertex as well."""
+    """Nonnegative weights that sum to at most `beta`: the origin is a vertex as well."""
 
+    beta: float = 1.0
     has_origin: ClassVar[bool] = True
+
+    def __post_init__(self) -> None:
+        check_in_scale("beta", check_positive("beta", self.beta, "the largest sum"))
+
+    @property
+    def scale(self) -> float:
+        """The largest sum."""
+        return float(self.beta)
 
     def project(self, ids: Sequence[int], weights: Floats) -> Floats:
         """The nearest weights of the set."""

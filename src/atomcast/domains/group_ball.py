@@ -9,7 +9,7 @@ from typing import Any, ClassVar
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from atomcast._checks import check_in_scale, check_positive
+from atomcast._checks import check_in_scale, check_numbers, check_positive
 from atomcast.data.shards import Shards
 from atomcast.domains.balls import Domain
 
@@ -184,7 +184,7 @@ def as_groups(
     n = shards.count()
     if groups is None:
         members = [np.array([j]) for j in range(n)]
-    elif isinstance(groups, str):
+    elif isinstance(groups, str) or not isinstance(groups, Iterable):
         if groups != "sources":
             raise ValueError(f'{called} must be None, "sources" or a list of lists, got {groups!r}')
         owner = shards.assignment()
@@ -246,7 +246,7 @@ def _checked_partition(members: Sequence[Ints], n: int, called: str) -> Ints:
 
 
 def _checked_weights(weights: ArrayLike, count: int) -> Floats:
-    result = np.asarray(weights, dtype=np.float64)
+    result = check_numbers("weights", weights, "one for each group")
     if result.shape != (count,) or not np.all((result > 0.0) & np.isfinite(result)):
         raise ValueError(
             f"weights must be {count} finite numbers > 0, one for each group, got {weights!r}"

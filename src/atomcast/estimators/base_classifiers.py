@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,6 +15,19 @@ from atomcast.data.shards import Shards
 from atomcast.estimators.inputs import FORMATS, as_in_fit, check_features, validated
 
 Floats = NDArray[np.float64]
+ONE = np.ones(1)
+
+
+class StumpClassifier(NamedTuple):
+    """A stump of a boosted model by itself: its row of `stumps_`, and the two classes."""
+
+    stump: Floats
+    classes_: NDArray[Any]
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the class of examples, the rows of an array or a sparse matrix."""
+        votes = _votes(X.tocsc() if sparse.issparse(X) else np.asarray(X), self.stump[None], ONE)
+        return np.asarray(self.classes_[(votes > 0).astype(int)])
 
 
 def check_base(base: Any) -> None:

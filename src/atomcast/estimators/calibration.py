@@ -39,7 +39,9 @@ class Ledgers:
         return self
 
 
-def fitted_sigmoids(estimator: Any, X: Any, y: Any, solver: Solver) -> tuple[Floats, list[Ledger]]:
+def fitted_sigmoids(
+    estimator: Any, X: Any, y: Any, sample_weight: Any, solver: Solver
+) -> tuple[Floats, list[Ledger]]:
     """Fit sigmoids to the decisions of cross-validated copies, as scikit-learn does.
 
     Returns
@@ -50,6 +52,7 @@ def fitted_sigmoids(estimator: Any, X: Any, y: Any, solver: Solver) -> tuple[Flo
         What was sent to fit the copies.
     """
     from sklearn.calibration import CalibratedClassifierCV
+    from sklearn.model_selection import StratifiedKFold
 
     if isinstance(X, Shards):
         raise ValueError(
@@ -65,8 +68,11 @@ def fitted_sigmoids(estimator: Any, X: Any, y: Any, solver: Solver) -> tuple[Flo
     watchers = [watch for watch in solver.callbacks if not isinstance(watch, Checkpoint)]
     ledgers = Ledgers()
     solver = replace(solver, callbacks=[*watchers, ledgers], resume=None)
-    plain = clone(estimator).set_params(probability=False, solver=solver)
-    calibrated = CalibratedClassifierCV(plain, ensemble=False, cv=folds).fit(X, y)
+    plain = clone(estimator).set_params(probability=False, decision_function_shape="ovr")
+    plain.set_params(solver=solver)
+    seed = estimator.random_state
+    cv = StratifiedKFold(folds, shuffle=seed is not None, random_state=seed)
+    calibrated = CalibratedClassifierCV(plain, ensemble=False, cv=cv).fit(X, y, sample_weight)
     sigmoids = calibrated.calibrated_classifiers_[0].calibrators
     fitted = np.array([[sigmoid.a_, sigmoid.b_] for sigmoid in sigmoids], dtype=np.float64)
     return fitted, ledgers.seen

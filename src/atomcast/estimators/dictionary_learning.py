@@ -71,7 +71,9 @@ class DictionaryLearning(Coder):
     tol: float = 1e-4
     random_state: Any = 0
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    own_tol = True
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]  # rows count alike
         """Learn the dictionary.
 
         Parameters

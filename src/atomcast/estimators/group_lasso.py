@@ -8,37 +8,39 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from atomcast._checks import check_positive
 from atomcast.data.grouped import GroupedShards
 from atomcast.data.shards import Shards
 from atomcast.domains.group_ball import GroupBall, as_groups, check_whole_groups
 from atomcast.estimators.lasso import SparseLinearModel
-from atomcast.estimators.linear import LinearModel
 from atomcast.estimators.logistic_regression import SparseLogisticModel
+from atomcast.estimators.radial import BallModel
 from atomcast.estimators.score_classifier import check_two_classes
-from atomcast.estimators.solving import Posed
+from atomcast.loop.result import Result
 from atomcast.problems.features import group_problem
+from atomcast.problems.problem import Problem
 
 
 @dataclass(eq=False, repr=False)
-class GroupModel(LinearModel):
+class GroupModel(BallModel):
     """What models with groups of features have in common: the ball of a group norm."""
 
-    beta: float = 1.0
     _: KW_ONLY
     groups: Any = None
     weights: ArrayLike | None = None
-    fit_intercept: bool = True
 
-    def _pose(self, X: Any, y: Any) -> Posed:
-        check_positive("beta", self.beta, "the radius of the group-norm ball")
-        objective, shards, cluster = self._objective(X, y)
+    def _objective(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Shards, Any]:
+        objective, shards, cluster = super()._objective(X, y, sample_weight)
         self.groups_ = groups = as_groups(self.groups, self.weights, shards)
         if not isinstance(X, Shards):  # shards that the user made must keep to the groups already
             shards = GroupedShards(shards.matrix, shards.nodes, groups.labels, shards.names)
         check_whole_groups(groups, shards)
-        problem = group_problem(objective, GroupBall(self.beta, groups))
-        return Posed(objective, problem, shards, cluster)
+        return objective, shards, cluster
+
+    def _ball(self, objective: Any, beta: float) -> Problem:
+        return group_problem(objective, GroupBall(beta, self.groups_))
+
+    def _norm(self, result: Result) -> float:
+        return self.groups_.norm(result.weights)
 
     @property
     def active_groups_(self) -> list[NDArray[np.int64]]:
@@ -47,6 +49,7 @@ class GroupModel(LinearModel):
         return [self.groups_.members(int(g)) for g in np.unique(self.groups_.labels[used])]
 
 
+@dataclass(eq=False, repr=False)
 class GroupLasso(GroupModel, SparseLinearModel):
     """Least squares with a constraint on the norms of groups of features, spread over a network.
 
@@ -56,8 +59,10 @@ class GroupLasso(GroupModel, SparseLinearModel):
 
     Parameters
     ----------
-    beta : float, default=1.0
+    beta : float, optional
         Radius of the ball: the larger, the more groups.
+    alpha : float, optional
+        Instead of beta: the penalty, as for `Lasso`, with the norm of groups.
     groups : None, "sources" or list of lists of int or str, default=None
         The columns of each group, by number or by name: every column in exactly one group.
         "sources" makes a group of what each node holds, if X is `Shards`. None puts every feature
@@ -72,6 +77,8 @@ class GroupLasso(GroupModel, SparseLinearModel):
     solver : None, str or Solver, default=None
         How to fit: None is the corrective step to a relative gap of 1e-4, a str names a step. Of
         these, "away", "pairwise" and "blended-pairwise" do not apply to groups.
+    tol, max_rounds : optional
+        As for `Lasso`.
 
     Attributes
     ----------
@@ -81,7 +88,7 @@ class GroupLasso(GroupModel, SparseLinearModel):
         The partition and its weights.
     active_groups_ : list of arrays
         The columns of the groups that are in the model.
-    result_, dual_gap_, n_iter_
+    beta_, alpha_, result_, dual_gap_, n_iter_
         As for `Lasso`.
 
     Examples
@@ -94,6 +101,9 @@ class GroupLasso(GroupModel, SparseLinearModel):
     'optimal'
     """
 
+    _: KW_ONLY
+    alpha: float | None = None
+
 
 @dataclass(eq=False, repr=False)
 class GroupLogisticRegression(GroupModel, SparseLogisticModel):
@@ -103,24 +113,27 @@ class GroupLogisticRegression(GroupModel, SparseLogisticModel):
 
     Parameters
     ----------
-    beta, groups, weights, fit_intercept, cluster, solver
+    beta, groups, weights, fit_intercept, cluster, solver, tol, max_rounds
         As for `GroupLasso`.
+    C : float, optional
+        Instead of beta: what losses cost, as for `SparseLogisticRegression`.
     class_weight : None, "balanced" or dict, default=None
         How much the loss of each class counts, as in scikit-learn.
 
     Attributes
     ----------
-    classes_, coef_, intercept_, result_, dual_gap_, n_iter_
+    classes_, coef_, intercept_, beta_, C_, result_, dual_gap_, n_iter_
         As for `SparseLogisticRegression`.
     groups_, active_groups_
         As for `GroupLasso`.
     """
 
     _: KW_ONLY
+    C: float | None = None
     class_weight: Any = None
 
-    def _objective(self, X: Any, y: Any) -> tuple[Any, Shards, Any]:
-        posed = super()._objective(X, y)
+    def _objective(self, X: Any, y: Any, sample_weight: Any) -> tuple[Any, Shards, Any]:
+        posed = super()._objective(X, y, sample_weight)
         check_two_classes(self.classes_, y)
         return posed
 

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -33,6 +34,7 @@ from atomcast.known.kernels.point_set import SupportVectors
 from atomcast.loop.interrupting import all_or_nothing
 from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver
+from atomcast.objectives.sample_weights import checked_sample_weight
 from atomcast.problems.examples import USUAL_N, kernel_problem
 
 Floats = NDArray[np.float64]
@@ -62,16 +64,19 @@ class KernelSVC(ScoreClassifier):
     ----------
     C : float, default=1.0
         What margin errors cost.
-    kernel : {"rbf", "linear", "poly", "laplacian"} or callable, default="rbf"
-        A callable takes arrays of shape (n, d) and (m, d) and returns one of shape (n, m).
-    gamma : {"mean-distance", "scale"} or float, default="mean-distance"
+    kernel : str or callable, default="rbf"
+        "rbf", "linear", "poly", "laplacian", "sigmoid", or "precomputed": X then holds the kernel
+        between examples, shape (n_samples, n_samples), a row for each, and its rows are what is
+        broadcast. A callable takes arrays of shape (n, d) and (m, d) and returns one of shape
+        (n, m). Kernels that turn out not to be positive semidefinite are refused.
+    gamma : {"mean-distance", "scale", "auto"} or float, default="mean-distance"
         "mean-distance" is 1 / the mean squared distance between examples, "scale" is
         1 / (d * variance); both are estimated from the first 128 examples broadcast, drawn at
-        random, so that every node has the same.
+        random, so that every node has the same. "auto" is 1 / d.
     degree : int, default=3
         Of the polynomial kernel.
     coef0 : float, default=0.0
-        The constant in the polynomial kernel.
+        The constant in the polynomial kernel and in that of the sigmoid.
     class_weight : dict, "balanced" or None, default=None
         Multiplies C for each class.
     probability : bool, default=False
@@ -80,10 +85,17 @@ class KernelSVC(ScoreClassifier):
         With more than two classes: a machine for every two classes, which vote; a machine for
         each class; or one machine for all, in which labels are the corners of a regular simplex.
         "auto" is "one-vs-one" with the corrective step, and "direct" with others, which it needs.
+    decision_function_shape : {"ovr", "ovo"}, default="ovr"
+        Whether `decision_function` has a column for each class, or for every two of them where
+        these have a machine, as in scikit-learn; `predict` is the same.
+    random_state : int or RandomState, optional
+        How examples are shuffled into the folds that calibrate probabilities; default: not at all.
     cluster : None, int or cluster, default=None
         Where the examples are: None is one node, an int so many nodes simulated in this process.
     solver : None, str or Solver, default=None
         How to fit: None is the corrective step, a str names another; to a relative gap of 1e-3.
+    tol, max_rounds : optional
+        Of the solver, as for `Lasso`.
     cache_bytes : int, default=2**31
         The memory that kernel values may take in each process: once for the points that were
         broadcast, once for columns of its own examples, and once for the matrices of several
@@ -95,6 +107,7 @@ class KernelSVC(ScoreClassifier):
     support_ : array of shape (n_SV,)
         Global ids of the support vectors; class by class if there is a machine for every two.
     support_vectors_ : array or CSR matrix of shape (n_SV, n_features)
+        Of a precomputed kernel, only their numbers, shape (n_SV, 1).
     n_support_ : array of shape (n_classes,)
     dual_coef_ : array of shape (1, n_SV), (n_classes, n_SV) or (n_classes - 1, n_SV)
         With two classes; with more; with a machine for every two, as in scikit-learn's SVC.
@@ -128,11 +141,13 @@ class KernelSVC(ScoreClassifier):
     class_weight: Any = None
     probability: bool = False
     multi_class: str = "auto"
+    decision_function_shape: str = "ovr"
+    random_state: Any = None
     cache_bytes: int = 2**31
 
     usual_tol = 1e-3
 
-    def fit(self, X: Any, y: Any, *, classes: Any = None) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -140,6 +155,9 @@ class KernelSVC(ScoreClassifier):
         X : array, scipy sparse matrix, DataFrame or Shards of shape (n_samples, n_features)
         y : array of shape (n_samples,)
             The labels; those of this process's own examples if X is `Shards.mine`.
+        sample_weight : array of shape (n_samples,), optional
+            Multiplies C for each example, and is broadcast with it; default: one. Examples of
+            weight zero are left out. Where X is `Shards.mine`, all processes give weights, or none.
         classes : array, optional
             All labels that occur anywhere; needed if X is `Shards.mine`, because no process sees
             the labels of the others.
@@ -147,15 +165,19 @@ class KernelSVC(ScoreClassifier):
         check_positive("C", self.C, "what margin errors cost")
         check_count("cache_bytes", self.cache_bytes, "memory for kernel values", minimum=0)
         spec = KernelSpec(self.kernel, self.gamma, self.degree, self.coef0)
+        _check_seed(self.random_state)
         solver = self._solver()
         shards, y, cluster = examples_and_labels(self, X, y, self.cluster)
-        codes = class_codes(self, y, classes, shards)
-        labels = OwnLabels(codes) if shards.kind == "mine" else LocalLabels(codes)
-        costs = self.C * class_weights(self.class_weight, self.classes_, y, shards)
+        if self.kernel == "precomputed":
+            self._check_square(shards, sample_weight)
+        shards, used, weights, kept = _that_count(shards, y, sample_weight)
+        codes = class_codes(self, used, classes, shards)
+        labels = (OwnLabels if shards.kind == "mine" else LocalLabels)(codes, weights)
+        costs = self.C * class_weights(self.class_weight, self.classes_, used, shards, weights)
         machines = self._machines(solver)
         problem = kernel_problem(
             spec,
-            LabelCode(len(self.classes_), costs),
+            LabelCode(len(self.classes_), costs, weights is not None),
             labels,
             solver,
             self.cache_bytes,
@@ -163,13 +185,13 @@ class KernelSVC(ScoreClassifier):
             USUAL_N if shards.kind == "mine" else shards.count(axis=0),
             machines,
         )
-        self._keep_machines(solver.solve(problem, shards, cluster), machines)
+        self._keep_machines(solver.solve(problem, shards, cluster), machines, kept)
         warn_unless_converged(self.result_, solver)
         if self.probability:
             if self.result_.status == "interrupted":
                 raise KeyboardInterrupt("interrupted before probabilities were calibrated")
             with all_or_nothing():
-                self.calibration_, ledgers = fitted_sigmoids(self, X, y, solver)
+                self.calibration_, ledgers = fitted_sigmoids(self, X, y, sample_weight, solver)
             self.result_ = with_ledgers(self.result_, ledgers)
         return self
 
@@ -179,6 +201,12 @@ class KernelSVC(ScoreClassifier):
         corrective, classes = solver.step == "corrective", len(self.classes_)
         usual = "one-vs-one" if corrective else "direct"
         how = usual if self.multi_class == "auto" else self.multi_class
+        check_choice("decision_function_shape", self.decision_function_shape, ("ovr", "ovo"))
+        if classes > 2 and self.decision_function_shape == "ovo" and how != "one-vs-one":
+            raise ValueError(
+                f'decision_function_shape="ovo" needs a machine for every two classes, but '
+                f'multi_class={self.multi_class!r} has others: use "one-vs-one", or "ovr"'
+            )
         if classes == 2 or how == "direct":
             return None
         if not corrective:
@@ -189,25 +217,30 @@ class KernelSVC(ScoreClassifier):
             )
         return one_vs_one(classes) if how == "one-vs-one" else one_vs_rest(classes)
 
-    def _keep_machines(self, result: Result, machines: Machines | None) -> None:
-        """Take the fitted attributes from the result of one machine, or of several."""
+    def _keep_machines(self, result: Result, machines: Machines | None, kept: Any) -> None:
+        """Take the fitted attributes from the result of one machine, or of several.
+
+        Where some examples were left out, `kept` are the numbers of the others.
+        """
         self._keep(result, None)
         content: SupportVectors = result.content
         classes, labels, self._kernel = len(self.classes_), content.labels, content.kernel
+        points = content.points[:, -1:] if self.kernel == "precomputed" else content.points
         self.n_support_ = np.bincount(labels, minlength=classes)
         if machines is None:
             order = np.argsort(result.atom_ids)
-            self.support_, self.support_vectors_ = result.atom_ids[order], content.points[order]
+            ids = result.atom_ids
             # Divided by the objective, weights on the simplex become those of the unit margin.
             own = labels[order] == np.arange(classes)[:, None]
             sides = np.where(own, 1.0, -1.0 / (classes - 1))
             dual_coef = sides * (result.atom_weights[order] / result.objective)
             self.dual_coef_ = dual_coef[1:] if classes == 2 else dual_coef
             self.intercept_ = self.dual_coef_.sum(axis=1)
-            return
-        self.support_ = np.unique(result.atom_ids // machines.width)
-        order, self.dual_coef_, self.intercept_ = machine_coefficients(result, machines)
-        self.support_, self.support_vectors_ = self.support_[order], content.points[order]
+        else:
+            order, self.dual_coef_, self.intercept_ = machine_coefficients(result, machines)
+            ids = np.unique(result.atom_ids // machines.width)
+        self.support_ = (ids if kept is None else kept[ids])[order]
+        self.support_vectors_ = points[order]
 
     @property
     def gamma_(self) -> float:
@@ -224,39 +257,106 @@ class KernelSVC(ScoreClassifier):
 
         Returns
         -------
-        array of shape (n_samples,), or (n_samples, n_classes) if there are more than two classes
+        array of shape (n_samples,), or (n_samples, n_classes) if there are more than two classes,
+        or with a column for every two of them
         """
+        values = self._values(X)
+        if len(self.classes_) == 2:
+            return values[:, 0]
+        return self._by_class(values) if self.decision_function_shape == "ovr" else values
+
+    def predict(self, X: Any) -> NDArray[Any]:
+        """Predict the class of examples; X as for `decision_function`, shape (n_samples,)."""
+        values = self._values(X)
+        two = len(self.classes_) == 2
+        number = values[:, 0] > 0 if two else self._by_class(values).argmax(axis=1)
+        return np.asarray(self.classes_[number.astype(int)])
+
+    def _values(self, X: Any) -> Floats:
+        """What each machine says of new examples, shape (n_samples, n_machines)."""
         check_is_fitted(self)
-        if isinstance(X, Shards):
-            values = np.zeros(
-                (X.count(axis=0), 1 if len(self.classes_) == 2 else len(self.classes_))
-            )
-            for i in range(X.nodes):
-                shard = X.shard(i, axis=0)
-                values[shard.ids] = self._decision(shard.matrix)
-        else:
-            values = self._decision(validated(self, X, reset=False, **ROW_FORMATS))
-        return values if len(self.classes_) > 2 else values[:, 0]
+        if not isinstance(X, Shards):
+            return self._decision(validated(self, X, reset=False, **ROW_FORMATS))
+        values = np.zeros((X.count(axis=0), len(self.intercept_)))
+        for i in range(X.nodes):
+            shard = X.shard(i, axis=0)
+            values[shard.ids] = self._decision(shard.matrix)
+        return values
+
+    def _by_class(self, values: Floats) -> Floats:
+        """How much machines are for each class, shape (n_samples, n_classes)."""
+        return votes(values, len(self.classes_)) if self._pairs else values
+
+    @property
+    def _pairs(self) -> bool:
+        """Whether there is a machine for every two of more than two classes."""
+        return 1 < len(self.dual_coef_) < len(self.classes_)
 
     def _decision(self, X: Any) -> Floats:
         points, intercept = self.support_vectors_, self.intercept_
         if sparse.issparse(points) and not sparse.issparse(X):
             X = sparse.csr_array(X)
         values = np.empty((X.shape[0], len(intercept)))
-        pairs = 1 < len(self.dual_coef_) < len(self.classes_)
         height = max(PIECE // max(points.shape[0], 1), 1)
         for start in range(0, X.shape[0], height):
             rows = slice(start, start + height)
             block = kernel_block(self._kernel, X[rows], points, np.float64)
             values[rows] = intercept + (
                 pair_values(block, self.dual_coef_, self.n_support_)
-                if pairs
+                if self._pairs
                 else block @ self.dual_coef_.T
             )
-        return votes(values, len(self.classes_)) if pairs else values
+        return values
 
     @available_if(_calibrated)
     def predict_proba(self, X: Any) -> Floats:
         """The probability of each class, shape (n_samples, n_classes)."""
-        decisions = self.decision_function(X)
-        return probabilities(decisions.reshape(len(decisions), -1), self.calibration_)
+        return probabilities(self._by_class(self._values(X)), self.calibration_)
+
+    @available_if(_calibrated)
+    def predict_log_proba(self, X: Any) -> Floats:
+        """The logarithm of the probability of each class, shape (n_samples, n_classes)."""
+        with np.errstate(divide="ignore"):
+            return np.log(self.predict_proba(X))
+
+    def _check_square(self, shards: Shards, sample_weight: Any) -> None:
+        n, columns = shards.count(axis=0), shards.rows(axis=0)
+        if sparse.issparse(shards.matrix) or (n != columns and shards.kind != "mine"):
+            raise ValueError(
+                'X must be a square matrix with kernel="precomputed", dense, with a row and a '
+                f"column for each example, got {n} rows and {columns} columns"
+            )
+        if sample_weight is not None and not np.all(sample_weight):
+            raise ValueError(
+                'sample_weight has zeros, but rows of a kernel="precomputed" belong to its '
+                "columns: leave these examples out of both"
+            )
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.pairwise = self.kernel == "precomputed"
+        return tags
+
+
+def _check_seed(random_state: Any) -> None:
+    try:
+        check_random_state(random_state)
+    except ValueError as error:
+        raise ValueError(
+            f"random_state must be a whole number, None or a RandomState, got {random_state!r}"
+        ) from error
+
+
+def _that_count(
+    shards: Shards, y: NDArray[Any], sample_weight: Any
+) -> tuple[Shards, NDArray[Any], Floats | None, NDArray[np.int64] | None]:
+    """Examples whose weight is not zero, their labels and weights; their numbers if some are."""
+    if sample_weight is None:
+        return shards, y, None, None
+    weights = checked_sample_weight(sample_weight, len(y))
+    kept = np.flatnonzero(weights)
+    if len(kept) == len(y):
+        return shards, y, weights, None
+    if shards.kind == "mine":
+        raise ValueError("sample_weight has zeros: leave these examples out of Shards.mine")
+    return shards[kept], y[kept], weights[kept], kept

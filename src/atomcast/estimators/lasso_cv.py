@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import KW_ONLY, dataclass
 from typing import Any
 
 import numpy as np
@@ -11,6 +12,7 @@ from atomcast.estimators.lasso import SparseLinearModel
 from atomcast.estimators.path_cv import Floats, Fold, PathCV
 
 
+@dataclass(eq=False, repr=False)
 class LassoCV(PathCV, SparseLinearModel):
     """Lasso along a path of radii, of which cross-validation picks one.
 
@@ -25,16 +27,22 @@ class LassoCV(PathCV, SparseLinearModel):
     n_jobs : int, optional
         How many folds to fit at a time, each in a process of this machine, for a `LocalCluster`;
         -1: as many as there are cores; default: one after the other.
-    fit_intercept, cluster, solver
+    scoring : str or callable, optional
+        What to choose the radius by, as scikit-learn knows it; default: the mean squared error.
+    fit_intercept, positive, cluster, solver, tol, max_rounds
         As for `Lasso`.
 
     Attributes
     ----------
-    beta_ : float
-        The radius chosen.
+    beta_, alpha_ : float
+        The radius chosen, and the penalty that has its solution.
     betas_ : array of shape (n_betas,)
     mse_path_ : array of shape (n_betas, n_folds)
         Mean squared error on the held-out rows.
+    scores_ : array of shape (n_folds, n_betas)
+        What the radius was chosen by: `scoring`, or minus the mean squared error.
+    coefs_paths_ : array of shape (n_folds, n_betas, 1, n_features + 1)
+        Coefficients of every fold and radius, then intercepts.
     ledgers_ : list of Ledger
         What was sent to find the radii (if they were not given) and for each fold, predictions
         for held-out rows included, by this process if an earlier one was resumed; the ledger of
@@ -43,11 +51,14 @@ class LassoCV(PathCV, SparseLinearModel):
         Of the model refitted on all rows, as for `Lasso`.
     """
 
+    _: KW_ONLY
+    positive: bool = False
+
     _losses_are = "mse_path_"
 
     def _folds(self, target: Any) -> list[Fold]:
         return list(check_cv(self.cv).split(np.zeros((len(target), 1)), target))
 
-    def _held_out_loss(self, target: Any, predicted: Floats) -> float:
-        """The mean squared error."""
-        return float(np.mean((target - predicted) ** 2))
+    def _held_out_losses(self, target: Any, predicted: Floats) -> Floats:
+        squares: Floats = (target - predicted) ** 2
+        return squares

@@ -25,26 +25,26 @@ class LinearModel(SolvedEstimator):
     intercept_: Any
     n_features_in_: int
 
-    def _pose(self, X: Any, y: Any) -> Posed:
+    def _pose(self, X: Any, y: Any, sample_weight: Any = None) -> Posed:
         domain = self._domain()
-        objective, shards, cluster = self._objective(X, y)
+        objective, shards, cluster = self._objective(X, y, sample_weight)
         return Posed(objective, self._problem(objective, domain), shards, cluster)
 
     def _domain(self) -> Domain:
         """The set that the weights live in."""
         raise NotImplementedError
 
-    def _objective(self, X: Any, y: Any) -> tuple[Objective, Shards, Any]:
+    def _objective(self, X: Any, y: Any, sample_weight: Any) -> tuple[Objective, Shards, Any]:
         """Check the data; returns the loss for its target, the features and the cluster."""
         shards, target, cluster = self._target(X, y)
-        return self._loss(target), shards, cluster
+        return self._loss(target, sample_weight), shards, cluster
 
     def _target(self, X: Any, y: Any) -> tuple[Shards, NDArray[Any], Any]:
         """Check the data; returns the features, the target in the form of `_loss`, the cluster."""
         raise NotImplementedError
 
-    def _loss(self, target: Any, rows: Any = slice(None)) -> Objective:
-        """The loss over some of the rows of a target."""
+    def _loss(self, target: Any, sample_weight: Any = None, rows: Any = slice(None)) -> Objective:
+        """The loss over some of the rows of a target, which count as their weights say."""
         raise NotImplementedError
 
     def _problem(self, objective: Any, domain: Domain) -> Problem:

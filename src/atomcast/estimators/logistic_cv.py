@@ -30,16 +30,22 @@ class SparseLogisticRegressionCV(PathCV, SparseLogisticModel):
         An int means so many stratified folds.
     n_jobs : int, optional
         As for `LassoCV`.
-    fit_intercept, class_weight, cluster, solver
+    scoring : str or callable, optional
+        What to choose the radius by, as scikit-learn knows it; default: the logistic loss.
+    fit_intercept, class_weight, cluster, solver, tol, max_rounds
         As for `SparseLogisticRegression`.
 
     Attributes
     ----------
-    beta_ : float
-        The radius chosen.
+    beta_, C_ : float
+        The radius chosen, and the penalty that has its solution.
     betas_ : array of shape (n_betas,)
     loss_path_ : array of shape (n_betas, n_folds)
         Mean logistic loss on the held-out rows.
+    scores_ : array of shape (n_folds, n_betas)
+        What the radius was chosen by: `scoring`, or minus the logistic loss.
+    coefs_paths_ : array of shape (n_folds, n_betas, 1 or n_classes, n_features + 1)
+        Coefficients of every fold and radius, then intercepts.
     ledgers_ : list of Ledger
         What was sent to find the radii (if they were not given) and for each fold, predictions
         included, by this process if an earlier one was resumed; the ledger of `result_` has all
@@ -64,9 +70,13 @@ class SparseLogisticRegressionCV(PathCV, SparseLogisticModel):
                 )
         return folds
 
-    def _held_out_loss(self, target: Any, predicted: Floats) -> float:
-        """The mean logistic loss of scores of shape (n, 1) or (n, n_classes)."""
+    def _held_out_losses(self, target: Any, predicted: Floats) -> Floats:
+        """The logistic losses of scores of shape (n, 1) or (n, n_classes)."""
         if predicted.shape[1] == 1:
-            return float(np.mean(np.logaddexp(0.0, (1.0 - 2.0 * target) * predicted[:, 0])))
+            return np.logaddexp(0.0, (1.0 - 2.0 * target) * predicted[:, 0])
         chosen = predicted[np.arange(len(target)), target]
-        return float(np.mean(logsumexp(predicted, axis=1) - chosen))
+        losses: Floats = logsumexp(predicted, axis=1) - chosen
+        return losses
+
+    def _labels(self, target: Any) -> Any:
+        return self.classes_[target]

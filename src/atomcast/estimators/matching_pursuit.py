@@ -52,6 +52,8 @@ class MatchingPursuit(MultiOutputMixin, RegressorMixin, LinearModel):  # type: i
     solver : None or Solver, default=None
         Of a solver count `max_rounds`, `atoms_per_round` (how many features join in a round),
         `selection`, callbacks and files; the step is the pursuit's own.
+    max_rounds : int, optional
+        The rounds after which to stop anyway, instead of those of the solver.
 
     Attributes
     ----------
@@ -88,7 +90,9 @@ class MatchingPursuit(MultiOutputMixin, RegressorMixin, LinearModel):  # type: i
     fit_intercept: bool = True
     normalize: bool = False
 
-    def fit(self, X: Any, y: Any) -> Self:
+    own_tol = True
+
+    def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override]  # rows count alike
         """Choose the features.
 
         Parameters

@@ -24,7 +24,7 @@ from atomcast.estimators.inputs import (
     features_and_target,
     validated,
 )
-from atomcast.estimators.penalised import RadiusSearch, slopes
+from atomcast.estimators.penalised import RadiusSearch, refuse_checkpoints, slopes
 from atomcast.estimators.score_classifier import ScoreClassifier
 from atomcast.estimators.solving import SolvedEstimator, warn_unless_converged
 from atomcast.estimators.view_inputs import Holders, in_kernels, in_views, stacked
@@ -35,8 +35,8 @@ from atomcast.loop.session import Cluster
 from atomcast.loop.solver import Solver
 from atomcast.network.joined_ledgers import joined, named
 from atomcast.objectives import Objective, SquaredError, SquaredHingeLoss
+from atomcast.objectives.sample_weights import checked_sample_weight
 from atomcast.problems.views import view_problem
-from atomcast.storage.checkpoint import Checkpoint
 
 Floats = NDArray[np.float64]
 #: The labels of one class and of all others.
@@ -81,7 +81,7 @@ class MultipleKernelModel(SolvedEstimator):
     send: str = "directions"
     cache_bytes: int = 2**31
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -90,18 +90,23 @@ class MultipleKernelModel(SolvedEstimator):
             With kernels="precomputed" also a list of matrices of shape (n_samples, n_samples).
         y : array of shape (n_samples,)
             The target or the classes, known to every node.
+        sample_weight : array of shape (n_samples,), optional
+            How much the loss of each example counts, known to every node like y; default: one.
         """
         solver = self._solver()
         self._check_parameters(solver)
         X = stacked(self.kernels, X)
-        objective, codings, shards, cluster = self._target(X, y)
+        objective, codings, shards, cluster = self._target(X, y, sample_weight)
         if len(codings) > 1:
             refuse_checkpoints(solver, "there is a model for each class", 'multi_class="direct"')
         shards, columns, names = in_views(self.views, self.kernels, shards, isinstance(X, Shards))
         kernels = in_kernels(self.kernels, names)
+        weights = None
+        if sample_weight is not None:
+            weights = checked_sample_weight(sample_weight, objective.d)
         machines = []
         for coding in codings:
-            plan = KernelPlan(columns, kernels, names, **coding)
+            plan = KernelPlan(columns, kernels, names, **coding, weights=weights)
             machines.append(self._machine(objective, plan, solver, shards, cluster))
             if machines[-1].result.status == "interrupted" and len(machines) < len(codings):
                 raise KeyboardInterrupt("there is no model before every class has its machine")
@@ -127,7 +132,9 @@ class MultipleKernelModel(SolvedEstimator):
         C = float(self.beta) / slope if slope else np.inf
         return Machine(plan, ball, ball, _norm(ball), C)
 
-    def _target(self, X: Any, y: Any) -> tuple[Objective, list[dict[str, Any]], Shards, Any]:
+    def _target(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Objective, list[dict[str, Any]], Shards, Any]:
         """The objective, how labels are compared in each machine, the data, the cluster."""
         raise NotImplementedError
 
@@ -260,12 +267,15 @@ class MultipleKernelClassifier(ScoreClassifier, MultipleKernelModel):
     _: KW_ONLY
     multi_class: str = "one-vs-rest"
 
-    def _target(self, X: Any, y: Any) -> tuple[Objective, list[dict[str, Any]], Shards, Any]:
+    def _target(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Objective, list[dict[str, Any]], Shards, Any]:
         check_choice("multi_class", self.multi_class, ("one-vs-rest", "direct"))
         shards, codes, cluster = features_and_classes(self, X, y, self.cluster)
         classes = range(len(self.classes_))
         # A margin is the product of an example's label with what the functions say of it.
-        objective = SquaredHingeLoss(fit_intercept=False).bind(np.ones(len(codes)))
+        loss = SquaredHingeLoss(fit_intercept=False)
+        objective = loss.bind(np.ones(len(codes)), sample_weight)
         labels = [codes]
         if len(classes) > 2 and self.multi_class == "one-vs-rest":
             labels = [(codes == k).astype(codes.dtype) for k in classes]
@@ -316,9 +326,11 @@ class MultipleKernelRegressor(RegressorMixin, MultipleKernelModel):  # type: ign
     _: KW_ONLY
     fit_intercept: bool = True
 
-    def _target(self, X: Any, y: Any) -> tuple[Objective, list[dict[str, Any]], Shards, Any]:
+    def _target(
+        self, X: Any, y: Any, sample_weight: Any
+    ) -> tuple[Objective, list[dict[str, Any]], Shards, Any]:
         shards, y, cluster = features_and_target(self, X, y, self.cluster)
-        return SquaredError(y, self.fit_intercept), [{}], shards, cluster
+        return SquaredError(y, self.fit_intercept, sample_weight), [{}], shards, cluster
 
     def _keep(self, result: Result, objective: Objective) -> None:
         super()._keep(result, objective)
@@ -328,15 +340,6 @@ class MultipleKernelRegressor(RegressorMixin, MultipleKernelModel):  # type: ign
     def predict(self, X: Any) -> Floats:
         """Predict the target; X as for `MultipleKernelClassifier.decision_function`."""
         return self._values(X, 1)[:, 0] + self.intercept_
-
-
-def refuse_checkpoints(solver: Solver, where: str, remedy: str) -> None:
-    """Refuse to write or resume what could not be gone on with."""
-    writes = any(isinstance(callback, Checkpoint) for callback in solver.callbacks)
-    if writes or solver.resume is not None:
-        raise ValueError(
-            f"checkpoints are neither written nor resumed where {where}: give {remedy}"
-        )
 
 
 def together(results: Sequence[Result]) -> Result:

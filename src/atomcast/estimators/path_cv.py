@@ -4,19 +4,20 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Callable, Sequence
+from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 from scipy import sparse
+from sklearn.metrics import check_scoring
+from sklearn.utils.validation import check_is_fitted
 
 from atomcast.cluster.mpi.rank_shards import RankShards
-from atomcast.data._split import SplitShards
-from atomcast.data.shards import Shard, Shards
-from atomcast.domains.balls import L1Ball
-from atomcast.estimators.linear import LinearModel
+from atomcast.data.shards import Shards
+from atomcast.estimators.radial import RadialModel
 from atomcast.estimators.radii import SHARE, Walk, checked_betas, radius_names
 from atomcast.estimators.side_by_side import checked_jobs, side_by_side
 from atomcast.estimators.solving import warn_unless_converged
@@ -26,7 +27,7 @@ from atomcast.loop.journal import Journal
 from atomcast.loop.solver import Solver
 from atomcast.network.joined_ledgers import joined, named
 from atomcast.network.ledger import Accountant, Ledger
-from atomcast.problems.problem import Problem
+from atomcast.objectives.sample_weights import checked_sample_weight
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -39,9 +40,14 @@ MATTERS = 1e-4
 #: Warm starts take every so many radii.
 LEAD = 5
 
+#: Losses of a fold, its models, and what was sent for it.
+FoldPath = tuple[Floats, Any, Ledger]
+#: What a sparse matrix is made of.
+PARTS = ("data", "indices", "indptr", "shape")
+
 
 @dataclass(eq=False, repr=False)
-class PathCV(LinearModel):
+class PathCV(RadialModel):
     """A model along a path of radii, of which cross-validation picks one.
 
     Radii are fitted in rising order, each from the solution before: no feature is sent twice.
@@ -53,38 +59,76 @@ class PathCV(LinearModel):
     cv: Any = 5
     fit_intercept: bool = True
     n_jobs: int | None = None
+    scoring: Any = None
 
     #: What the losses on held-out rows are called.
     _losses_are: ClassVar[str]
 
-    def fit(self, X: Any, y: Any) -> Self:
-        """Choose the radius and fit the model; parameters as for `Lasso.fit`."""
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
+        """Choose the radius and fit the model; parameters as for `Lasso.fit`.
+
+        Weights count where models are fitted, and where they are compared on held-out rows.
+        """
         solver = self._solver()
         shards, target, cluster = self._target(X, y)
-        setattr(self, self._losses_are, self._choose(target, shards, cluster, solver))
+        weights = None
+        if sample_weight is not None:
+            weights = checked_sample_weight(sample_weight, len(target))
+        losses = self._choose(Rated(target, weights), shards, cluster, solver)
+        setattr(self, self._losses_are, losses)
         return self
 
     def _folds(self, target: Any) -> list[Fold]:
         """The rows to train with and those to test with, of each fold."""
         raise NotImplementedError
 
-    def _held_out_loss(self, target: Any, predicted: Floats) -> float:
-        """The mean loss of predictions of shape (n,) or (n, n_scores)."""
+    def _held_out_losses(self, target: Any, predicted: Floats) -> Floats:
+        """The loss of each prediction, from predictions of shape (n,) or (n, n_scores)."""
         raise NotImplementedError
 
-    def _choose(self, target: Any, shards: Shards, cluster: Any, solver: Solver) -> Floats:
+    def _labels(self, target: Any) -> Any:
+        """The target as users know it."""
+        return target
+
+    def _score(self, scorer: Any, held_out: Rated, predicted: Floats) -> float:
+        """What a scorer of scikit-learn says of predictions."""
+        told = copy(self)
+        told._scores = lambda X: X  # type: ignore[method-assign]  # X is what is predicted
+        weights = {} if held_out.weights is None else {"sample_weight": held_out.weights}
+        return float(scorer(told, predicted, self._labels(held_out.target), **weights))
+
+    @property
+    def coefs_paths_(self) -> Floats:
+        """Coefficients, then intercept, shape (n_folds, n_betas, n_scores, n_features + 1).
+
+        As in scikit-learn, n_scores is one, or the number of classes if there are more than two.
+        """
+        check_is_fitted(self)
+        if not hasattr(self, "_fold_paths"):
+            raise AttributeError("coefs_paths_ is not in model files: fit the model again")
+        width = self.n_features_in_ + 1
+        return np.stack([p.toarray().reshape(p.shape[0], -1, width) for p in self._fold_paths])
+
+    def _choose(self, rated: Rated, shards: Shards, cluster: Any, solver: Solver) -> Floats:
         """Try all radii on all folds, and fit the best one to all rows.
 
         Returns the mean losses on the held-out rows, shape (n_betas, n_folds).
         """
-        objective: Any = self._loss(target)
-        folds = self._folds(target)
+        objective: Any = self._loss(*rated)
+        folds = self._folds(rated.target)
+        for _, test in folds:
+            if rated.weights is not None and not rated.weights[test].any():
+                raise ValueError(
+                    f"sample_weight is zero for all rows that a fold of cv={self.cv!r} holds out: "
+                    "use fewer folds, or folds with rows that count"
+                )
         if isinstance(shards, PartyShards):
             shards = shards.with_folds(objective.y, folds)
-        plan = [objective, self.betas, self.n_betas, [list(fold) for fold in folds]]
+        plan = [objective, self.betas, self.n_betas, str(self.scoring), [list(f) for f in folds]]
+        scorer = None if self.scoring is None else check_scoring(self, scoring=self.scoring)
         jobs = checked_jobs(self.n_jobs, solver, cluster)
         journal = Journal(solver, plan, cluster)
-        trial = Trial(self, target, folds, shards, cluster, journal, jobs)
+        trial = Trial(self, rated, folds, shards, cluster, journal, jobs, scorer)
         searches, make = list[Ledger](), partial(self._ball, objective)
         with all_or_nothing():  # until a radius is chosen, there is no model
             if self.betas is None:
@@ -95,21 +139,19 @@ class PathCV(LinearModel):
             else:
                 self.betas_ = checked_betas(self.betas)
                 losses = trial.losses(self.betas_)
-        mean = losses.mean(axis=1)
+        losses, costs = losses[..., 0], losses[..., 1]
+        self.scores_, self._fold_paths = -costs.T, trial.paths
+        mean = costs.mean(axis=1)
         best = int(np.argmin(mean))
         warn_at_the_end(mean, self.betas_, given=self.betas is not None)
-        self.beta_ = float(self.betas_[best])
         radii = leading_to(self.betas_[: best + 1])
         *_, result = journal.results(map(make, radii), shards, cluster, radius_names(radii))
         self.ledgers_ = [*searches, *(ledger for _, ledger in trial.ledgers)]
         parts = [*named("search", searches), *trial.ledgers, ("final fit", result.ledger)]
+        self._keep_radius(objective, radii[-1], result)
         self._keep(replace(result, ledger=joined(parts)), objective)
         warn_unless_converged(result, solver, stacklevel=4)
         return losses
-
-    def _ball(self, objective: Any, beta: float) -> Problem:
-        """The problem of a radius."""
-        return self._problem(objective, L1Ball(beta))
 
 
 def tried(trial: Trial, walk: Walk, count: int) -> tuple[Floats, Floats]:
@@ -119,7 +161,7 @@ def tried(trial: Trial, walk: Walk, count: int) -> tuple[Floats, Floats]:
     losses = trial.losses(betas)
     part = -(-count // EXTENSIONS)
     for extension in range(1, EXTENSIONS + 1):
-        if count == 1 or not falling(losses.mean(axis=1)):
+        if count == 1 or not falling(losses[..., 1].mean(axis=1)):
             break
         betas = walk.radii(count, extension * part)
         trial.journal.keep("walk", walk.points)
@@ -157,57 +199,97 @@ def warn_at_the_end(mean: Floats, betas: Floats, given: bool) -> None:
         )
 
 
+class Rated(NamedTuple):
+    """A target, and how much each of its rows counts, if not all count the same."""
+
+    target: Any
+    weights: Floats | None
+
+    def rows(self, rows: Rows) -> Rated:
+        """Some of the rows."""
+        return Rated(self.target[rows], None if self.weights is None else self.weights[rows])
+
+
 class Trial:
-    """All folds of a cross-validation, `jobs` of them at a time."""
+    """All folds of a cross-validation, `jobs` of them at a time.
+
+    What radii are compared by is the loss on held-out rows, or minus what the scorer says.
+    """
 
     def __init__(
         self,
         model: PathCV,
-        target: Any,
+        rated: Rated,
         folds: Sequence[Fold],
         shards: Shards,
         cluster: Any,
         journal: Journal,
         jobs: int,
+        scorer: Any = None,
     ) -> None:
-        self._model, self._target, self._folds = model, target, folds
+        self._model, self._rated, self._folds = model, rated, folds
+        self._scorer = scorer
         self.journal, self._jobs = journal, jobs
         self._shards, self._cluster = shards, cluster
         #: What was sent, by the fold that it was sent for.
         self.ledgers: list[tuple[str, Ledger]] = []
+        #: Coefficients and intercepts of each fold, a row for each radius.
+        self.paths: list[Any] = []
 
     def losses(self, betas: Floats, known: int = 0) -> Floats:
-        """The mean losses on the held-out rows, shape (radii that are not known yet, folds)."""
+        """The losses on the held-out rows, shape (radii that are not known yet, folds, 2).
+
+        Of each, the mean loss and what radii are compared by.
+        """
         radii = [*leading_to(betas[:known]), *betas[known:].tolist()]
         works = [partial(self._fold, k, radii) for k in range(len(self._folds))]
-        columns = [
-            self.journal.kept(
-                f"losses of {len(betas)} radii, fold {k}", partial(self._entered, k, work)
-            )
-            for k, work in enumerate(side_by_side(works, self._jobs))
-        ]
-        return np.column_stack(columns)[len(radii) - (len(betas) - known) :]
+        new, kept = len(radii) - (len(betas) - known), self.journal.kept
+        columns, paths = [], []
+        for k, work in enumerate(side_by_side(works, self._jobs)):
+            name = f"{len(betas)} radii, fold {k}"
+            columns.append(kept(f"losses of {name}", partial(self._entered, k, work, name)))
+            paths.append(_noted_path(self.journal, name)[new:])
+        before = self.paths or [path[:0] for path in paths]
+        self.paths = [sparse.vstack(both, format="csr") for both in zip(before, paths, strict=True)]
+        return np.stack(columns, axis=1)[new:]
 
-    def _entered(self, k: int, work: Callable[[], tuple[Floats, Ledger]]) -> Floats:
-        """The losses of a fold, whose ledger is kept."""
-        losses, ledger = work()
+    def _entered(self, k: int, work: Callable[[], FoldPath], name: str) -> Floats:
+        """The losses of a fold, whose ledger and path are kept."""
+        losses, path, ledger = work()
         self.ledgers.append((f"fold {k + 1}", ledger))
+        for part in PARTS:
+            self.journal.keep(f"{part} of {name}", np.asarray(getattr(path, part)))
         return losses
 
-    def _fold(self, k: int, radii: list[float]) -> tuple[Floats, Ledger]:
-        """The mean loss on the test rows of a fold for each radius, and what was sent for it."""
+    def _fold(self, k: int, radii: list[float]) -> FoldPath:
+        """The losses on the test rows of a fold and the model for each radius, and what was sent.
+
+        Losses have the shape (radii, 2), models are rows of coefficients and intercept.
+        """
         model, (train, test) = self._model, self._folds[k]
-        objective = model._loss(self._target, train)
+        objective, told = model._loss(*self._rated, train), self._rated.rows(test)
         held_out, rows = held_out_and_rest(self._shards, k, train, test, self._cluster)
         problems = map(partial(model._ball, objective), radii)
-        losses = []
+        losses, path = [], []
         with all_or_nothing():  # in other processes, too
             for result in self.journal.results(problems, rows, self._cluster, radius_names(radii)):
-                predicted = held_out.predicted(model._coefficients(result, objective).T)
-                predicted += objective.intercept(np.asarray(result.image))
-                losses.append(model._held_out_loss(self._target[test], predicted))
+                coef = model._coefficients(result, objective)
+                intercept = objective.intercept(np.asarray(result.image))
+                predicted = held_out.predicted(coef.T) + intercept
+                loss = model._held_out_losses(told.target, predicted)
+                losses.append([float(np.average(loss, weights=told.weights))] * 2)
+                if self._scorer is not None:
+                    losses[-1][1] = -model._score(self._scorer, told, predicted)
+                both = np.column_stack([np.atleast_2d(coef), np.atleast_1d(intercept)])
+                path.append(sparse.csr_array(both.reshape(1, -1)))
         sent = joined([("", result.ledger), ("held-out rows", held_out.ledger())])
-        return np.array(losses), sent
+        return np.array(losses), sparse.vstack(path, format="csr"), sent
+
+
+def _noted_path(journal: Journal, name: str) -> Any:
+    """The models of a fold, from what the journal has of them."""
+    parts: Any = [journal.note(f"{part} of {name}") for part in PARTS]
+    return sparse.csr_array(tuple(parts[:3]), shape=tuple(parts[3]))
 
 
 class HeldOut:
@@ -274,51 +356,5 @@ def held_out_and_rest(
 def rows_of(shards: Shards, rows: Rows) -> Shards:
     """The same shards with only some of their rows."""
     if isinstance(shards, RankShards):
-        return shards.with_local(ShardsOfRows(shards.local, rows), len(rows))
-    if isinstance(shards, SplitShards):
-        matrix = shards.matrix
-        if sparse.issparse(matrix):  # not every layout gives out rows
-            matrix = matrix.tocsr()
-        return shards.with_matrix(matrix[rows])
-    return ShardsOfRows(shards, rows)
-
-
-class ShardsOfRows(Shards):
-    """A selection of the rows of shards that are not in one piece."""
-
-    kind = "files"
-
-    def __init__(self, shards: Shards, rows: Rows) -> None:
-        self._shards = shards
-        self._rows = rows
-
-    @property
-    def nodes(self) -> int:
-        """As many nodes as before."""
-        return self._shards.nodes
-
-    @property
-    def party_names(self) -> tuple[str, ...] | None:
-        """The same parties as before."""
-        return self._shards.party_names
-
-    def column_names(self, axis: int = 1) -> tuple[str, ...] | None:
-        """The same names as before."""
-        return self._shards.column_names(axis)
-
-    def count(self, axis: int = 1) -> int:
-        """As many atoms as before."""
-        return self._shards.count(axis)
-
-    def rows(self, axis: int = 1) -> int:
-        """How many rows were selected."""
-        return len(self._rows)
-
-    def assignment(self, axis: int = 1) -> Rows:
-        """The same owners as before."""
-        return self._shards.assignment(axis)
-
-    def shard(self, i: int, axis: int = 1) -> Shard:
-        """The selected rows of a node's shard."""
-        shard = self._shards.shard(i, axis)
-        return replace(shard, matrix=shard.matrix[self._rows])
+        return shards.with_local(shards.local[rows], len(rows))
+    return shards[rows]

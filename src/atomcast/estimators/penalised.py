@@ -24,6 +24,7 @@ from atomcast.loop.solver import Solver
 from atomcast.messages.status import Status
 from atomcast.objectives import Objective
 from atomcast.problems.problem import Problem
+from atomcast.storage.checkpoint import Checkpoint
 
 Floats = NDArray[np.float64]
 #: The problem of a radius, of a value that is as good as zero, and of whether a fit that leaves
@@ -100,6 +101,28 @@ def slopes(result: Result, beta: float, objective: Objective) -> tuple[float, fl
     return max(result.gap - inner, 0.0) / beta, inner
 
 
+def as_penalised(result: Result, objective: float, gap: float, rounds: int, done: bool) -> Result:
+    """The result of a ball as one of the penalised form; `done` if its gap is small enough."""
+    status: Status = "stopped" if result.status == "optimal" else result.status
+    return replace(
+        result,
+        objective=objective,
+        gap=gap,
+        relative_gap=gap / max(objective, 1e-300),
+        rounds=rounds,
+        status="optimal" if done else status,
+    )
+
+
+def refuse_checkpoints(solver: Solver, where: str, remedy: str) -> None:
+    """Refuse to write or resume what could not be gone on with."""
+    writes = any(isinstance(callback, Checkpoint) for callback in solver.callbacks)
+    if writes or solver.resume is not None:
+        raise ValueError(
+            f"checkpoints are neither written nor resumed where {where}: give {remedy}"
+        )
+
+
 class RadiusSearch:
     """The search for the radius that goes with C.
 
@@ -135,15 +158,9 @@ class RadiusSearch:
                 ended = result.status not in ("optimal", "stopped")
                 if ended or tried.relative_gap <= self._tol or len(self._tried) == MOST:
                     break
-        status: Status = "stopped" if result.status == "optimal" else result.status
-        return tried, replace(
-            result,
-            objective=tried.objective,
-            gap=tried.gap,
-            relative_gap=tried.relative_gap,
-            rounds=sum(each.result.rounds for each in self._tried),
-            status="optimal" if tried.relative_gap <= self._tol else status,
-        )
+        rounds = sum(each.result.rounds for each in self._tried)
+        done = tried.relative_gap <= self._tol
+        return tried, as_penalised(result, tried.objective, tried.gap, rounds, done)
 
     def _balls(self) -> Iterator[Problem]:
         """Balls to try, each chosen when the one before it is solved."""

@@ -16,7 +16,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from atomcast._checks import check_count, check_positive
+from atomcast._checks import check_count, check_numbers, check_positive
 from atomcast.data.shards import Shards
 from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver
@@ -39,7 +39,7 @@ LONGEST = 60
 
 def checked_betas(betas: ArrayLike) -> Floats:
     """The radii in rising order, or an error if one of them is not a positive number."""
-    radii = np.sort(np.atleast_1d(np.asarray(betas, dtype=np.float64)))
+    radii = np.sort(np.atleast_1d(check_numbers("betas", betas, "a list of radii")))
     if radii.ndim != 1 or not len(radii):
         raise ValueError(f"betas must be a list of one or more radii, got {betas!r}")
     for beta in radii:

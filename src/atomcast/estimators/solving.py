@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import warnings
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, ClassVar, NamedTuple, Self
 
 from sklearn.base import BaseEstimator
 from sklearn.exceptions import ConvergenceWarning
 
+from atomcast._checks import check_flags
 from atomcast.data.shards import Shards
 from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver, as_solver
@@ -29,7 +30,7 @@ class Posed(NamedTuple):
 class SolvedEstimator(BaseEstimator):  # type: ignore[misc]
     """An estimator that says which problem data pose; the rest of fitting stands here.
 
-    The fields of a subclass that is a dataclass, too, are its parameters, beside these two.
+    The fields of a subclass that is a dataclass, too, are its parameters, beside these.
 
     Parameters
     ----------
@@ -37,16 +38,24 @@ class SolvedEstimator(BaseEstimator):  # type: ignore[misc]
         Where the atoms are: None is one node, an int so many nodes simulated in this process.
     solver : None, str or Solver, default=None
         How to fit: None is the corrective step to the usual tolerance, a str names a step.
+    tol : float, optional
+        The relative gap to reach, instead of that of the solver.
+    max_rounds : int, optional
+        The rounds after which to stop anyway, instead of those of the solver.
     """
 
     _: KW_ONLY
     cluster: Any = None
     solver: str | Solver | None = None
+    tol: float | None = None
+    max_rounds: int | None = None
 
     #: The relative gap to reach where the user names none.
     usual_tol: ClassVar[float] = Solver.tol
+    #: Whether `tol` is a goal of the estimator itself, of which the solver knows nothing.
+    own_tol: ClassVar[bool] = False
 
-    def fit(self, X: Any, y: Any) -> Self:
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Fit the model.
 
         Parameters
@@ -55,17 +64,23 @@ class SolvedEstimator(BaseEstimator):  # type: ignore[misc]
             Used as it is, in single or double precision.
         y : array of shape (n_samples,)
             The target or the classes, known to every node.
+        sample_weight : array of shape (n_samples,), optional
+            How much the loss of each example counts, known to every node like y; default: one.
         """
         solver = self._solver()
-        objective, problem, shards, cluster = self._pose(X, y)
-        result = solver.solve(problem, shards, cluster)
-        self._keep(result, objective)
+        posed = self._pose(X, y, sample_weight)
+        result = self._solve(solver, posed)
+        self._keep(result, posed.objective)
         warn_unless_converged(result, solver)
         return self
 
-    def _pose(self, X: Any, y: Any) -> Posed:
+    def _pose(self, X: Any, y: Any, sample_weight: Any = None) -> Posed:
         """Check the parameters, then the data, and say what is to be solved."""
         raise NotImplementedError
+
+    def _solve(self, solver: Solver, posed: Posed) -> Result:
+        """Solve what was posed."""
+        return solver.solve(posed.problem, posed.shards, posed.cluster)
 
     def _keep(self, result: Result, objective: Any) -> None:
         """Take the fitted attributes from a result."""
@@ -74,8 +89,13 @@ class SolvedEstimator(BaseEstimator):  # type: ignore[misc]
         self.n_iter_ = result.rounds
 
     def _solver(self) -> Solver:
-        """The solver to fit with."""
-        return as_solver(self.solver, self.usual_tol)
+        """The solver to fit with; it is asked for first, so that flags are looked at here."""
+        check_flags(self)
+        tol = None if self.own_tol else self.tol
+        limits: dict[str, Any] = {"tol": tol, "max_rounds": self.max_rounds}
+        given = {name: limit for name, limit in limits.items() if limit is not None}
+        solver = as_solver(self.solver, self.usual_tol)
+        return replace(solver, **given) if given else solver
 
     def set_params(self, **params: Any) -> Self:
         """Set parameters by name, as in scikit-learn.

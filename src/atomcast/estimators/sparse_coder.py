@@ -165,7 +165,7 @@ class SparseCoder(Coder):
     beta: float | ArrayLike | None = None
     n_nonzero: int | None = None
 
-    def fit(self, X: Any, y: Any = None) -> Self:
+    def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]  # rows count alike
         """Check the dictionary, and that signals go with it; there is nothing to fit.
 
         Parameters
@@ -224,9 +224,14 @@ class SparseCoder(Coder):
 
 def checked_dictionary(dictionary: Any) -> Any:
     """A dictionary with numbers in its rows, none of which is zero."""
-    atoms = check_array(
-        dictionary, accept_sparse="csr", dtype=[np.float64, np.float32], input_name="dictionary"
-    )
+    numbers = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
+    try:
+        atoms = check_array(dictionary, **numbers, input_name="dictionary")
+    except (TypeError, ValueError) as error:
+        why = str(error).splitlines()[0]
+        raise ValueError(
+            f"dictionary must be a matrix with an atom in each row, got {dictionary!r:.80}: {why}"
+        ) from None
     check_elements(atoms, np.arange(atoms.shape[0]), "dictionary")
     return atoms
 

@@ -18,6 +18,7 @@ from atomcast.estimators.score_classifier import check_two_classes
 from atomcast.loop.solver import Solver
 from atomcast.objectives import Loss, Objective
 from atomcast.objectives.losses import as_loss
+from atomcast.objectives.sample_weights import checked_sample_weight
 
 Floats = NDArray[np.float64]
 
@@ -45,6 +46,8 @@ class SparseModel(LinearModel):
         Where the features are: None is one node, an int so many nodes simulated in this process.
     solver : None, str or Solver, default=None
         How to fit: None is the corrective step to a relative gap of 1e-4, a str names a step.
+    tol, max_rounds : optional
+        As for `Lasso`.
 
     Attributes
     ----------
@@ -75,11 +78,16 @@ class SparseModel(LinearModel):
         domain: Domain,
         cluster: Any = None,
         solver: str | Solver | None = None,
+        *,
+        tol: float | None = None,
+        max_rounds: int | None = None,
     ) -> None:
         self.objective = objective
         self.domain = domain
         self.cluster = cluster
         self.solver = solver
+        self.tol = tol
+        self.max_rounds = max_rounds
 
     def _domain(self) -> Domain:
         check_domain_of_features(self.domain)
@@ -92,8 +100,14 @@ class SparseModel(LinearModel):
         check_two_classes(self.classes_, y)
         return shards, np.where(numbers == 1, 1.0, -1.0), cluster
 
-    def _loss(self, target: Any, rows: Any = slice(None)) -> Objective:
-        objective = as_loss(self.objective).bind(target[rows])
+    def _loss(self, target: Any, sample_weight: Any = None, rows: Any = slice(None)) -> Objective:
+        loss = as_loss(self.objective)
+        if sample_weight is None:
+            objective = loss.bind(target[rows])
+        else:
+            objective = loss.bind(
+                target[rows], checked_sample_weight(sample_weight, len(target))[rows]
+            )
         if not isinstance(objective, Objective):
             raise ValueError(
                 f"objective={self.objective!r} makes {objective!r} of the target, which is no "

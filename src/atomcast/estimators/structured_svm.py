@@ -111,7 +111,9 @@ class StructuredSVM(ScoreClassifier):
 
     usual_tol = 1e-3
 
-    def fit(self, X: Any, y: Any, *, lengths: Any = None, classes: Any = None) -> Self:
+    def fit(  # type: ignore[override]  # examples count alike
+        self, X: Any, y: Any, *, lengths: Any = None, classes: Any = None
+    ) -> Self:
         """Fit the model.
 
         Parameters

@@ -130,10 +130,16 @@ def _one(kernel: Any) -> ViewKernel:
         if unknown:
             raise ValueError(f"kernels has a parameter {min(map(str, unknown))!r}: {_ACCEPTED}")
         rest = {name: value for name, value in kernel.items() if name != "factor"}
-        return ViewKernel(KernelSpec(**rest), kernel.get("factor", 1.0))
+        return ViewKernel(_certain(KernelSpec(**rest)), kernel.get("factor", 1.0))
     if isinstance(kernel, str) or callable(kernel):
-        return ViewKernel(KernelSpec(kernel))
+        return ViewKernel(_certain(KernelSpec(kernel)))
     raise ValueError(f"kernels has {kernel!r}: accepted are {_ACCEPTED}")
+
+
+def _certain(spec: KernelSpec) -> KernelSpec:
+    if spec.kernel in ("sigmoid", "precomputed"):
+        raise ValueError(f"kernels has {spec.kernel!r} among others: accepted are {_ACCEPTED}")
+    return spec
 
 
 class Holders:

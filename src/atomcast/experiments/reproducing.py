@@ -29,7 +29,8 @@ def reproduce(name: str, options: Options, failures: Mapping[str, str]) -> Repor
     except BaseException:
         reports.discard_outdated(name, options.out, began)
         raise
-    made = reports.circumstances(time.perf_counter() - start)
+    in_one_go = not (options.resume or options.finished)
+    made = reports.circumstances(time.perf_counter() - start if in_one_go else None)
     reports.keep(reports.Kept(name, command_line(name, options), made, report), options.out)
     index = write_page(options.out, failures)
     if options.into is not None:

@@ -34,7 +34,7 @@ from atomcast.federated.kinds import (
     Scores,
     Sealed,
 )
-from atomcast.federated.posed import check_replica, check_score, described
+from atomcast.federated.posed import check_replica, check_score, described, widest
 from atomcast.federated.run import checked_atom, context_of
 from atomcast.loop.replica import Replica
 from atomcast.loop.session import RunSpec, Session
@@ -80,16 +80,13 @@ class FederatedSession(Session):
         self._new: list[Hand] = []
         self._silent: set[int] = set()
         self._asked, self._context, self._digits = "", "", np.zeros(self.nodes, dtype=np.int64)
-        if shards.rows() != problem.d:
-            raise ValueError(
-                f"y has {problem.d} values, but there are {self._rows} rows under {shards.alias!r}"
-            )
+        shards.check_length(problem.d)
         self._introductions = cluster.introductions(self._calls)
         self._peers = cluster.peers(self._calls)
         self._members = " ".join(f"{peer.name}={peer.fingerprint}" for peer in self._peers)
         self._calls.reminder = self._reminder
         begin = self._posed(problem)
-        cluster.limit(self._rows, int(np.bincount(begin.groups).max(initial=1)))
+        cluster.limit(self._rows, widest(begin.groups))
         self._await_approval(begin)
 
     def _posed(self, problem: Problem) -> Begin:
@@ -189,8 +186,9 @@ class FederatedSession(Session):
         first, last = self._shards.starts[i : i + 2]
         if not isinstance(answer, Scores):
             raise FalseMessageError(f"{self._cluster.members[i]} has not answered with scores")
-        own = np.all((answer.ids >= first) & (answer.ids < last))
-        if not own or len(answer.ids) != len(answer.scores) or np.isnan(answer.best):
+        own = bool(np.all((answer.ids >= first) & (answer.ids < last)))
+        once = len(np.unique(answer.ids)) == len(answer.ids) == len(answer.scores)
+        if not (own and once and np.all(np.isfinite(answer.scores))) or np.isnan(answer.best):
             raise FalseMessageError(f"{self._cluster.members[i]} proposed what it cannot hold")
         return answer
 
@@ -218,33 +216,39 @@ class FederatedSession(Session):
         for owner, ids in wanted.items():
             for id, answer in zip(ids, answers[owner], strict=True):
                 self._sealed[id] = self._signed(owner, id, answer)
+        whole = {id: self._whole(owner, id, replica) for owner, id in new}
         fetched = [(owner, id) for owner, id in new if id in wanted.get(owner, ())]
-        atoms = {id: self._used(owner, id, replica, stated[id]) for owner, id in new}
         sizes = [len(self._sealed[id].atom) for _, id in fetched]
-        self._accountant.cast([o for o, _ in fetched], [atoms[id] for _, id in fetched], sizes)
+        self._accountant.cast([o for o, _ in fetched], [whole[id] for _, id in fetched], sizes)
         self._new = [self._sealed[id] for _, id in new]
-        return [atoms[id] for _, id in new]
+        return [self._used(owner, whole[id], replica, stated[id]) for owner, id in new]
 
     def _signed(self, owner: int, id: int, answer: Message) -> Hand:
         """A feature as its owner has sent and signed it."""
         peer = self._peers[owner]
         if not isinstance(answer, Sealed):
             raise FalseMessageError(f"{peer.name} has not answered with a feature")
+        if self._asked and answer.question != self._asked:
+            raise FalseMessageError(f"{peer.name} has sent feature {id} with another score")
         hand = Hand(owner, id, answer.question, answer.score, answer.atom, answer.signature)
         statement = atom_statement(self._context, hand.question, hand.score, hand.atom)
         peer.check(statement, hand.signature, f"feature {id}")
         return hand
 
-    def _used(self, owner: int, id: int, replica: Replica, stated: float) -> Atom:
-        """The rows of a feature that are used, if it is the one that was agreed on."""
-        name, hand, active = self._peers[owner].name, self._sealed[id], replica.active
-        whole = checked_atom(hand, name, range(id, id + 1), active, self._rows)
-        atom = of_rows(whole, self._training)
+    def _whole(self, owner: int, id: int, replica: Replica) -> Atom:
+        """A feature with all its rows, if it is the one that was asked for."""
+        name, ids = self._peers[owner].name, range(id, id + 1)
+        return checked_atom(self._sealed[id], name, ids, replica.active, self._rows)
+
+    def _used(self, owner: int, whole: Atom, replica: Replica, stated: float) -> Atom:
+        """The rows of a feature that are used, if it has the score that was stated."""
+        atom, hand = of_rows(whole, self._training), self._sealed[whole.id]
         if self._asked:  # else the run is being resumed, and nothing was stated yet
-            gradient = active.iterate()
-            check_score(active, atom, gradient, stated, name, int(self._digits[owner]))
-            if hand.question == self._asked:
-                check_score(active, atom, gradient, hand.score, name)
+            name, gradient = self._peers[owner].name, replica.active.iterate()
+            digits = int(self._digits[owner])
+            check_score(replica.active, atom, gradient, stated, name, digits)
+            if hand.question == self._asked:  # else it is known from another fold
+                check_score(replica.active, atom, gradient, hand.score, name)
         return atom
 
     # -- resuming ---------------------------------------------------------------------------
@@ -252,7 +256,10 @@ class FederatedSession(Session):
     def fingerprint(self) -> str:
         """What tells these features from others: every member has a keyed hash of its own."""
         notes = [str(getattr(answer, "note", "")) for answer in self._calls.all(Fingerprint())]
-        return data_fingerprint(self.n, [int(note, 16) for note in notes])
+        try:
+            return data_fingerprint(self.n, [int(note, 16) for note in notes])
+        except ValueError:
+            raise FalseMessageError("a member has not answered with a fingerprint") from None
 
     def owners(self, ids: NDArray[np.int64]) -> NDArray[np.int64]:
         """The member that holds each of these features, shape (k,); -1 where there is none."""

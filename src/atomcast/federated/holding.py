@@ -82,9 +82,12 @@ class Holding:
         return Shard(self.matrix, ids, self.names, source, origin=start)
 
 
-def load_holding(source: DataSource, policy: Policy) -> Holding:
-    """Read a file, and keep what the policy permits; columns of new data may be of few rows."""
-    part = read_part(source.path, row_ids=source.row_ids)
+def load_holding(source: DataSource, policy: Policy, like: DataSource | None = None) -> Holding:
+    """Read a file, and keep what the policy permits; columns of new data may be of few rows.
+
+    It is prepared as its source says, or as `like` was.
+    """
+    part = _prepared(source, like or source)
     matrix, order = _ordered(part, source)
     matrix = ready(oriented(matrix, 1))
     names = part.names or tuple(f"column {j}" for j in range(matrix.shape[1]))
@@ -102,6 +105,16 @@ def load_holding(source: DataSource, policy: Policy) -> Holding:
         matrix = take(matrix, kept, 1)
     labels = tuple(names[j] for j in kept)
     return Holding(matrix, None if part.names is None else labels, labels, order, withheld)
+
+
+def _prepared(source: DataSource, like: DataSource) -> Part:
+    """The numbers of a table; what it takes to make them is learned from another, if need be."""
+    if like.prepare is None:
+        return read_part(source.path, row_ids=source.row_ids)
+    part = read_part(source.path, row_ids=source.row_ids, raw=True)
+    model = part if like is source else read_part(like.path, row_ids=like.row_ids, raw=True)
+    prepared = like.prepare.learned(model.matrix, like.path.name)
+    return Part(prepared.matrix(part.matrix, source.path.name), prepared.names, part.row_ids)
 
 
 def _ordered(part: Part, source: DataSource) -> tuple[Matrix, str]:

@@ -25,6 +25,7 @@ from atomcast.federated.holding import Holding, load_holding
 from atomcast.federated.identity import Credentials, approved_members
 from atomcast.federated.kinds import Introduce, Message
 from atomcast.federated.policy import NodeConfig
+from atomcast.federated.posed import widest
 from atomcast.federated.prediction import own_part, permitted
 from atomcast.federated.records import Records
 from atomcast.federated.run import NodeRun
@@ -71,7 +72,7 @@ class Node:
     def longest(self) -> int:
         """How many bytes a message to this node may have, given the data that it has loaded."""
         rows = max([holding.rows for holding in self._holdings.values()], default=0)
-        return longest(rows, 1 if self._run is None else self._run.widest_of_all)
+        return longest(rows, 1 if self._run is None else widest(self._run.begin.groups))
 
     def close(self) -> None:
         """Let go of the audit log."""
@@ -117,7 +118,9 @@ class Node:
         if alias not in self.config.data:
             raise RefusedError(f"there is no data called {alias!r} here")
         if alias not in self._holdings:
-            holding = load_holding(self.config.data[alias], self.config.policy)
+            source = self.config.data[alias]
+            like = self.config.data.get(source.prepared_as or alias)
+            holding = load_holding(source, self.config.policy, like)
             self.note("loaded", alias=alias, rows=holding.rows, withheld=holding.withheld)
             self._holdings[alias] = holding
         return self._holdings[alias]

@@ -111,10 +111,18 @@ class PartyShards(Shards):
             "sets of rows would show the rows by which they differ"
         )
 
+    def check_length(self, values: int | None) -> None:
+        """Raise ValueError unless a target of so many values is for these rows."""
+        if values != self.rows():
+            raise ValueError(
+                f"y has {values} values, but there are {self.rows()} rows under {self.alias!r}"
+            )
+
     def with_folds(
         self, target: NDArray[np.float64], folds: Sequence[tuple[IntArray, IntArray]]
     ) -> PartyShards:
         """The same shards for a cross-validation: rows to train with and to test with, by fold."""
+        self.check_length(len(target))
         plan = FoldPlan(target, fold_labels(folds, self.rows()), {})
         return PartyShards(self.cluster, self.alias, self.infos, plan)
 

@@ -15,6 +15,7 @@ from scipy import sparse
 
 from atomcast._checks import check_count
 from atomcast.data.matrices import Matrix
+from atomcast.data.preparing import Preparation
 
 #: A column with at most so many different values is one of categories.
 CATEGORIES = 20
@@ -110,6 +111,10 @@ class DataSource:
         The order of rows that `atomcast align` has written, and the secret it was made with.
     new : bool
         Whether it is there only to predict for: nothing is fitted to it, and no feature leaves.
+    prepare : dict or Preparation, optional
+        How to make numbers of a raw table.
+    prepared_as : str or None
+        The alias of another table: this one is prepared with what was learned from that.
     """
 
     path: Path
@@ -117,6 +122,12 @@ class DataSource:
     order: Path | None = None
     secret: Path | None = None
     new: bool = False
+    prepare: Any = None
+    prepared_as: str | None = None
+
+    def __post_init__(self) -> None:
+        if isinstance(self.prepare, dict):
+            object.__setattr__(self, "prepare", _made(Preparation, self.prepare, "prepare"))
 
 
 @dataclass(frozen=True)
@@ -162,6 +173,13 @@ def read_config(path: str | os.PathLike[str]) -> NodeConfig:
     config = _made(NodeConfig, table, str(path))
     if not config.data:
         raise ValueError(f'{path} names no data: add [data.ALIAS] with path = "..."')
+    for alias, source in config.data.items():
+        like = source.prepared_as
+        if like is not None and (like not in config.data or source.prepare is not None):
+            raise ValueError(
+                f"{path}: [data.{alias}] is prepared as {like!r}, which must be the alias of other "
+                "data, and then says nothing of how to prepare it"
+            )
     return config
 
 

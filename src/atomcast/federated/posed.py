@@ -12,7 +12,7 @@ from atomcast.domains.balls import L1Ball, SolidSimplex
 from atomcast.domains.group_ball import GroupBall, Groups
 from atomcast.errors import FalseMessageError
 from atomcast.federated.folds import check_labels, training_rows
-from atomcast.federated.kinds import Begin, Floats
+from atomcast.federated.kinds import Begin, Floats, Ids
 from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.objectives import Logistic, Multinomial, SquaredError
@@ -63,7 +63,7 @@ def make_problem(begin: Begin) -> Problem:
     if begin.domain == "group ball":
         return group_problem(objective, GroupBall(begin.radius, _groups(begin)))
     if begin.domain == "solid simplex":
-        return explicit_problem(objective, SolidSimplex())
+        return explicit_problem(objective, SolidSimplex(begin.radius))
     return explicit_problem(objective, L1Ball(begin.radius))
 
 
@@ -79,13 +79,19 @@ def _groups(begin: Begin) -> Groups:
     raise ValueError("groups must be numbered in order, have weights, and be whole at one member")
 
 
+def widest(groups: Ids) -> int:
+    """How many features travel together at most."""
+    return int(np.bincount(groups).max(initial=1))
+
+
 def described(problem: Problem) -> dict[str, Any]:
     """What `Begin` says of a problem; ValueError if nodes know no such."""
     active, domain = problem.make_active(), problem.domain
     objective = getattr(active, "objective", None)
     names = [name for name, kind in OBJECTIVES.items() if type(objective) is kind]
     domains = [name for name, kind in DOMAINS.items() if type(domain) is kind]
-    plain = np.all(getattr(objective, "sample_weight", 1.0) == 1.0)
+    weights = getattr(objective, "sample_weight", None)
+    plain = weights is None or bool(np.all(weights == 1.0))
     if type(active) in SETS and names and domains and plain:
         groups = domain.groups if isinstance(domain, GroupBall) else None
         return {

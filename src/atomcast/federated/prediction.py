@@ -24,6 +24,8 @@ def permitted(
     The weights must be of a model that was fitted under the approval: others could be chosen so
     that a prediction is a column of the data.
     """
+    if len(predict.ids) != len(predict.weights):
+        raise RefusedError("there must be a weight for each feature")
     digest = weights_digest(predict.ids, predict.weights)
     question = hashlib.sha256(encode(predict)).hexdigest()
     for approval in approvals:

@@ -17,11 +17,17 @@ from atomcast.cluster.node import Fleet
 from atomcast.cluster.validation import checked_shard
 from atomcast.errors import FalseMessageError
 from atomcast.federated.consent import Approval, RefusedError
-from atomcast.federated.folds import of_rows, training_rows
+from atomcast.federated.folds import of_rows, summary, training_rows
 from atomcast.federated.holding import Holding, plain_name
 from atomcast.federated.identity import Peer, atom_statement
 from atomcast.federated.kinds import Begin, Floats, Hand, Ids, ScoreRequest
-from atomcast.federated.posed import check_score, make_problem, promises, stands_for_itself
+from atomcast.federated.posed import (
+    check_score,
+    make_problem,
+    promises,
+    stands_for_itself,
+    widest,
+)
 from atomcast.federated.schema import encode
 from atomcast.known.active_set import ActiveSet
 from atomcast.loop.replica import Replica, Tolerance
@@ -134,12 +140,7 @@ class NodeRun:
     @property
     def widest(self) -> int:
         """How many features leave together at most: those of a group of this node."""
-        return int(np.bincount(self._own_groups()).max(initial=1))
-
-    @property
-    def widest_of_all(self) -> int:
-        """The same over all nodes."""
-        return int(np.bincount(self.begin.groups).max(initial=1))
+        return widest(self._own_groups())
 
     def _own_groups(self) -> Ids:
         return self.begin.groups[self.start : self.start + self._holding.features]
@@ -248,8 +249,9 @@ def _digest(*parts: str) -> str:
 
 
 def context_of(begin: Begin, coordinator: str, target: str) -> str:
-    """The SHA-256 of what stays the same along a path: parties, target and features."""
-    about = (coordinator, begin.alias, begin.members, begin.starts.tolist(), target)
+    """The SHA-256 of what stays the same along a path: parties, target, features and groups."""
+    groups = summary(begin.groups, "groups")
+    about = (coordinator, begin.alias, begin.members, begin.starts.tolist(), target, groups)
     return hashlib.sha256(repr(about).encode()).hexdigest()
 
 

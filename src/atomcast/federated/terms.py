@@ -11,6 +11,9 @@ from atomcast.federated.kinds import Begin, ConsentOffer
 
 #: Approvals last for whole days.
 DAY = 86400
+#: What is counted, at least one of each.
+COUNTS = ("runs", "rounds", "proposals", "atoms", "atoms_total")
+OTHERS = ("purpose", "predict", "predictions")
 
 
 @dataclass(frozen=True)
@@ -24,7 +27,7 @@ class Terms:
     radius : tuple of two floats, optional
         From which to which radius problems may be solved; by default that of the fit alone.
     runs : int
-        How many problems: the radii of a path, or fits with other radii.
+        How many problems: the radii of a path, on each fold, or fits with other radii.
     rounds, proposals : int
         How many questions for each problem, and how many scores in an answer.
     atoms, atoms_total : int
@@ -49,7 +52,7 @@ class Terms:
     days: int = 30
 
     def __post_init__(self) -> None:
-        for name in ("runs", "rounds", "proposals", "atoms", "atoms_total", "days"):
+        for name in (*COUNTS, "days"):
             check_count(name, getattr(self, name), "in the terms of a federated fit")
         check_count("predictions", self.predictions, "times to predict", minimum=0)
         if self.radius is not None:
@@ -77,17 +80,12 @@ class Terms:
             )
         return ConsentOffer(
             **pinned(begin),
+            **{
+                name: getattr(self, name) for name in (*COUNTS, "purpose", "predict", "predictions")
+            },
             coordinator=coordinator,
-            purpose=self.purpose,
             order=order,
             radius_from=float(low),
             radius_to=float(high),
-            runs=self.runs,
-            rounds=self.rounds,
-            proposals=self.proposals,
-            atoms=self.atoms,
-            atoms_total=self.atoms_total,
-            predict=self.predict,
-            predictions=self.predictions,
             expires=(int(time.time()) // DAY + 1 + self.days) * DAY,
         )

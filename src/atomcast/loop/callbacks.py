@@ -21,7 +21,7 @@ REFRESH = 8
 
 def check_callbacks(callbacks: Any) -> None:
     """Refuse what is not a sequence of callables, before the first round calls them."""
-    if not isinstance(callbacks, Sequence):
+    if isinstance(callbacks, str) or not isinstance(callbacks, Sequence):
         raise ValueError(
             f"callbacks must be a list of callables, got {callbacks!r}; try [TimeLimit(60)]"
         )

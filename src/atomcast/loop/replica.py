@@ -96,6 +96,7 @@ class Replica:
         #: By node of this process, how far its atoms are from those that may be proposed.
         self.radius: dict[int, float] = {}
         self.active = problem.make_active()
+        self._feasible = False
         # Below this share of the objective at zero, a relative gap would only measure rounding.
         self._smallest = self.active.negligible()
         self._check_scale()
@@ -128,7 +129,9 @@ class Replica:
     @property
     def feasible(self) -> bool:
         """False only before the first atom, where the domain has no origin to start from."""
-        return self.domain.has_origin or bool(np.any(self.active.weights))
+        if not self._feasible:  # once it is, it stays so, and is asked often
+            self._feasible = self.domain.has_origin or bool(np.any(self.active.weights))
+        return self._feasible
 
     @property
     def objective(self) -> float:

@@ -10,8 +10,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
+from atomcast.data.prepared import described
 from atomcast.messages.status import Status
-from atomcast.plots.page.story import Story, fold_tables
+from atomcast.plots.page.story import Story, fold_tables, preparation_tables
 
 if TYPE_CHECKING:
     from atomcast.loop.trace import Trace
@@ -118,6 +119,7 @@ class Result:
         plain = ledger.nodes == 1 or known.keys() >= set(ids)
         features = getattr(model, "feature_names_in_", ())
         names = (dict(enumerate(features)) if len(features) == self.n else known) if plain else {}
+        prepared = getattr(model, "preparation_", ())
         order = np.argsort(-np.abs(self.atom_weights), kind="stable").tolist()
         weights = self.atom_weights.tolist()
         return Story(
@@ -141,5 +143,5 @@ class Result:
             ledger=ledger,
             owned=plain,
             parameters=model.get_params(deep=False) if model is not None else {},
-            tables=fold_tables(model),
+            tables=[*fold_tables(model), *preparation_tables(described(prepared))],
         )

@@ -10,6 +10,7 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
+from numpy.typing import NDArray
 
 from atomcast.loop.credible import check_best, check_memory, check_numbers, check_weights
 from atomcast.loop.result import Result
@@ -25,6 +26,9 @@ from atomcast.storage.snapshot import Outcome, Snapshot, checkpoint_content, par
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
     from atomcast.loop.rounds import Best
+
+
+Floats = NDArray[np.float64]
 
 
 @dataclass
@@ -94,6 +98,22 @@ def resume(path: str | os.PathLike[str], replica: Replica, best: Best, session: 
         return
     check_form(replica.active, atoms, recalled)
     go_on(path, snapshot, replica, atoms, best)
+
+
+def start_from(weights: Floats, replica: Replica, session: Session) -> None:
+    """Begin with the weights of an earlier solution, shape (n,) or (n * T,), as far as allowed.
+
+    The owners broadcast its atoms once more, for the nodes of this run do not know them.
+    """
+    by_atom = weights.reshape(session.n, -1)
+    ids = np.flatnonzero(by_atom.any(axis=1))
+    if not session.recalls or not len(ids):
+        return
+    recalled = Agreement(-np.inf, _resumable(session).owners(ids), ids, np.zeros(len(ids)))
+    atoms, active = session.cast(replica, recalled), replica.active
+    check_form(active, atoms, recalled)
+    active.append(atoms)
+    active.set_weights(replica.domain.project(active.ids, by_atom[ids].ravel()))
 
 
 def go_on(

@@ -102,6 +102,8 @@ class Session(Closing):
     n: int
     ledger: Ledger
     speaks: bool = True
+    #: Whether a run can begin with atoms of an earlier one, which their owners broadcast again.
+    recalls: bool = False
     #: Whether the nodes can cast mixtures of their atoms: somebody must be there to combine them.
     mixes: bool = False
     #: How many values a row or column that is an atom has on average, as all nodes know.

@@ -11,13 +11,13 @@ from functools import partial
 from itertools import chain, count, islice
 from typing import Any, Literal
 
-from atomcast._checks import check_choice, check_count, check_positive
+from atomcast._checks import check_choice, check_count, check_flags, check_positive
 from atomcast.data.shards import Shards
 from atomcast.loop.callbacks import Callback, check_callbacks, watching
 from atomcast.loop.interrupting import Interrupts
 from atomcast.loop.replica import Replica, Tolerance
 from atomcast.loop.result import Result
-from atomcast.loop.resuming import Past, finished_results, resume, snapshot_of
+from atomcast.loop.resuming import Past, finished_results, resume, snapshot_of, start_from
 from atomcast.loop.rounds import Best, run
 from atomcast.loop.session import Cluster, LoopElsewhere, RunSpec, Session
 from atomcast.problems.problem import Problem
@@ -101,6 +101,7 @@ class Solver:
             )
         as_selection(self.selection)
         check_callbacks(self.callbacks)
+        check_flags(self)
         if self.resume is not None and not isinstance(self.resume, str | os.PathLike):
             raise ValueError(
                 f"resume must be the path of a checkpoint or None, got {self.resume!r}; "
@@ -124,9 +125,17 @@ class Solver:
         common = {name: value for name, value in self.get_params().items() if name not in own}
         return RunSpec(common, any(isinstance(c, Checkpoint) for c in self.callbacks), resume)
 
-    def solve(self, problem: Problem, shards: Shards, cluster: Cluster | LoopElsewhere) -> Result:
-        """Solve one problem on a cluster."""
-        with closing(self.solve_path([problem], shards, cluster, names=[""])) as results:
+    def solve(
+        self,
+        problem: Problem,
+        shards: Shards,
+        cluster: Cluster | LoopElsewhere,
+        start: Any = None,
+    ) -> Result:
+        """Solve one problem on a cluster; `start` as for `solve_path`."""
+        with closing(
+            self.solve_path([problem], shards, cluster, names=[""], start=start)
+        ) as results:
             return next(results)
 
     def solve_path(
@@ -136,13 +145,16 @@ class Solver:
         cluster: Cluster | LoopElsewhere,
         names: Sequence[str] = (),
         past: Past | None = None,
+        start: Any = None,
     ) -> Generator[Result]:
         """Solve problems that differ in their domain, one after the other, with warm starts.
 
         What was broadcast for one problem stays known for the next, and is not sent again. After
         a result with the status "interrupted", asking for the next raises KeyboardInterrupt.
         Disclosures call the problems by their names, or else "problem 1", "problem 2", ... `past`
-        is what checkpoints are to remember beside the problem at hand; see `Journal`.
+        is what checkpoints are to remember beside the problem at hand; see `Journal`. `start` are
+        the weights of an earlier solution, shape (n,), to begin with; clusters that cannot recall
+        its atoms begin with nothing.
         """
         if isinstance(cluster, LoopElsewhere):
             yield from cluster.solve_path(self, problems, shards, names, past)
@@ -173,6 +185,8 @@ class Solver:
                     resume(path, replica, best, session)
                     logger.info("resumed from %s in round %d", path, replica.round)
                     yield from finished_results(past, replica, best, session)
+                elif first and start is not None:
+                    start_from(start, replica, session)
                 snapshot = partial(snapshot_of, replica, best, session, past)
                 shown = self.verbose and session.speaks
                 with interrupts, watching(self.callbacks, interrupts, shown) as watchers:

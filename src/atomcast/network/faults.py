@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from numbers import Real
 from typing import Any, Literal
@@ -35,6 +35,8 @@ class Partition:
     end: int
 
     def __post_init__(self) -> None:
+        if isinstance(self.nodes, str) or not isinstance(self.nodes, Iterable):
+            raise ValueError(f"nodes must be a list of those that are cut off, got {self.nodes!r}")
         object.__setattr__(self, "nodes", tuple(self.nodes))
         for node in self.nodes:
             check_count("nodes", node, "the nodes that are cut off", minimum=0)
@@ -127,5 +129,5 @@ def _check_probability(name: str, value: Any) -> None:
 
 def _check_rounds(start: int, end: int | None) -> None:
     check_count("start", start, "the first round without", minimum=0)
-    if end is not None and end <= start:
+    if end is not None and check_count("end", end, "the first round with them again") <= start:
         raise ValueError(f"end must be a round after start={start}, got {end!r}")

@@ -23,7 +23,8 @@ def joined(parts: Iterable[tuple[str, Ledger]]) -> Ledger:
     runs = list(parts)
     last = runs[-1][1]
     whole = Ledger(last.nodes, last.parties)
-    whole.edges, whole.labels = last.edges, last.labels
+    whole.edges, whole.labels, whole.audit_heads = last.edges, last.labels, last.audit_heads
+    whole.uncertified = tuple({name: 0 for _, ledger in runs for name in ledger.uncertified})
     target = max((ledger for _, ledger in runs), key=lambda ledger: ledger._before.values)
     for phase, ledger in runs:
         _append_traffic(whole, ledger, with_target=ledger is target)

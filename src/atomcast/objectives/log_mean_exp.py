@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from atomcast._checks import check_in_scale, check_positive
-from atomcast.objectives.logistic import checked_sample_weight
 from atomcast.objectives.objective import Curvature, Floats, Objective
+from atomcast.objectives.sample_weights import checked_sample_weight
 from atomcast.objectives.search import exponentials
 
 

@@ -6,8 +6,8 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from atomcast._checks import check_in_scale
 from atomcast.objectives.objective import Curvature, Floats, Objective
+from atomcast.objectives.sample_weights import checked_sample_weight
 
 
 class Logistic(Objective):
@@ -40,7 +40,9 @@ class Logistic(Objective):
         positive = float(self.sample_weight[self.y > 0].sum())
         negative = float(self.sample_weight[self.y < 0].sum())
         if fit_intercept and not (positive > 0.0 and negative > 0.0):
-            raise ValueError("y has only one label: with an intercept, both must occur")
+            raise ValueError(
+                "y has examples of only one class that count: with an intercept, both must occur"
+            )
         self._total = positive + negative
         #: An intercept that was found from another guess changes the sum of the gradient by less.
         self.vagueness = 1e-13 * self._total if fit_intercept else 0.0
@@ -98,19 +100,3 @@ class Logistic(Objective):
         if not self.fit_intercept or total <= 0.0:
             return Curvature(diagonal)
         return Curvature(diagonal, diagonal / np.sqrt(total))
-
-
-def checked_sample_weight(sample_weight: ArrayLike | None, d: int) -> Floats:
-    """Weights of the examples as floats, or an error if one of them is negative or missing."""
-    if sample_weight is None:
-        return np.ones(d)
-    weights = np.ascontiguousarray(sample_weight, dtype=np.float64)
-    if weights.shape != (d,) or not np.all((weights >= 0.0) & np.isfinite(weights)):
-        raise ValueError(
-            f"sample_weight must be {d} finite numbers >= 0, one for each example, "
-            f"got shape {weights.shape}"
-        )
-    if not weights.any():
-        raise ValueError("sample_weight is zero everywhere: some example must count")
-    check_in_scale("sample_weight", weights)
-    return weights

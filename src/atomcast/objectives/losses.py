@@ -22,8 +22,8 @@ class Loss(ABC):
     classifies: ClassVar[bool] = False
 
     @abstractmethod
-    def bind(self, y: Floats) -> Objective:
-        """The objective for a target of shape (d,)."""
+    def bind(self, y: Floats, sample_weight: Floats | None = None) -> Objective:
+        """The objective for a target, and for how much each example counts, of shape (d,)."""
 
 
 class PointwiseLoss(Loss):
@@ -50,9 +50,9 @@ class PointwiseLoss(Loss):
     def bends(self, y: Floats, z: Floats) -> Floats:
         """The second derivative of each loss with respect to z, shape (d,)."""
 
-    def bind(self, y: Floats) -> Objective:
+    def bind(self, y: Floats, sample_weight: Floats | None = None) -> Objective:
         """The sum over the examples of this target."""
-        return PointwiseObjective(self, y)
+        return PointwiseObjective(self, y, sample_weight)
 
 
 @dataclass(frozen=True)
@@ -61,9 +61,9 @@ class SquaredLoss(Loss):
 
     fit_intercept: bool = True
 
-    def bind(self, y: Floats) -> SquaredError:
+    def bind(self, y: Floats, sample_weight: Floats | None = None) -> SquaredError:
         """Least squares for this target."""
-        return SquaredError(y, self.fit_intercept)
+        return SquaredError(y, self.fit_intercept, sample_weight)
 
 
 @dataclass(frozen=True)
@@ -73,9 +73,9 @@ class LogisticLoss(Loss):
     fit_intercept: bool = True
     classifies: ClassVar[bool] = True
 
-    def bind(self, y: Floats) -> Logistic:
+    def bind(self, y: Floats, sample_weight: Floats | None = None) -> Logistic:
         """Logistic loss for these labels."""
-        return Logistic(y, self.fit_intercept)
+        return Logistic(y, self.fit_intercept, sample_weight)
 
 
 @dataclass(frozen=True)
@@ -102,11 +102,11 @@ class SquaredHingeLoss(PointwiseLoss):
 class MadeLoss(Loss):
     """The loss behind a function that makes an objective of a target."""
 
-    make: Callable[[Floats], Objective]
+    make: Callable[..., Objective]
 
-    def bind(self, y: Floats) -> Objective:
+    def bind(self, y: Floats, sample_weight: Floats | None = None) -> Objective:
         """What the function makes of this target."""
-        return self.make(y)
+        return self.make(y) if sample_weight is None else self.make(y, sample_weight=sample_weight)
 
 
 def as_loss(objective: Any) -> Loss:

@@ -7,8 +7,8 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from atomcast.objectives.logistic import checked_sample_weight
 from atomcast.objectives.objective import Floats, Objective
+from atomcast.objectives.sample_weights import checked_sample_weight
 from atomcast.objectives.search import exponentials
 
 

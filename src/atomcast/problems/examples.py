@@ -75,11 +75,13 @@ def kernel_problem(
     dtype: Any = np.float32 if solver.tol >= SINGLE_PRECISION_TOL else np.float64
     batch = solver.step == "corrective" or spec.needs_sample
     storage, sample = Storage(cache_bytes, dtype), SAMPLE if batch else 1
+    numbered = spec.kernel == "precomputed"
+    atoms = partial(kernel_atoms, labels=labels, storage=storage, numbered=numbered)
     if machines is not None:
         return Problem(
             Nonnegative(),
-            partial(MachineActiveSet, spec, Unsigned(code.classes, code.costs), storage, machines),
-            partial(kernel_atoms, labels=labels, storage=storage, kind=MachineAtoms),
+            partial(MachineActiveSet, spec, Unsigned(**vars(code)), storage, machines),
+            partial(atoms, kind=MachineAtoms),
             axis=0,
             batches=machine_batches(n),
             sample=sample,
@@ -87,7 +89,7 @@ def kernel_problem(
     return Problem(
         Simplex(),
         partial(KernelActiveSet, spec, code, storage),
-        partial(kernel_atoms, labels=labels, storage=storage),
+        atoms,
         axis=0,
         batches=batches(n, code),
         sample=sample,

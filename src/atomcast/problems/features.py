@@ -6,7 +6,11 @@ from functools import partial
 
 from atomcast.atoms.explicit import explicit_atoms
 from atomcast.atoms.groups import GroupActiveSet, group_atoms
-from atomcast.atoms.multiclass import MulticlassActiveSet, multiclass_atoms
+from atomcast.atoms.multiclass import (
+    MulticlassActiveSet,
+    MultiTargetActiveSet,
+    multiclass_atoms,
+)
 from atomcast.atoms.pursued import PursuitActiveSet, pursuit_atoms
 from atomcast.domains.balls import Domain
 from atomcast.domains.group_ball import GroupBall
@@ -39,6 +43,17 @@ def pursuit_problem(objective: SquaredError, normalize: bool) -> Problem:
         partial(pursuit_atoms, normalize, objective.fit_intercept),
         objective.d,
         targets=objective.y.shape[1],
+    )
+
+
+def targets_problem(objective: SquaredError, domain: Domain) -> Problem:
+    """Least squares for targets of shape (d, T), over a domain of the weights of all of them."""
+    return Problem(
+        domain,
+        partial(MultiTargetActiveSet, objective, domain),
+        multiclass_atoms,
+        objective.d,
+        targets=objective.classes,
     )
 
 

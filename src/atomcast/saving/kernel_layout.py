@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from atomcast.known.kernels.functions import RBF, Dot, Kernel, Laplacian
+from atomcast.known.kernels.functions import RBF, Dot, Kernel, Laplacian, Precomputed, Sigmoid
 from atomcast.saving.classes import class_arrays, classes_in
 from atomcast.saving.layouts import Atoms, check_decisions, finite, increasing
 from atomcast.storage.container import Arrays, text_array, texts_of
@@ -47,9 +47,12 @@ class KernelLayout:
         if n_support.sum() != len(support):
             raise ValueError("n_support does not count the support vectors of each class")
         machines = len(classes) * (len(classes) - 1) // 2 if pairs else len(dual_coef)
-        shape = len(support), estimator.n_features_in_
-        estimator._kernel = kernel_in(arrays, estimator.n_features_in_)
-        estimator.support_vectors_ = points_in(arrays, shape)
+        estimator._kernel = kernel = kernel_in(arrays, estimator.n_features_in_)
+        numbered = isinstance(kernel, Precomputed)
+        shape = len(support), 1 if numbered else estimator.n_features_in_
+        estimator.support_vectors_ = points = points_in(arrays, shape)
+        if numbered and not np.all((points >= 0) & (points < estimator.n_features_in_)):
+            raise ValueError("a support vector has no column in a precomputed kernel")
         estimator.classes_, estimator.support_, estimator.n_support_ = classes, support, n_support
         estimator.dual_coef_ = dual_coef
         estimator.intercept_ = finite(arrays["intercept"], (machines,))
@@ -80,9 +83,11 @@ def kernel_arrays(kernel: Kernel) -> Arrays:
         return arrays if kernel.centre is None else arrays | {"kernel.centre": kernel.centre}
     if isinstance(kernel, Laplacian):
         return {"kernel.name": text_array(["laplacian"]), "kernel.gamma": _number(kernel.gamma)}
+    if isinstance(kernel, Precomputed):
+        return {"kernel.name": text_array(["precomputed"]), "kernel.gamma": _number(1.0)}
     if isinstance(kernel, Dot):
         return {
-            "kernel.name": text_array(["dot"]),
+            "kernel.name": text_array(["sigmoid" if isinstance(kernel, Sigmoid) else "dot"]),
             "kernel.gamma": _number(kernel.gamma),
             "kernel.coef0": _number(kernel.coef0),
             "kernel.degree": np.array(kernel.degree, dtype=np.int64),
@@ -104,6 +109,10 @@ def kernel_in(arrays: Arrays, d: int) -> Kernel:
         return RBF(gamma, finite(arrays["kernel.centre"], (d,)) if dense else None)
     if name == "laplacian":
         return Laplacian(gamma)
+    if name == "precomputed":
+        return Precomputed()
+    if name == "sigmoid":
+        return Sigmoid(gamma, float(finite(arrays["kernel.coef0"], ())))
     if name == "dot":
         coef0, degree = float(finite(arrays["kernel.coef0"], ())), int(arrays["kernel.degree"])
         if coef0 < 0 or degree < 1:

@@ -49,10 +49,12 @@ class LinearLayout:
     ----------
     extras : sequence of str
         Further fitted attributes that are numbers or arrays, such as the path of a CV estimator.
+    reported : tuple of str
+        The same of what is good to know, and may be missing or infinite.
     """
 
-    def __init__(self, *extras: str) -> None:
-        self.extras = extras
+    def __init__(self, *extras: str, reported: tuple[str, ...] = ()) -> None:
+        self.extras, self.reported = extras, reported
 
     def pack(self, estimator: Any) -> Arrays:
         """Coefficients that are not zero, intercept, and the extras."""
@@ -66,7 +68,8 @@ class LinearLayout:
             "coef.weights": by_feature[ids],
             "intercept": np.asarray(estimator.intercept_, dtype=np.float64),
         }
-        return arrays | {name: np.asarray(getattr(estimator, name)) for name in self.extras}
+        reported = [name for name in self.reported if hasattr(estimator, name)]
+        return arrays | {n: np.asarray(getattr(estimator, n)) for n in (*self.extras, *reported)}
 
     def unpack(self, estimator: Any, arrays: Arrays) -> None:
         """Set `coef_`, `intercept_` and the extras."""
@@ -78,8 +81,11 @@ class LinearLayout:
         estimator.coef_ = np.zeros((*weights.shape[1:], estimator.n_features_in_))
         estimator.coef_.T[ids] = weights
         estimator.intercept_ = intercept if intercept.ndim else float(intercept)
-        for name in self.extras:
-            array = finite(arrays[name])
+        further = {name: finite(arrays[name]) for name in self.extras}
+        further |= {name: arrays[name] for name in self.reported if name in arrays}
+        for name, array in further.items():
+            if array.dtype != np.float64 or np.isnan(array).any():
+                raise ValueError(f"{name} must be numbers")
             setattr(estimator, name, array.item() if array.ndim == 0 else array)
 
     def atoms(self, arrays: Arrays) -> Atoms:
@@ -92,10 +98,14 @@ class LinearLayout:
     _dimensions: ClassVar[tuple[int, ...]] = (1,)
 
 
-class PursuitLayout(LinearLayout):
-    """A linear model of one or more targets, its residual, and what is known of its choice."""
+class TargetsLayout(LinearLayout):
+    """A linear model of one or more targets."""
 
     _dimensions = (1, 2)
+
+
+class PursuitLayout(TargetsLayout):
+    """The same, its residual, and what is known of its choice."""
 
     def pack(self, estimator: Any) -> Arrays:
         """What linear models have, the residual and the exact recovery coefficient."""

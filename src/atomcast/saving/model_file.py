@@ -34,6 +34,7 @@ from atomcast.saving.layouts import (
     LinearLayout,
     LogisticLayout,
     PursuitLayout,
+    TargetsLayout,
 )
 from atomcast.saving.parameters import decoded, encoded, is_saved
 from atomcast.storage.container import (
@@ -56,12 +57,14 @@ PREFIX = "model."
 #: How estimators are saved, by the name in the file, which can name one of these and nothing else.
 #: "module:object" is imported when it is needed.
 LAYOUTS: dict[str, Layout | str] = {
-    "Lasso": LinearLayout(),
-    "LassoCV": LinearLayout("beta_", "betas_", "mse_path_"),
-    "SparseLogisticRegression": LogisticLayout(),
-    "SparseLogisticRegressionCV": LogisticLayout("beta_", "betas_", "loss_path_"),
-    "GroupLasso": GroupLayout(LinearLayout()),
-    "GroupLogisticRegression": GroupLayout(LogisticLayout()),
+    "Lasso": TargetsLayout(reported=("beta_", "alpha_")),
+    "LassoCV": LinearLayout("beta_", "betas_", "mse_path_", reported=("alpha_", "scores_")),
+    "SparseLogisticRegression": LogisticLayout(reported=("beta_", "C_")),
+    "SparseLogisticRegressionCV": LogisticLayout(
+        "beta_", "betas_", "loss_path_", reported=("C_", "scores_")
+    ),
+    "GroupLasso": GroupLayout(LinearLayout(reported=("beta_", "alpha_"))),
+    "GroupLogisticRegression": GroupLayout(LogisticLayout(reported=("beta_", "C_"))),
     "MatchingPursuit": PursuitLayout(),
     "SparseCoder": DictionaryLayout(),
     "DictionaryLearning": LearnedLayout(),

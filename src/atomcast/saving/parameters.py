@@ -17,6 +17,7 @@ PARTS = {
     "LogisticLoss": "atomcast.objectives",
     "L1Ball": "atomcast.domains",
     "Simplex": "atomcast.domains",
+    "SolidSimplex": "atomcast.domains",
 }
 #: Classes that a file may name, which make an objective of a target.
 MAKERS = {"SquaredError": "atomcast.objectives", "Logistic": "atomcast.objectives"}

@@ -11,7 +11,7 @@ from typing import Any, Protocol, runtime_checkable
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast._checks import check_choice, check_count, check_positive
+from atomcast._checks import check_choice, check_count, check_numbers, check_positive
 from atomcast.selection.m_centers import GreedyCenters
 
 Floats = NDArray[np.float64]
@@ -51,11 +51,17 @@ def check_amount(m: Any, speeds: Any) -> None:
         check_positive("m", m, "the share of its atoms that a node may propose")
         if float(m) > 1:
             raise ValueError(f"m={m!r} is not accepted: a share is at most 1.0; or pass an int")
-    elif not callable(m):
+    elif isinstance(m, Sequence | np.ndarray):
         for count in m:
             check_count("m", count, "atoms that a node may propose", minimum=0)
-    for speed in speeds or ():
-        check_positive("speeds", speed, "how fast a node is")
+    elif not callable(m):
+        raise ValueError(
+            'm must be a number of atoms, a share of them, "equal-work", a list with a number for '
+            f"each node, or a function of the round, got {m!r}"
+        )
+    if speeds is not None:
+        for speed in check_numbers("speeds", speeds, "how fast each node is").ravel().tolist():
+            check_positive("speeds", speed, "how fast a node is")
 
 
 def amounts(m: Amount, speeds: Sequence[float] | None, sizes: Rows, round: int) -> Rows:

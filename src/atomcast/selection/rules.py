@@ -109,6 +109,7 @@ class RandomSubset(Subset):
 
     def __post_init__(self) -> None:
         check_amount(self.m, self.speeds)
+        check_count("seed", self.seed, "of the random choice", minimum=0)
 
     def chooser(self, atoms: Any, owner: Rows, sizes: Rows) -> Chooser:
         """A random order of each node's atoms, of which the first m are taken."""

@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from atomcast._checks import check_choice, check_count, check_positive
+from atomcast._checks import check_choice, check_count, check_flag, check_positive
 from atomcast.cluster.pace import check_slow_only, check_star
 from atomcast.cluster.summing import refuse_sums
 from atomcast.data.shards import Shards
@@ -112,14 +112,14 @@ class LocalCluster(Cluster):
         if cast is not None:
             check_choice("cast", cast, ("float16", "bfloat16"))
         self.cast = cast
-        self.isolated = isolated
-        self.resend = resend
+        self.isolated = check_flag("isolated", isolated)
+        self.resend = check_flag("resend", resend)
         if compute is not None:
             check_positive("compute", compute, "seconds to score one atom, None: no time")
         self.compute = compute
         self.faults = faults
         self.recovery = check_choice("recovery", recovery, ("log", "none"))
-        self.asynchronous = asynchronous
+        self.asynchronous = check_flag("asynchronous", asynchronous)
         self.staleness = check_count("staleness", staleness, "steps that may be missed", minimum=0)
         if asynchronous:
             check_star(topology, broadcast)

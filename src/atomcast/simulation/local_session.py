@@ -29,6 +29,7 @@ from atomcast.messages.status import Status
 from atomcast.network.ledger import Accountant
 from atomcast.network.prices import Prices
 from atomcast.network.rooted import RootedTree
+from atomcast.network.wave import NUMBER
 from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
 from atomcast.selection.rules import Balanced
@@ -55,6 +56,7 @@ class LocalSession(Session):
                 f"{cluster.nodes} nodes; use LocalCluster(nodes={shards.nodes})"
             )
         self.nodes = cluster.nodes
+        self.recalls = type(self) is LocalSession  # whose messages all come at once
         self._fingerprint: str | None = None
         self._cast = cluster.cast
         slow = {} if cluster.faults is None else cluster.faults.slow
@@ -115,9 +117,10 @@ class LocalSession(Session):
         network = self._accountant.network
         if replica.step.thin and self._weighing is None and isinstance(network, RootedTree):
             self._weighing = Weighing(self._accountant, network, self.atom)
-        if self._prices is None and network.links.timed:
-            held = np.bincount(self._shards.assignment(self._axis), minlength=self.nodes)
-            self._prices = Prices(network, float(self._pace.seconds(held).max()))
+        # Where computing takes simulated time, too, batches stay those of asynchronous runs.
+        priced = not self._pace.compute and np.any(np.isfinite(network.links.bandwidth))
+        if self._prices is None and priced:
+            self._prices = Prices(network, NUMBER * self._fleets[0].atoms.d)
         if self._prices is not None:
             replica.round_in_atoms = self._prices.round_in_atoms
         return replica

@@ -137,9 +137,10 @@ class Corrective(Step):
             return int(self.atoms_per_round)
         used = np.count_nonzero(replica.active.weights) / max(weights, 1)
         size = replica.problem.batches.size(atoms, used)
-        if replica.round_in_atoms is None or not used:
+        if replica.round_in_atoms is None:
             return size
-        return cheapest_batch(replica.round_in_atoms(), used, most=max(size, 4 * atoms))
+        most = max(size, 4 * atoms) if atoms else np.inf
+        return cheapest_batch(replica.round_in_atoms(), used, most)
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
@@ -158,7 +159,8 @@ class Corrective(Step):
         if self._thinning is None:
             self._thinning = Thinning(replica.active, replica.domain)
         priced = replica.round_in_atoms if self.atoms_per_round == "auto" else None
-        return self._thinning.of_use(atoms, scores, 1.0 if priced is None else priced())
+        most = self._batch(replica, replica.active.atoms, len(replica.active))
+        return self._thinning.of_use(atoms, scores, 1.0 if priced is None else priced(), most)
 
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """Minimise over the hull of all known atoms."""

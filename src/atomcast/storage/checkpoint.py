@@ -54,6 +54,8 @@ class Checkpoint:
         rounds: int | None = None,
         seconds: float | None = None,
     ) -> None:
+        if not isinstance(path, str | os.PathLike):
+            raise ValueError(f"path must be that of the file to write, got {path!r}")
         self.path = Path(path)
         if rounds is not None:
             check_count("rounds", rounds, "after which to write a checkpoint")

@@ -165,6 +165,16 @@ def test_the_median_round_does_not_depend_on_the_first_and_on_hiccups():
     assert fig5a.median_round([0.0, 9.0, 9.5, 10.0, 10.5, 31.0, 31.5]) == 0.5
 
 
+def test_a_node_that_is_held_up_once_does_not_make_all_rounds_longer():
+    work = np.cumsum(
+        [[9.0, 9.0], [9.0, 9.0], [1.0, 2.0], [1.0, 2.0], [7.0, 2.0], [1.0, 2.0]], axis=0
+    )
+    laps = [clocked_runs.Lap(one, 0.5 * k, 0.1 * k) for k, one in enumerate(work)]
+    median = clocked_runs.median_lap(laps)
+    assert median.work.tolist() == [1.0, 2.0]
+    assert (median.steps, median.network) == pytest.approx((0.5, 0.1))
+
+
 def test_fig5a_says_where_mpi_is_missing(tmp_path, monkeypatch):
     def refuse(*args):
         raise ClusterError("the ranks did not start")

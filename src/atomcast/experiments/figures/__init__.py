@@ -56,6 +56,10 @@ EXPERIMENTS = {
         "Figure 5(a): runtime against N, on MPI ranks and by the simulator's clock.",
         "runs n",
     ),
+    "scale": Listed(
+        "Figure 5(a) with 8.7 million examples (takes 10 GB of memory and as much on disk).",
+        "runs",
+    ),
     "fig5b": Listed(
         "Figure 5(b): unbalanced data, exact dFW beside m-centers and random subsets.",
         "runs n resume finished",

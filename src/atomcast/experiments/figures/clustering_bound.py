@@ -26,6 +26,7 @@ from atomcast.experiments.figures.options import Options
 from atomcast.experiments.figures.shape import Experiment, Found
 from atomcast.experiments.page.findings import Finding, finding, number, theorem
 from atomcast.experiments.page.output import TableForm
+from atomcast.experiments.page.pictures import legend_above
 from atomcast.experiments.page.verdicts import without_exception
 from atomcast.experiments.runs import real_data
 from atomcast.experiments.runs.jobs import Plan
@@ -135,10 +136,10 @@ class ClusteringBound(Experiment):
             ratio = pairs.difference / pairs.footnote
             ax.plot(pairs.footnote[some], ratio[some], ".", color=COLORS[0], markersize=3)
             ax.axhline(1.0, color=COLORS[1], label="by the footnote, nothing is above this line")
-            labels = "squared distance in kernel space", "2 max |difference| / distance^2"
+            labels = "squared distance in kernel space", r"$2\,\max\,|$difference$|$ / distance$^2$"
             ax.set(xlabel=labels[0], ylabel=labels[1])
-            ax.set_title(f"{name}, {self.examples} examples, C = {C:g}", fontsize=9)
-            ax.legend(frameon=False, fontsize=8)
+            ax.set_title(name, fontsize=9)
+        legend_above(figure, axes[0], note, 1)
         return figure
 
     def findings(self, found: Found) -> list[Finding]:

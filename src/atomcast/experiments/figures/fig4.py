@@ -153,7 +153,9 @@ class Fig4(Experiment):
         panels = dict(zip(product(betas, AXES), axes.ravel(), strict=True))
         for (label, method, x), line in found.lines.items():
             text = "ADMM, coordinate descent" if method in admm_runs.NAMES else method
-            draw(panels[label, x], line, text, DRAWN.index(text))
+            # Where nothing is sent, the classic step does the same with atoms sent once.
+            dash = "--" if method in (ONCE, admm_runs.PROXIMAL) else "-"
+            draw(panels[label, x], line, text, DRAWN.index(text), dash)
         for (label, x), ax in panels.items():
             finish(ax, x, "mse", label)
         legend_above(figure, axes[0, 0], note, 3)

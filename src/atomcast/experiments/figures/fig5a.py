@@ -28,7 +28,13 @@ from atomcast.experiments.page.output import TableForm
 from atomcast.experiments.page.pictures import draw, finish
 from atomcast.experiments.page.reports import PrintedTable
 from atomcast.experiments.runs import clocked_runs, curves
-from atomcast.experiments.runs.clocked_runs import PAPERS_NETWORK, Network, speech_problem
+from atomcast.experiments.runs.clocked_runs import (
+    PAPERS_NETWORK,
+    Lap,
+    Network,
+    median_lap,
+    speech_problem,
+)
 from atomcast.experiments.runs.curves import Point
 from atomcast.experiments.runs.jobs import Counter, Plan
 from atomcast.experiments.runs.mpi_runs import mpi_run
@@ -61,7 +67,7 @@ class Fig5a(Experiment):
     nodes: Sequence[int] = (1, 2, 5, 10, 25, 50)
     ranks: Sequence[int] = (1, 2, 4, 8)
     rounds: int = 100
-    corrective_rounds: int = 8
+    corrective_rounds: int = 8  # 0: without it
     network: Network = PAPERS_NETWORK
 
     name = "fig5a"
@@ -116,15 +122,18 @@ class Fig5a(Experiment):
         Run r has seed r, for the data. Examples come in random order, so that blocks of them are
         random parts.
         """
-        tell = Counter(self.name, runs * (len(data.numbers) + 2 * len(self.nodes)))
+        steps = 1 + (self.corrective_rounds > 0)
+        tell = Counter(self.name, runs * (len(data.numbers) + steps * len(self.nodes)))
         rows: list[Point] = []
         timings: list[Timing] = []
         self._warm_up()
         for run in range(runs):
             examples, problem = speech_problem(self.n, run)
             target = None
-            better = clocked_runs.corrective_problem(examples)
-            for how, its in ((CLOCK, problem), (CORRECTIVE_CLOCK, better)):
+            kinds = [(CLOCK, problem)]
+            if self.corrective_rounds:
+                kinds.append((CORRECTIVE_CLOCK, clocked_runs.corrective_problem(examples)))
+            for how, its in kinds:
                 for N in self.nodes:
                     points, timing = self.by_clock(its, examples, N, run, target)
                     rows += points
@@ -155,20 +164,33 @@ class Fig5a(Experiment):
         if target is not None:
             how, solver, rounds = CORRECTIVE_CLOCK, clocked_runs.CORRECTIVE, self.corrective_rounds
         shards, cluster = Shards.split(data.X, N, by="contiguous"), self.network.cluster(N)
+        laps: list[Lap] = []
         result, seconds, _ = clocked_runs.clocked_run(
-            problem, shards, cluster, rounds, solver=solver
+            problem, shards, cluster, rounds, solver=solver, laps=laps
         )
         clock, objective, reached = cluster.clock, result.trace.objective, seconds[-1]
-        whole = rounds * median_round(seconds) if target is None else clock.seconds
-        scale = whole / clock.seconds
-        work, steps, network = clock.slowest * scale, clock.steps * scale, clock.network * scale
-        if target is not None:
+        if target is None:
+            lap = median_lap(laps)
+            work, steps, network = (
+                rounds * part for part in (float(lap.work.max()), lap.steps, lap.network)
+            )
+        else:
+            work, steps, network = clock.slowest, clock.steps, clock.network
             # Iterates of different N agree up to rounding.
             there = np.flatnonzero(objective <= target * (1 + 1e-9))
             reached = seconds[there[0]] if len(there) else np.inf
         points = curves.points(f"N={N}", how, run, result.trace, seconds=seconds)
         return points, Timing(
-            how, N, run, whole, np.nan, work, steps, network, reached, float(objective[-1])
+            how,
+            N,
+            run,
+            work + steps + network,
+            np.nan,
+            work,
+            steps,
+            network,
+            reached,
+            float(objective[-1]),
         )
 
     def _on_ranks(
@@ -189,10 +211,12 @@ class Fig5a(Experiment):
         figure = new_figure(11.0, 4.8)
         left, right = figure.subplots(1, 2)
         for k, N in enumerate(self.nodes):
-            for how, label, dash in ((CLOCK, f"N = {N}", "-"), (CORRECTIVE_CLOCK, "", "--")):
+            shown = ((CLOCK, f"N = {N}", "-"), (CORRECTIVE_CLOCK, "", "--"))
+            for how, label, dash in shown if self.corrective_rounds else shown[:1]:
                 line = curves.average(found.rows, f"N={N}", how, "seconds", "objective")
                 draw(left, line, label, k, dash)
-        title = f"{CLOCK} (dashed: corrective step, {clocked_runs.BATCH} a round)"
+        more = f" (dashed: corrective step, {clocked_runs.BATCH} a round)"
+        title = CLOCK + (more if self.corrective_rounds else "")
         finish(left, "clock", "objective", title, legend=True)
         for color, how, mark in (
             (COLORS[0], CLOCK, "o-"), (COLORS[2], CORRECTIVE_CLOCK, "^--"), (COLORS[1], MPI, "s-"),
@@ -241,9 +265,11 @@ WHERE = "section 6.3, figure 5(a)"
 def _speedup(how: str, rows: Sequence[Timing], ceiling: Sequence[Timing] = ()) -> Finding:
     """How much faster N nodes are, by one way of measuring: rows for 1 and more nodes.
 
-    `ceiling` are the times of what could at best be gained on the machine, for the sentence only.
+    `ceiling` are the times of what could at best be gained on the machine: where that is less than
+    what is asked for, nothing follows.
     """
     several = [row for row in rows if row.nodes > 1 and np.isfinite(row.speedup)]
+    possible = {row.nodes: row.speedup for row in ceiling}
     texts, most = (
         ", ".join(f"{row.speedup:.2f} at N = {row.nodes}" for row in some if row.nodes > 1)
         for some in (several, ceiling)
@@ -252,9 +278,14 @@ def _speedup(how: str, rows: Sequence[Timing], ceiling: Sequence[Timing] = ()) -
     return finding(
         f"near-linear speedup where data is balanced ({how})",
         f"{WHERE}; the introduction says significant speedups",
-        "the speedup over one node is at least 80 % of N: for all N, for some, for none",
+        "the speedup over one node is at least 80 % of N: for all N, for some, for none. Where the "
+        "cores of this machine do not gain as much with nothing to agree on, it does not count",
         texts,
-        [row.speedup >= NEAR_LINEAR * row.nodes for row in several],
+        [
+            row.speedup >= NEAR_LINEAR * row.nodes
+            for row in several
+            if possible.get(row.nodes, np.inf) >= NEAR_LINEAR * row.nodes
+        ],
     )
 
 

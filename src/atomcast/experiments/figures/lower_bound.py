@@ -11,6 +11,7 @@ from atomcast.experiments.figures.options import Options
 from atomcast.experiments.figures.shape import Experiment, Found
 from atomcast.experiments.page.findings import Finding, count, finding, spread, theorem
 from atomcast.experiments.page.output import TableForm, plain
+from atomcast.experiments.page.pictures import legend_below
 from atomcast.experiments.runs.hard_runs import Form, HardRun, run
 from atomcast.experiments.runs.jobs import Plan
 from atomcast.plots.drawing import COLORS, new_figure
@@ -60,7 +61,7 @@ class LowerBound(Experiment):
         """Values sent against d/eps, atoms used against d, values sent against the distance."""
         from matplotlib.ticker import NullFormatter
 
-        figure = new_figure(12.0, 3.9)
+        figure = new_figure(12.0, 4.8)
         left, middle, right = figure.subplots(1, 3)
         pair = [row for row in found.rows if row.distance == 1]
         # The runs at several distances come last, and are all of one size.
@@ -68,9 +69,9 @@ class LowerBound(Experiment):
         for ax, some, x, y, references, xlabel, ylabel in (
             (left, pair, lambda row: row.d / row.eps, "values",
              {"bound": "lower bound (Theorem 3)", "floor": "d/4 atoms cross"},
-             "d / eps", "values sent"),
+             r"$d\,/\,\epsilon$", "values sent"),
             (middle, pair, lambda row: row.d, "support", {"needed": "3d/4"},
-             "d", "atoms in the first solution within eps"),
+             "$d$", r"atoms in the first solution within $\epsilon$"),
             (right, path, lambda row: row.distance, "values", {"bound": "lower bound x distance"},
              "distance of the two nodes", "values sent"),
         ):  # fmt: skip
@@ -81,7 +82,7 @@ class LowerBound(Experiment):
             for axis in (ax.xaxis, ax.yaxis):  # else matplotlib labels what lies between as well
                 axis.set_minor_formatter(NullFormatter())
             ax.grid(True, which="major", alpha=0.3)
-            ax.legend(frameon=False, fontsize=8)
+            legend_below(ax)
         return figure
 
     def findings(self, found: Found) -> list[Finding]:
@@ -129,17 +130,21 @@ class LowerBound(Experiment):
 ITERATIONS = 6.75
 #: C_f of ||A alpha||^2 with orthonormal A is twice the squared diameter of the domain.
 CURVATURE = {"simplex": 4.0, "l1": 8.0}
+#: Steps and forms; each has the same colour in every panel.
+SERIES = [(step, form) for step in ("classic", "corrective") for form in ("l1", "simplex")]
 #: By so much a cost may grow that is said not to.
 STEADY = 1.1
 
 
 def _draw(ax: Axes, rows: Sequence[HardRun], x: Any, y: str, references: Mapping[str, str]) -> None:
     """A line for each step and form, and grey ones for what they are compared with."""
-    for k, (step, form) in enumerate(sorted({(row.step, row.form) for row in rows})):
+    for step, form in sorted({(row.step, row.form) for row in rows}):
+        k = SERIES.index((step, form))
         mine = [row for row in rows if (row.step, row.form) == (step, form)]
         points, style = sorted((x(row), getattr(row, y)) for row in mine), "os^v"[k % 4] + "-"
         look: dict[str, Any] = {"color": COLORS[k % len(COLORS)], "markersize": 4, "linewidth": 1.2}
-        ax.plot(*zip(*points, strict=True), style, label=f"{step}, {form}", **look)
+        label = f"{step}, {form}".replace("l1", r"$\ell_1$ ball")
+        ax.plot(*zip(*points, strict=True), style, label=label, **look)
     for (name, label), dash in zip(references.items(), ("-", "--"), strict=False):
         points = sorted({(x(row), getattr(row, name)) for row in rows})
         ax.plot(*zip(*points, strict=True), dash, color="0.35", linewidth=1.0, label=label)

@@ -18,7 +18,7 @@ class Options:
     """What was asked for; not every experiment needs all of it."""
 
     quick: bool = told(False, "Smaller instances: seconds or minutes.")
-    runs: int | None = told(None, "Runs to average; default 5, --quick: 2.", 1)
+    runs: int | None = told(None, "Runs to average; mostly 5 by default, and 2 with --quick.", 1)
     out: Path = field(
         default=Path("out"),
         metadata={"help": "Folder for the page, the CSV files and the pictures."},
@@ -37,9 +37,9 @@ class Options:
     resume: bool = told(False, "Go on where a call with this --out was stopped.")
     finished: bool = told(False, "Run nothing: judge the runs that a call has finished.")
 
-    def with_runs(self, if_quick: int) -> Self:
-        """The same with a number of runs: as asked for, else 5, or fewer if it is to be quick."""
-        return self if self.runs else replace(self, runs=if_quick if self.quick else 5)
+    def with_runs(self, usual: int) -> Self:
+        """The same with a number of runs: as asked for, or else the usual one."""
+        return self if self.runs else replace(self, runs=usual)
 
     @property
     def times(self) -> str:

@@ -45,6 +45,7 @@ class Experiment:
     name: ClassVar[str]  # as on the command line; also the beginning of all files
     title: ClassVar[str]  # begins with the figure or the section of the paper
     quick: ClassVar[Mapping[str, Any]] = {}  # sizes that differ where it is to be quick
+    usual_runs: ClassVar[int] = 5
     quick_runs: ClassVar[int] = 2
     told: ClassVar[Mapping[str, str]] = {}  # options that say a size, and the size
     timed: ClassVar[bool] = False  # seconds are measured: runs must not be side by side
@@ -171,7 +172,7 @@ class Experiment:
 
     def show(self, options: Options) -> Report:
         """Run what was asked for, print what it found, and return that."""
-        options = options.with_runs(self.quick_runs)
+        options = options.with_runs(self.quick_runs if options.quick else self.usual_runs)
         data, note = self.prepare(options)
         plan = Plan(1 if self.timed else options.jobs, options.resume, options.finished)
         found = self.run(data, options.runs or 1, options.out, note, plan)

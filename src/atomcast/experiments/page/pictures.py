@@ -40,9 +40,12 @@ def finish(ax: Axes, x: str, y: str, title: str = "", *, legend: bool = False) -
     ax.set_title(in_symbols(title), fontsize=9)
     ax.grid(True, which="major", alpha=0.3)
     if legend:
-        ax.legend(
-            frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2
-        )
+        legend_below(ax)
+
+
+def legend_below(ax: Axes) -> None:
+    """A legend of this panel alone."""
+    ax.legend(frameon=False, fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.15), ncols=2)
 
 
 def in_symbols(text: str) -> str:
@@ -63,7 +66,7 @@ def panels_in_a_row(
         draw(axes[panel], line, method, *styles[method])
     for panel, ax in axes.items():
         finish(ax, x, "objective", panel)
-    legend_above(figure, axes[panels[0]], note, 3)
+    legend_above(figure, axes[panels[0]], note, 3 if size[0] > 9 else 2)
     return figure
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
+from numpy.typing import NDArray
 
 from atomcast.data.generators import LabelledExamples, make_speech_like
 from atomcast.data.shards import Shards
@@ -60,6 +62,24 @@ def corrective_problem(data: LabelledExamples) -> Problem:
     return replace(problem, sample=BATCH)
 
 
+class Lap(NamedTuple):
+    """What a clock showed: the work of each node, common steps, and messages."""
+
+    work: NDArray[np.float64]
+    steps: float
+    network: float
+
+
+def median_lap(laps: Sequence[Lap]) -> Lap:
+    """What a round takes: on each node, the median of its rounds.
+
+    What holds up a node in one round is mostly what else this machine has to do.
+    """
+    work, steps, network = (np.diff(column, axis=0)[1:] for column in zip(*laps, strict=True))
+    median = np.median(work, axis=0)
+    return Lap(median, float(np.median(steps)), float(np.median(network)))
+
+
 def clocked_run(
     problem: Problem,
     shards: Shards,
@@ -69,12 +89,13 @@ def clocked_run(
     solver: Solver = CLASSIC,
     *,
     limit: float = np.inf,
+    laps: list[Lap] | None = None,
 ) -> tuple[Result, list[float], list[float]]:
     """A run, by default of the classic step, on single-threaded nodes.
 
     It ends after so many rounds, or once the clock has come to `limit` seconds. Beside the result:
     what the clock showed in every round, and how much of that was due to the choice of atoms that
-    may be proposed.
+    may be proposed. All parts of what it showed are added to `laps`, if that is given.
     """
     seconds: list[float] = []
     preparing: list[float] = []
@@ -82,6 +103,8 @@ def clocked_run(
     def look(state: State) -> bool:
         seconds.append(cluster.clock.seconds)
         preparing.append(cluster.clock.preparing)
+        if laps is not None:
+            laps.append(Lap(cluster.clock.work.copy(), cluster.clock.steps, cluster.clock.network))
         return seconds[-1] < limit
 
     watched = replace(solver, max_rounds=rounds, selection=selection, callbacks=[look])

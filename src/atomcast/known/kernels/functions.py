@@ -14,13 +14,16 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from atomcast._checks import check_choice, check_count, check_positive
+from atomcast._checks import check_choice, check_count, check_numbers, check_positive
 from atomcast.known.kernels.points import Points, dense_rows
 
 Floats = NDArray[np.float64]
 Gamma = str | float
 
-NAMES = ("rbf", "linear", "poly", "laplacian")
+NAMES = ("rbf", "linear", "poly", "laplacian", "sigmoid", "precomputed")
+#: Kernels whose gamma may have to be estimated.
+SCALED = ("rbf", "poly", "laplacian", "sigmoid")
+GAMMAS = ("mean-distance", "scale", "auto")
 #: Rows of a block are handled in pieces of about this many values, which stay in cache.
 PIECE = 1 << 18
 #: Squared lengths up to this, after scaling by gamma, leave single precision enough digits.
@@ -49,12 +52,13 @@ class KernelSpec:
 
     Parameters
     ----------
-    kernel : {"rbf", "linear", "poly", "laplacian"} or callable
+    kernel : {"rbf", "linear", "poly", "laplacian", "sigmoid", "precomputed"} or callable
         A callable takes two sets of points, (n, d) and (m, d), and returns an (n, m) array.
-    gamma : {"mean-distance", "scale"} or float
+    gamma : {"mean-distance", "scale", "auto"} or float
         "mean-distance" is 1 / the mean squared distance between two points, "scale" is
-        1 / (d * variance of all values); both are estimated from a sample.
-    degree, coef0 : of the polynomial kernel (gamma <x, z> + coef0) ** degree.
+        1 / (d * variance of all values), both estimated from a sample; "auto" is 1 / d.
+    degree, coef0 : of the polynomial kernel (gamma <x, z> + coef0) ** degree, and of
+        tanh(gamma <x, z> + coef0).
     """
 
     kernel: str | Callable[[Any, Any], Any] = "rbf"
@@ -66,10 +70,11 @@ class KernelSpec:
         if not callable(self.kernel):
             check_choice("kernel", self.kernel, NAMES)
         if isinstance(self.gamma, str):
-            check_choice("gamma", self.gamma, ("mean-distance", "scale"))
+            check_choice("gamma", self.gamma, GAMMAS)
         else:
-            check_positive("gamma", self.gamma, 'or "mean-distance" or "scale"')
+            check_positive("gamma", self.gamma, 'or "mean-distance", "scale" or "auto"')
         check_count("degree", self.degree, "of the polynomial kernel")
+        check_numbers("coef0", self.coef0, "the constant in the polynomial kernel")
         if self.kernel == "poly" and not self.coef0 >= 0:
             raise ValueError(
                 f"coef0 must be >= 0, got {self.coef0!r}: below zero the polynomial kernel is not "
@@ -79,34 +84,43 @@ class KernelSpec:
     @property
     def needs_sample(self) -> bool:
         """Whether gamma is to be estimated from points that everybody knows."""
-        return isinstance(self.gamma, str) and self.kernel in ("rbf", "poly", "laplacian")
+        return isinstance(self.gamma, str) and self.kernel in SCALED
 
-    def resolve(self, sample: Points) -> Kernel:
+    def resolve(self, sample: Points, weights: Floats | None = None) -> Kernel:
         """The kernel with every parameter fixed, by the same rule on every node."""
         if callable(self.kernel):
             return Custom(self.kernel)
         if self.kernel == "linear":
             return Dot()
-        gamma = estimated_gamma(self.gamma, sample)
+        if self.kernel == "precomputed":
+            return Precomputed()
+        gamma = estimated_gamma(self.gamma, sample, weights)
         if self.kernel == "poly":
             return Dot(gamma, float(self.coef0), int(self.degree))
+        if self.kernel == "sigmoid":
+            return Sigmoid(gamma, float(self.coef0))
         if self.kernel == "laplacian":
             return Laplacian(gamma)
         dense = not sparse.issparse(sample)
         return RBF(gamma, dense_rows(sample).mean(axis=0) if dense else None)
 
 
-def estimated_gamma(gamma: Gamma, sample: Points) -> float:
-    """Gamma as a number, from a sample of points if it is asked for by name."""
+def estimated_gamma(gamma: Gamma, sample: Points, weights: Floats | None = None) -> float:
+    """Gamma as a number, from a sample of points, and their weights, if it is asked for by name."""
     if not isinstance(gamma, str):
         return float(gamma)
     rows = dense_rows(sample)
+    if gamma == "auto":
+        return 1.0 / rows.shape[1]
+    counts = np.ones(len(rows)) if weights is None else weights
+    total, d = float(counts.sum()), rows.shape[1]
     if gamma == "scale":
-        variance = float(rows.var())
-        return 1.0 / (rows.shape[1] * variance) if variance > 0 else 1.0
+        mean = float((counts @ rows).sum()) / (total * d)
+        variance = float((counts @ (rows - mean) ** 2).sum()) / (total * d)
+        return 1.0 / (d * variance) if variance > 0 else 1.0
     # The mean squared distance over pairs of different rows is twice the summed variance.
-    count = max(len(rows) - 1, 1)
-    mean_square = 2.0 * float(((rows - rows.mean(axis=0)) ** 2).sum()) / count
+    squares = (rows - counts @ rows / total) ** 2
+    mean_square = 2.0 * float((counts @ squares).sum()) / max(total - 1.0, 1.0)
     return 1.0 / mean_square if mean_square > 0 else 1.0
 
 
@@ -194,6 +208,33 @@ class Dot:
         for rows in pieces(*out.shape):
             out[rows] = self._of_products(_product(X[rows], right))
         return out
+
+
+@dataclass(frozen=True)
+class Sigmoid(Dot):
+    """tanh(gamma <x, z> + coef0): positive semidefinite for some points, and not for others."""
+
+    def _of_products(self, products: Any) -> Any:
+        return np.tanh(self.gamma * products + self.coef0)
+
+
+@dataclass(frozen=True)
+class Precomputed:
+    """Values that are known beforehand: a point is a row of them, and its number comes last."""
+
+    def diagonal(self, X: Points) -> Floats:
+        """The value of each row with itself."""
+        own: Floats = X[np.arange(X.shape[0]), _numbers(X)].astype(np.float64)
+        return own
+
+    def block(self, X: Points, Z: Points, dtype: Any = np.float64) -> NDArray[Any]:
+        """The values of all rows of X with the points that all rows of Z are, shape (n, m)."""
+        return np.asarray(X[:, _numbers(Z)], dtype=dtype)
+
+
+def _numbers(points: Points) -> NDArray[np.int64]:
+    """Which points these are, in which column of each row."""
+    return np.asarray(points[:, -1]).astype(np.int64)
 
 
 @dataclass(frozen=True)

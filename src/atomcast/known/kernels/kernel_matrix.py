@@ -61,11 +61,14 @@ class AugmentedKernel:
         """Block b holds rows HEIGHT * b and on; None if they do not fit in the budget."""
         return self._blocks
 
-    def extend(self, points: Points, labels: Codes) -> None:
-        """Take in all points known now; the first `count` of them are the ones known before."""
+    def extend(self, points: Points, labels: Codes, weights: Floats | None = None) -> None:
+        """Take in all points known now; the first `count` of them are the ones known before.
+
+        The weights are those of the new ones.
+        """
         old, self.count = self.count, len(labels)
         self._points, self._labels = points, labels
-        ridge = self.code.ridge(labels[old:])
+        ridge = self.code.ridge(labels[old:], weights)
         own = self.kernel.diagonal(points[old:]) + 1.0 + ridge
         if not np.all(own > 0):
             raise not_positive(f"the product of a point with itself is {own.min() - 1.0:.3g}")
@@ -140,13 +143,13 @@ class AugmentedKernel:
                 out[above, first:last] = block[: last - first, positions[above]].T
         return out
 
-    def rows_with(self, points: Points, labels: Codes) -> Floats:
+    def rows_with(self, points: Points, labels: Codes, weights: Floats | None = None) -> Floats:
         """The rows that m more points would have, shape (m, count + m)."""
         parts = [
             self._between(points, others, labels, codes)
             for others, codes in ((self._points, self._labels), (points, labels))
         ]
-        own = self.kernel.diagonal(points) + 1.0 + self.code.ridge(labels)
+        own = self.kernel.diagonal(points) + 1.0 + self.code.ridge(labels, weights)
         np.fill_diagonal(parts[1], own)
         return np.hstack(parts)
 

@@ -24,10 +24,13 @@ class LabelCode:
         T, two or more.
     costs : array of shape (T,)
         The parameter C of each class: what a margin error costs there.
+    weighted : bool
+        Whether points have weights, which multiply that.
     """
 
     classes: int
     costs: Floats
+    weighted: bool = False
 
     @property
     def other(self) -> float:
@@ -39,9 +42,10 @@ class LabelCode:
         """The product of every two labels, shape (T, T)."""
         return _table(self.classes, self.other)
 
-    def ridge(self, codes: Codes) -> Floats:
-        """What the diagonal of the augmented kernel gains: 1/C of each point's class."""
-        return 1.0 / self.costs[codes]
+    def ridge(self, codes: Codes, weights: Floats | None = None) -> Floats:
+        """What the diagonal of the augmented kernel gains: 1/C of each point."""
+        ridge: Floats = 1.0 / self.costs[codes]
+        return ridge if weights is None else ridge / weights
 
     def combine(self, codes: Codes, sums: Floats) -> Floats:
         """Sum over classes c of <label, label of c> sums[:, c], for the label of each row.

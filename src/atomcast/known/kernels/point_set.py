@@ -13,7 +13,14 @@ from numpy.typing import NDArray
 from atomcast._checks import LARGEST, SMALLEST, check_in_scale
 from atomcast.known.active_set import ActiveSet
 from atomcast.known.columns import grown
-from atomcast.known.kernels.functions import Custom, Kernel, KernelSpec, square_lengths
+from atomcast.known.kernels.functions import (
+    Custom,
+    Kernel,
+    KernelSpec,
+    Precomputed,
+    Sigmoid,
+    square_lengths,
+)
 from atomcast.known.kernels.kernel_matrix import AugmentedKernel, not_positive
 from atomcast.known.kernels.labels import Codes, LabelCode
 from atomcast.known.kernels.points import PointLog, Points
@@ -118,9 +125,10 @@ class KernelActiveSet(ActiveSet):
         self.arrivals.append(len(atoms))
         self._labels = grown(self._labels, old, new)
         self._labels[old:new] = [int(atom.extras[0]) for atom in atoms]
+        weights = self._weights_of(atoms)
         if self._gram is None:
-            self._gram = self._augmented(self.spec.resolve(self.points))
-        self._gram.extend(self.points, self.labels)
+            self._gram = self._augmented(self.spec.resolve(self.points, weights))
+        self._gram.extend(self.points, self.labels, weights)
         if old == 0:
             self._check_kernel()
         before = self.width * old
@@ -139,10 +147,14 @@ class KernelActiveSet(ActiveSet):
         values = atom.values
         if not (math.isfinite(values @ values) or np.all(np.isfinite(values))):
             return "it has NaN or infinity among its values"
-        labels = atom.extras.tolist()
+        told = atom.extras.tolist()
+        if len(told) != 1 + self.code.weighted:
+            return f"its class and weight are {told}"
         # A float in a range would be compared with every number of it.
-        if len(labels) != 1 or not (0 <= labels[0] < self.code.classes and labels[0] % 1 == 0):
-            return f"its class is {labels}"
+        if not (0 <= told[0] < self.code.classes and told[0] % 1 == 0):
+            return f"its class is {told[0]}"
+        if not all(SMALLEST <= weight <= LARGEST for weight in told[1:]):
+            return f"its weight is {told[1]}"
         return None
 
     def longest(self) -> float:
@@ -167,8 +179,8 @@ class KernelActiveSet(ActiveSet):
         return misfit_of(stated - scores, allowed, length[part])
 
     def _check_kernel(self) -> None:
-        """Look at the first points closely if the kernel is the user's own."""
-        if not isinstance(self.kernel, Custom):
+        """Look at the first points closely if the kernel may be none."""
+        if not isinstance(self.kernel, Custom | Precomputed | Sigmoid):
             return
         first = np.arange(min(self.atoms, 256))
         matrix = self.gram.rows(first)[:, first]
@@ -278,7 +290,11 @@ class KernelActiveSet(ActiveSet):
         new = PointLog()
         new.append(atoms)
         labels = np.array([int(atom.extras[0]) for atom in atoms], dtype=self._labels.dtype)
-        return 2.0 * self.gram.rows_with(new.points, labels).T
+        return 2.0 * self.gram.rows_with(new.points, labels, self._weights_of(atoms)).T
+
+    def _weights_of(self, atoms: Sequence[Atom]) -> Floats | None:
+        """How much each point counts; None if all count the same."""
+        return np.array([atom.extras[1] for atom in atoms]) if self.code.weighted else None
 
     def content(self, ids: NDArray[np.int64]) -> SupportVectors | None:
         """The points with these global ids, and the kernel."""

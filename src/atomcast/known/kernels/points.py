@@ -57,7 +57,8 @@ class PointLog:
         if self._dense is None and all(atom.is_sparse for atom in atoms):
             self._append_sparse(atoms)
         else:
-            self._append_dense(np.stack([_values(atom) for atom in atoms]))
+            rows = [_values(atom) for atom in atoms]
+            self._append_dense(rows[0][None] if len(rows) == 1 else np.stack(rows))
         self.count += len(atoms)
 
     def _append_sparse(self, atoms: Sequence[Atom]) -> None:

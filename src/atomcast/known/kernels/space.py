@@ -92,7 +92,7 @@ class KernelSpace:
     def _own_class_first(self) -> bool:
         """Whether any example of one's own class is nearer than all others, as k is in [0, 1]."""
         # At a squared distance of D - 2 or less, D being the squared lengths; others at D or more.
-        alike = np.ptp(1.0 / self.code.costs) <= 2.0
+        alike = np.ptp(1.0 / self.code.costs) <= 2.0 and not self.code.weighted
         return isinstance(self.kernel, RBF | Laplacian) and bool(alike)
 
     def _squares(self, others: KernelSpace, one_class: int) -> Floats:

@@ -57,9 +57,9 @@ class ViewKernel:
         gamma = self.spec.gamma if isinstance(self.spec.gamma, str) else f"{self.spec.gamma:.4g}"
         return f"{self.spec.kernel} {f'{self.factor:.4g} x ' if self.factor != 1.0 else ''}{gamma}"
 
-    def gamma(self, points: Points) -> float:
+    def gamma(self, points: Points, weights: Floats | None = None) -> float:
         """The gamma for a view, worked out by whoever holds it; NaN where there is none."""
-        kernel = None if self.spec is None else self.spec.resolve(points)
+        kernel = None if self.spec is None else self.spec.resolve(points, weights)
         return self.factor * float(getattr(kernel, "gamma", np.nan))
 
     def values(self, gamma: float, X: Points, points: Points) -> Floats:
@@ -86,6 +86,8 @@ class KernelPlan:
     codes, code : the class of each example, and how classes are compared; None in regression
     constant : float
         What is added to every value of every kernel, for functions that are constants.
+    weights : array of shape (n,), optional
+        How much each example counts.
     """
 
     views: tuple[Ints, ...]
@@ -94,6 +96,7 @@ class KernelPlan:
     codes: Codes | None = None
     code: LabelCode | None = None
     constant: float = 0.0
+    weights: Floats | None = None
 
     @property
     def per_column(self) -> int:

@@ -110,7 +110,7 @@ class Story:
                 one.when,
                 one.who,
                 one.kind,
-                one.atom if one.kind == "atom" else "",
+                one.atom if one.atom >= 0 else "",
                 one.name,
                 one.values,
             )
@@ -144,6 +144,12 @@ def fold_tables(model: Any) -> list[HtmlTable]:
             ]
             return [HtmlTable(f"Cross-validation: {what}", header, rows, "folds.csv")]
     return []
+
+
+def preparation_tables(rows: Sequence[tuple[str, str]]) -> list[HtmlTable]:
+    """How parties prepared their tables, a row a column; none if none did."""
+    header = ("column", "becomes")
+    return [HtmlTable("How tables were prepared", header, rows, "preparation.csv")] if rows else []
 
 
 def _progress(trace: Trace) -> Figure:

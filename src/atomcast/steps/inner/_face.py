@@ -89,7 +89,7 @@ def solve_face(
         if left <= max(share * first, enough):
             break
         _precondition(applied, starts, inverse, unit, spared, away)
-        before, size = size, _dot(residual, away)
+        before, size = size, _dot(applied, away)
         ratio = size / before if before > 0.0 else 0.0
         for m in range(count):
             direction[m] = away[m] + ratio * direction[m]

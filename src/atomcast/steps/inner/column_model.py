@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from atomcast.known.active_set import ExplicitActiveSet
 
 Floats = NDArray[np.float64]
+Positions = NDArray[np.int64]
 
 #: What centring leaves of a column that is constant: rounding, not a direction.
 CONSTANT = 1e-13
@@ -26,6 +27,10 @@ class Known(Protocol):
 
     def scores(self, vector: Floats) -> Floats:
         """The inner product of every column with a vector."""
+        ...
+
+    def cross(self, left: Positions, right: Positions, diagonal: Floats) -> Floats:
+        """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
         ...
 
     @property
@@ -84,6 +89,11 @@ class ColumnModel:
             gradient -= self.rank_one * float(self.along @ change)
         return 0.5 * float(image @ (self.gradient + gradient)), gradient
 
+    def hessian(self, chosen: Positions) -> Floats:
+        """The curvature along some of the weights, shape (m, m)."""
+        along = self.along[chosen]
+        return self.columns.cross(chosen, chosen, self.diagonal) - np.outer(along, along)
+
     @property
     def bends(self) -> tuple[Floats, Floats, Floats, Floats]:
         """The curvature, as compiled passes take it."""
@@ -108,6 +118,10 @@ class Products:
     def scores(self, vector: Floats) -> Floats:
         """The slopes, which are what an image is."""
         return vector
+
+    def cross(self, left: Positions, right: Positions, diagonal: Floats) -> Floats:
+        """The products of some columns with others; the diagonal is in them."""
+        return self.matrix[np.ix_(left, right)]
 
 
 class ProductModel(ColumnModel):

@@ -33,6 +33,8 @@ PATIENCE = 8
 FACTORISED = 1500
 #: Up to so many weights, eigendecompositions go on where so many alternations were not enough.
 DECOMPOSED, FEW_ALTERNATIONS = 500, 30
+#: Up to so many, a compiler is not worth the wait.
+UNCOMPILED = 100
 
 
 class GroupDescent(CoordinateDescent):
@@ -81,22 +83,21 @@ class GroupDescent(CoordinateDescent):
         excess: float | None,
         accuracy: tuple[float, float],
     ) -> float:
-        from atomcast.steps.inner._face import solve_face
-
         used = self.blocks.norms(weights) > 0.0
         if not used.any():
             return 0.0
         sizes = np.diff(self.blocks.starts)[used]
         support, starts = np.flatnonzero(used[self.blocks.block]), np.append(0, np.cumsum(sizes))
         self._faces += 1
-        few = self._faces > PATIENCE and len(support) <= FACTORISED
-        if few and isinstance(model.columns, Products):
+        if self._factorises(model, len(support)):
             bend = Bend(weights[support], starts, self.blocks.c[used], penalty, self._careful > 0)
-            matrix = bend.added_to(model.columns.matrix[np.ix_(support, support)])
+            matrix = bend.added_to(model.hessian(support))
             slopes = model.columns.scores(gradient)[support]
             change, level = newton_step(matrix, slopes, bend.normal, excess)
             weights[support] += change
         else:
+            from atomcast.steps.inner._face import solve_face
+
             level = float(
                 solve_face(
                     model.columns.compiled, support, starts, self.blocks.c[used], *model.bends,
@@ -108,6 +109,11 @@ class GroupDescent(CoordinateDescent):
         near = excess is None or self._norm(weights) <= (1.0 + NEAR) * self.domain.scale
         self._careful = max(self._careful - 1, 0) if near else CAREFUL
         return level if near else np.nan
+
+    def _factorises(self, model: ColumnModel, weights: int) -> bool:
+        """Whether a face of so many weights is solved by a factorisation."""
+        few = self._faces > PATIENCE and weights <= FACTORISED
+        return few and isinstance(model.columns, Products)
 
     def _toward(self, model: ColumnModel, weights: Floats, solution: Floats) -> Floats:
         """What is best on the way of the Newton step; groups that go through zero stay there."""
@@ -122,6 +128,41 @@ class GroupDescent(CoordinateDescent):
                 break
             best, least = point, value
         return best
+
+
+class FewGroups(GroupDescent):
+    """The same for so few weights that nothing need be compiled: the groups move all at once."""
+
+    alternations = 30
+
+    def _factorises(self, model: ColumnModel, weights: int) -> bool:
+        return True
+
+    def _sweep(
+        self,
+        model: ColumnModel,
+        weights: Floats,
+        gradient: Floats,
+        chosen: NDArray[np.bool_],
+        penalty: float,
+        enough: float,
+    ) -> bool:
+        """Each group where it would be best alone, by the largest bend along it; then as far
+        towards that as the sum of the quadratic and the norms, by a line above it, falls.
+        """
+        blocks, scores = self.blocks, model.columns.scores(gradient)
+        bends = np.maximum(np.maximum.reduceat(model.lengths, blocks.starts[:-1]), 1e-300)
+        point = weights - scores / bends[blocks.block]
+        push = penalty * blocks.c / (bends * np.maximum(blocks.norms(point), 1e-300))
+        shrunk = point * np.maximum(1.0 - push, 0.0)[blocks.block]
+        change = np.where(chosen & (model.lengths > 0.0), shrunk - weights, 0.0)
+        rise = blocks.size(weights + change) - blocks.size(weights)
+        slope = float(scores @ change) + penalty * rise
+        moved = model.at(weights + change)[1] - gradient
+        bend = float(change @ model.columns.scores(moved))
+        weights += min(1.0, max(-slope, 0.0) / max(bend, 1e-300)) * change
+        gradient[:] = model.at(weights)[1]
+        return False
 
 
 class Bend:
@@ -205,6 +246,11 @@ class GroupSolver:
             few_rows = isinstance(active, ExplicitActiveSet) and active.objective.d <= FEW_ROWS
             self.turned = TurnedColumns() if few_rows else TurnedProducts()
         model = self.turned.model(active, blocks.starts)
+        if len(active) <= UNCOMPILED:
+            weights, found = FewGroups(self.domain, blocks).minimise(model, tolerance)
+            if found:
+                active.set_weights(self.turned.turns.back(weights))
+                return
         descent, columns = GroupDescent(self.domain, blocks), model.columns
         if isinstance(columns, Products) and len(active) <= DECOMPOSED:
             descent.alternations = FEW_ALTERNATIONS

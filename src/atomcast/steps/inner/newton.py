@@ -142,16 +142,16 @@ class Newton:
             above = active.value() - active.lower_bound
             if gap <= tolerance or above <= self.enough or stalled == 3:
                 return
-            chosen = self._chosen(active, merit > level)
+            chosen, at_stake = self._chosen(active, merit > level), min(gap, above)
             before, best = active.value(), int(np.argmax(merit))
-            self._step(active, chosen, scores, gap)
+            self._step(active, chosen, scores, at_stake)
             if active.value() >= before:
                 # The model was of no use, as where losses are all but zero: a plain step instead.
                 toward = active.vertex(self.domain, active.ids[best], float(scores[best]))
                 active.search(toward - active.weights, 1.0)
             # Where hardly more than rounding is gained, a few more steps polish, then stop.
             gained = before - active.value()
-            stalled = stalled + 1 if gained <= HARDLY * min(gap, above) else 0
+            stalled = stalled + 1 if gained <= HARDLY * at_stake else 0
 
     def _chosen(self, active: ActiveSet, violating: NDArray[np.bool_]) -> Positions:
         """The weights that the model is about: those in use, and those that should be."""

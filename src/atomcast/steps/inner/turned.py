@@ -69,6 +69,10 @@ class TurnedColumns:
         """The inner product of every column with a vector."""
         return self._rows[: len(self.turns.lengths)] @ vector
 
+    def cross(self, left: Positions, right: Positions, diagonal: Floats) -> Floats:
+        """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
+        return (self._rows[left] * diagonal) @ self._rows[right].T
+
     def model(self, active: ActiveSet, starts: Positions) -> ColumnModel:
         """The objective of the active set, whose groups begin at `starts`."""
         assert isinstance(active, ExplicitActiveSet)

@@ -1,0 +1,159 @@
+"""The ball whose solution is that of a given penalty, found along a path of balls.
+
+The minimiser of ``loss(w) + penalty * ||w||`` is that of the loss over the ball at whose border the
+loss falls as fast as the penalty grows. How fast it falls, the solution of a ball tells: it is the
+best merit of any atom. That falls as the radius grows, for least squares piecewise linearly, so
+that secants find the radius, and each ball knows all that was broadcast for those before it.
+
+Every ball also bounds the loss from below, by a line in the norm of the weights: no atom promises
+more than the best one. The least value of all these lines together, with the penalty added, bounds
+the penalised form from below. So its gap is certified, whatever radii were tried.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import closing
+from dataclasses import dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from atomcast.data.shards import Shards
+from atomcast.estimators.penalised import as_penalised, slopes
+from atomcast.loop.result import Result
+from atomcast.loop.solver import Solver
+from atomcast.network.joined_ledgers import joined
+from atomcast.objectives import Objective
+from atomcast.problems.problem import Problem
+
+#: The first radius, as a share of the least one at which no loss could be left.
+FIRST = 0.1
+#: On the way to the penalty, the slope is to fall by no more than this factor from ball to ball.
+FALL = 4.0
+#: The radius grows by no more than this factor.
+GROWTH = 10.0
+#: So many balls are tried; ten or so are usual.
+MOST = 60
+
+
+@dataclass(frozen=True)
+class Tried:
+    """A ball: the norm of its solution, and the line ``level - slope * norm`` below the loss."""
+
+    norm: float
+    slope: float
+    level: float
+
+
+class PenaltySearch:
+    """The search for the radius that goes with a penalty.
+
+    Parameters
+    ----------
+    make : callable
+        The problem of a radius.
+    norm : callable
+        The norm of the weights of a result.
+    objective : Objective
+    penalty : callable
+        What a unit of the norm costs, given the least penalty that leaves no weights.
+
+    Attributes
+    ----------
+    penalty : float
+    """
+
+    def __init__(
+        self,
+        make: Callable[[float], Problem],
+        norm: Callable[[Result], float],
+        objective: Objective,
+        penalty: Callable[[float], float],
+    ) -> None:
+        self._make, self._norm, self._objective = make, norm, objective
+        self._penalty_for = penalty
+
+    def solve(
+        self, solver: Solver, shards: Shards, cluster: Any, near: Result | None = None
+    ) -> Result:
+        """The solution, with objective, gap and rounds of the penalised form.
+
+        Where one is given that may be near, the search begins there.
+        """
+        start = None if near is None else near.weights
+        self._first = None if near is None else self._norm(near)
+        empty = Solver(max_rounds=0).solve(self._make(1.0), shards, cluster)
+        self.penalty = self._penalty_for(empty.gap)
+        self._tried = [Tried(0.0, empty.gap, empty.objective)]
+        if self.penalty >= empty.gap:
+            return as_penalised(empty, empty.objective, 0.0, 0, done=True)
+        rounds = 0
+        # Half of the gap is left to the ball, half to its radius.
+        halved = replace(solver, tol=0.5 * solver.tol)
+        path = halved.solve_path(self._balls(), shards, cluster, start=start)
+        with closing(path) as results:
+            for result in results:
+                rounds += result.rounds
+                value = result.objective + self.penalty * self._enter(result)
+                gap = max(value - self._least(), 0.0)
+                done = gap <= solver.tolerance.gap(max(value, 1e-300))
+                ended = result.status in ("interrupted", "time_limit")
+                if done or ended or len(self._tried) > MOST:
+                    break
+        result = replace(result, ledger=joined([("search", empty.ledger), ("", result.ledger)]))
+        return as_penalised(result, value, gap, rounds, done)
+
+    def _balls(self) -> Iterator[Problem]:
+        """Balls to try, each chosen when the one before it is solved."""
+        while True:
+            self._beta = self._next()
+            yield self._make(self._beta)
+
+    def _enter(self, result: Result) -> float:
+        """Keep what the solution of a ball says, and return its norm."""
+        norm, (slope, inner) = self._norm(result), slopes(result, self._beta, self._objective)
+        level = result.objective - inner
+        if result.gap >= result.objective - self._objective.lower_bound:
+            slope, level = -inner / max(norm, 1e-300), -np.inf  # so good a fit says nothing more
+        self._tried.append(Tried(norm, slope, level))
+        return norm
+
+    def _next(self) -> float:
+        """Where the slope would be the penalty, if it went on falling as it did."""
+        short = max((t for t in self._tried if t.slope > self.penalty), key=lambda t: t.norm)
+        beyond = [t for t in self._tried if t.slope <= self.penalty]
+        if len(self._tried) == 1 and self._first:
+            return self._first
+        if len(self._tried) == 1:
+            room = short.level - max(self._objective.lower_bound, -abs(short.level))
+            return FIRST * (1.0 - self.penalty / short.slope) * room / short.slope
+        if not beyond:
+            before = max((t for t in self._tried if t is not short), key=lambda t: t.norm)
+            ahead = _crossing(before, short, max(self.penalty, short.slope / FALL))
+            return ahead if short.norm < ahead <= GROWTH * short.norm else GROWTH * short.norm
+        long = min(beyond, key=lambda t: t.norm)
+        if len(self._tried) % 4:  # else a half, lest one end stays where it is for long
+            for one, other in (self._tried[-2:], (short, long)):
+                guess = _crossing(one, other, self.penalty)
+                if short.norm < guess < long.norm:
+                    return guess
+        return 0.5 * (short.norm + long.norm)
+
+    def _least(self) -> float:
+        """The least value that the lines leave to the penalised form."""
+        lines = [(t.level, self.penalty - t.slope) for t in self._tried]
+        lines.append((self._objective.lower_bound, self.penalty))
+        level, slope = np.array([line for line in lines if line[0] > -np.inf]).T
+        if not np.any(slope >= 0.0):
+            return -np.inf
+        with np.errstate(divide="ignore", invalid="ignore"):
+            meet = (level[:, None] - level) / (slope - slope[:, None])
+        norms = np.append(meet[np.isfinite(meet) & (meet > 0.0)], 0.0)
+        return float((level[:, None] + slope[:, None] * norms).max(axis=0).min())
+
+
+def _crossing(one: Tried, other: Tried, slope: float) -> float:
+    """Where the line through two balls has this slope; NaN if they are alike."""
+    fall = one.slope - other.slope
+    return other.norm + (other.norm - one.norm) * (other.slope - slope) / fall if fall else np.nan
