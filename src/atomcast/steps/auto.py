@@ -21,6 +21,9 @@ from atomcast.steps.corrective import Corrective, inner_solver
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
 
+#: A coordinator needs about so many rounds, whatever the number of atoms.
+ROUNDS = 4
+
 
 class Auto(Corrective):
     """As the corrective step while atoms are cheap to broadcast; once an image is cheaper, that.
@@ -33,6 +36,8 @@ class Auto(Corrective):
     """
 
     name: ClassVar[str] = "auto"
+    #: The objective of the round before, and how many atoms were known in it.
+    _before: tuple[float, int] | None = None
 
     def request(self, replica: Replica) -> Request:
         """New violators; or the best scores alone, where nodes send what violates by themselves."""
@@ -46,11 +51,22 @@ class Auto(Corrective):
         if not self.coordinated or not isinstance(replica.domain, L1Ball | GroupBall):
             return agreement
         assert isinstance(active, ExplicitActiveSet)
-        rows = active.objective.d
+        rows, values = active.objective.d, self.usual_size / active.image.size
         columns = sum(active.length_of(id, rows) / rows for id in agreement.id.tolist())
-        if active.point is None and columns * self.usual_size <= active.image.size:
+        more = self._more(replica, agreement)
+        if active.point is None and max(columns, more / ROUNDS) * values <= 1.0:
             return agreement
         return replace(agreement.first(0), mixed=True)
+
+    def _more(self, replica: Replica, agreement: Agreement) -> float:
+        """How many atoms are still needed if each lowers the objective as the last ones did."""
+        active, before = replica.active, self._before
+        value, known = active.value(), active.atoms
+        self._before = value, known
+        if before is None or known == before[1] or value >= before[0]:
+            return 0.0
+        left = min(active.gap(replica.domain, agreement), value - active.lower_bound)
+        return left * (known - before[1]) / (before[0] - value)
 
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """The best weights over all known atoms; those that are told need no finding."""
