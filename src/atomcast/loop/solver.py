@@ -39,7 +39,8 @@ class Solver:
         and "blended-pairwise" converge faster; "corrective" re-optimises over all known atoms
         after each round. "auto" does so as well, and sends atoms to a coordinator alone, which
         tells everybody the image, once that costs less than to broadcast them; "compound" sends
-        mixtures of every node's own features instead. A `Step` of your own, which each run copies, or a class or function that makes one for each run.
+        mixtures of every node's own features instead. A `Step` of your own, which each run copies,
+        or a class or function that makes one for each run.
     tol : float, default=1e-4
         The duality gap at which the run stops, relative to the objective.
     tol_kind : {"relative", "absolute"}, default="relative"

@@ -36,8 +36,8 @@ class Auto(Corrective):
     """
 
     name: ClassVar[str] = "auto"
-    #: The objective of the round before, and how many atoms were known in it.
-    _before: tuple[float, int] | None = None
+    #: The objective before the first atom.
+    _first: float | None = None
 
     def request(self, replica: Replica) -> Request:
         """New violators; or the best scores alone, where nodes send what violates by themselves."""
@@ -51,7 +51,10 @@ class Auto(Corrective):
         if not self.coordinated or not isinstance(replica.domain, L1Ball | GroupBall):
             return agreement
         assert isinstance(active, ExplicitActiveSet)
-        rows, values = active.objective.d, self.usual_size / active.image.size
+        rows, known = active.objective.d, active.columns
+        # Winners may have more values than most.
+        usual = self.usual_size if known is None else known.stored / known.count
+        values = usual / active.image.size
         columns = sum(active.length_of(id, rows) / rows for id in agreement.id.tolist())
         more = self._more(replica, agreement)
         if active.point is None and max(columns, more / ROUNDS) * values <= 1.0:
@@ -59,14 +62,18 @@ class Auto(Corrective):
         return replace(agreement.first(0), mixed=True)
 
     def _more(self, replica: Replica, agreement: Agreement) -> float:
-        """How many atoms are still needed if each lowers the objective as the last ones did."""
-        active, before = replica.active, self._before
+        """How many atoms are still needed if each lowers the objective as the first ones did.
+
+        Only then does the gap tell how much there is to gain; later, it is far too large for that.
+        """
+        active, before = replica.active, self._first
         value, known = active.value(), active.atoms
-        self._before = value, known
-        if before is None or known == before[1] or value >= before[0]:
+        if before is None:
+            self._first = value
+        if before is None or replica.round != 1 or not known or value >= before:
             return 0.0
         left = min(active.gap(replica.domain, agreement), value - active.lower_bound)
-        return left * (known - before[1]) / (before[0] - value)
+        return left * known / (before - value)
 
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """The best weights over all known atoms; those that are told need no finding."""
