@@ -17,7 +17,7 @@ from atomcast.experiments.page.verdicts import Verdict, by_count, without_except
 from atomcast.experiments.runs import admm_runs
 from atomcast.experiments.runs.baseline_runs import LOCAL, LOCAL_STAR, METHODS, RANDOM, RANDOM_STAR
 from atomcast.experiments.runs.cost_ranges import Range
-from atomcast.experiments.runs.curves import CLASSIC, CORRECTIVE, LINE_SEARCH, PAPER, Point
+from atomcast.experiments.runs.curves import CLASSIC, COCOA, CORRECTIVE, LINE_SEARCH, PAPER, Point
 
 HOLDS, PARTLY, FAILS, UNMEASURED = Verdict
 INF, NAN = math.inf, math.nan
@@ -238,8 +238,8 @@ def test_one_unfinished_run_of_five():
     for run, (sent, objective) in enumerate(
         [(14.0, arrived), (11.9, arrived), (16.4, arrived), (18.1, arrived), (18.9, late)]
     ):
-        for method in (*fig3.SHOWN, *admm_runs.NAMES):
-            ours = method in fig3.SHOWN
+        for method in (*fig3.SHOWN, COCOA, *admm_runs.NAMES):
+            ours = method not in admm_runs.NAMES
             values, end = (sent, objective) if ours else (14.8, arrived)
             start = Point(panel, method, run, 0, 0.0, 100.0, 100.0, NAN, 0, 1, 0)
             rows += [start, start._replace(round=1, objective=end, values=int(1e6 * values))]
