@@ -173,6 +173,9 @@ def test_what_methods_needed_is_read_off_their_curves():
         *made_up(panel, CORRECTIVE, 0, (0, 100.0), (8, 3.0)),
         *made_up(panel, CORRECTIVE, 1, (0, 120.0), (12, 21.0)),
     ]
+    corrective = rows[-4:]  # others of ours, which do the same here
+    for method in (COMPOUND, AUTO, COCOA):
+        rows += [row._replace(method=method) for row in corrective]
     for k, name in enumerate(admm_runs.NAMES):
         for run in (0, 1):
             start = 100.0 + 20 * run
