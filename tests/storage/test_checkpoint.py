@@ -23,6 +23,7 @@ from atomcast import (
 )
 from atomcast.domains.balls import L1Ball, Simplex
 from atomcast.known.kernels.storage import Storage
+from atomcast.loop.session import Session
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem
 from atomcast.storage.fingerprint import object_fingerprint, shard_fingerprint
