@@ -19,11 +19,11 @@ from atomcast.federated import kinds
 from atomcast.federated.account import Told
 from atomcast.federated.chains import IdentityError
 from atomcast.federated.consent import RefusedError
-from atomcast.federated.folds import fewest_rows
+from atomcast.federated.folds import fewest_rows, fewest_together
 from atomcast.federated.frames import longest
 from atomcast.federated.holding import Holding, load_holding
 from atomcast.federated.identity import Credentials, approved_members
-from atomcast.federated.kinds import Introduce, Message
+from atomcast.federated.kinds import Ids, Introduce, Message
 from atomcast.federated.policy import NodeConfig
 from atomcast.federated.posed import widest
 from atomcast.federated.prediction import own_part, permitted
@@ -100,7 +100,9 @@ class Node:
     def meet(self, coordinator: Introduce) -> None:
         """Know who is at the other end of the connection, which the transport has checked."""
         self._claims[coordinator.name] = coordinator
-        self.note("connected", coordinator=coordinator.name, address=self.config.address)
+        peer = self.credentials.known(coordinator)
+        about = {"coordinator": peer.name, "fingerprint": peer.fingerprint}
+        self.note("connected", **about, address=self.config.address)
 
     def _introduce(self, message: Introduce) -> Message:
         peer = self.credentials.known(message)
@@ -143,18 +145,20 @@ class Node:
         least, offer = self.config.policy.min_count, approval.offer
         holding = self._holding(offer.alias)
         self._records.check_unchanged(offer, holding.digest)
-        known_now = {name: self.credentials.known(claim) for name, claim in self._claims.items()}
+        known_now = {claim.name: self.credentials.known(claim) for claim in self._parties(begin)}
         peers = {**known_now, self.config.name: self.credentials.peer}
         members = approved_members(begin.members, peers)
         if self.credentials.peer not in members:
             raise RefusedError("this node is no member of the fit")
         own = members.index(self.credentials.peer)
         run = NodeRun(begin, approval, holding, members, own, self._run)
-        if fewest_rows(begin.target, begin.folds, begin.objective == "multinomial") < least:
+        classes = begin.objective != "squared error"
+        if not fewest_rows(begin.target, begin.folds, classes) >= least:  # nor NaN
             raise RefusedError(
                 f"the target, or a part of it for cross-validation, tells fewer than {least} rows "
                 "from all others: scores against it would be their data"
             )
+        self._check_folds(begin.folds, holding.people)
         known = self._account.problems[offer.id]
         if known and self._records.begun(offer.id)["start"] != run.start:
             raise RefusedError("features have other numbers than in earlier runs of this approval")
@@ -164,6 +168,7 @@ class Node:
             self.note(
                 "run",
                 run=run.key,
+                context=run.own_context,
                 approval=offer.id,
                 approved_by=approval.by,
                 coordinator=offer.coordinator,
@@ -174,13 +179,34 @@ class Node:
         self._run = run
         return kinds.Acknowledged("")
 
+    def _check_folds(self, folds: Ids, people: str) -> None:
+        """Note the folds of a cross-validation, unless they and earlier ones tell few rows apart.
+
+        Whoever approves another set of folds sees a hash of it, and not by which rows they differ.
+        """
+        earlier = self._account.folds[people]
+        if not len(folds) or folds.tolist() in earlier:
+            return
+        if fewest_together([*map(np.array, earlier), folds]) < self.config.policy.min_count:
+            raise RefusedError(
+                "these folds and those of an earlier cross-validation differ by a few rows, which "
+                "scores over both would show: use the earlier folds again"
+            )
+        self.note("folds", people=people, folds=folds.tolist())
+
     # -- rounds ---------------------------------------------------------------------------
+
+    def _parties(self, begin: kinds.Begin) -> list[Introduce]:
+        """The claims of the coordinator and of the members of a fit, and of nobody else."""
+        names = [member.partition("=")[0] for member in begin.members.split()]
+        wanted = (self.config.coordinator, *names)
+        return [claim for name, claim in self._claims.items() if name in wanted]
 
     def _current(self) -> tuple[NodeRun, Told]:
         if self._run is None:
             raise RefusedError("no problem was begun")
         self._records.check_valid(self._run.approval)
-        self.credentials.recheck(self._claims.values())
+        self.credentials.recheck(self._parties(self._run.begin))
         return self._run, self._account.runs[self._run.key]
 
     def _ask(self, ask: kinds.ScoreRequest) -> Message:
@@ -214,6 +240,10 @@ class Node:
             offer.proposals,
             self._account.left(told, run.approval.offer, self.config.policy) // run.widest,
         )
+        asked = self._account.asked[run.own_context, run.begin.fold] | {run.weights}
+        handed = {id for context, id in self._account.received if context == run.context}
+        if run.solvable(len(asked), handed | self._account.known[run.own_context]):
+            most = 0
         best, partial, ids, scores = None, None, [], []
         if most > 0:
             found = run.proposals(ask, most)
@@ -243,17 +273,18 @@ class Node:
             if left < len(run.names(fetch.id)):
                 raise RefusedError("the budget of features that may leave is used up")
         score, content = run.outgoing(fetch.id)
+        offer, own = run.approval.offer, self.credentials.peer
         self.note(
             "atom",
             run=run.key,
             context=run.own_context,
-            approval=run.approval.offer.id,
+            approval=offer.id,
             alias=run.begin.alias,
             id=fetch.id,
             names=run.names(fetch.id),
             values=run.rows * len(run.names(fetch.id)),
             sha256=hashlib.sha256(content).hexdigest(),
-            recipients=[run.approval.offer.coordinator, *(peer.name for peer in run.members)],
+            recipients=[offer.coordinator, *(p.name for p in run.members if p != own)],
         )
         signature = self.credentials.sign(run.statement(run.asked, score, content))
         return kinds.Sealed(run.asked, score, content, signature)
@@ -283,9 +314,14 @@ class Node:
 
     def _predict(self, predict: kinds.Predict) -> Message:
         """The own part of a score, for weights that were asked about in an approved run."""
-        approval, question, run = permitted(predict, self._records.approvals(), self._account)
+        coordinator = self._claims.get(self.config.coordinator)
+        self.credentials.recheck([coordinator] if coordinator else [])
+        new = self._holding(predict.alias)
+        approval, question, run = permitted(
+            predict, new.digest, self._records.approvals(), self._account
+        )
         offer = approval.offer
-        begun, new = self._records.begun(offer.id, run), self._holding(predict.alias)
+        begun = self._records.begun(offer.id, run)
         fitted = self._holding(offer.alias)
         self._records.check_unchanged(offer, fitted.digest)
         part = own_part(predict, begun["start"], begun["outputs"], fitted, new)
