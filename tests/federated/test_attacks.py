@@ -50,6 +50,8 @@ def test_folds_of_two_approvals_cannot_differ_by_one_row(tmp_path):
     assert "differ by a few rows" in begin_again(node, replace(begin, folds=moved), other).reason
     assert node.answer(replace(begin, folds=np.arange(60) // 20)).note == ""  # cells of 6 and more
     assert node.answer(begin).note == ""
+    (first, second) = [e for e in node._records.log.entries if e["event"] == "folds"]
+    assert (first["folds"], second["folds"][-1]) == (folds.tolist(), 2)
     node.close()
 
 

@@ -200,6 +200,6 @@ def audit(
 def _line(entry: dict[str, Any]) -> str:
     from atomcast._checks import visible
 
-    hidden = ("line", "time", "event", "before", "hash", "terms")
+    hidden = ("line", "time", "event", "before", "hash", "terms", "folds")
     told = ", ".join(f"{name}={value}" for name, value in entry.items() if name not in hidden)
     return visible(f"{entry['line']:>6} {entry['time']} {entry['event']:<12} {told}")

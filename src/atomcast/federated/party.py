@@ -19,11 +19,11 @@ from atomcast.federated import kinds
 from atomcast.federated.account import Told
 from atomcast.federated.chains import IdentityError
 from atomcast.federated.consent import RefusedError
-from atomcast.federated.folds import fewest_rows, fewest_together
+from atomcast.federated.folds import fewest_rows
 from atomcast.federated.frames import longest
 from atomcast.federated.holding import Holding, load_holding
 from atomcast.federated.identity import Credentials, approved_members
-from atomcast.federated.kinds import Ids, Introduce, Message
+from atomcast.federated.kinds import Introduce, Message
 from atomcast.federated.policy import NodeConfig
 from atomcast.federated.posed import widest
 from atomcast.federated.prediction import own_part, permitted
@@ -145,8 +145,8 @@ class Node:
         least, offer = self.config.policy.min_count, approval.offer
         holding = self._holding(offer.alias)
         self._records.check_unchanged(offer, holding.digest)
-        known_now = {claim.name: self.credentials.known(claim) for claim in self._parties(begin)}
-        peers = {**known_now, self.config.name: self.credentials.peer}
+        others = [self.credentials.known(claim) for claim in self._parties(begin.members)]
+        peers = {peer.name: peer for peer in (*others, self.credentials.peer)}
         members = approved_members(begin.members, peers)
         if self.credentials.peer not in members:
             raise RefusedError("this node is no member of the fit")
@@ -158,13 +158,13 @@ class Node:
                 f"the target, or a part of it for cross-validation, tells fewer than {least} rows "
                 "from all others: scores against it would be their data"
             )
-        self._check_folds(begin.folds, holding.people)
         known = self._account.problems[offer.id]
         if known and self._records.begun(offer.id)["start"] != run.start:
             raise RefusedError("features have other numbers than in earlier runs of this approval")
         if run.key not in known:
             if len(known) >= offer.runs:
                 raise RefusedError(f"approval {offer.id} is for {offer.runs} problems, all used")
+            self._records.take_folds(begin.folds, holding.people, least)
             self.note(
                 "run",
                 run=run.key,
@@ -179,34 +179,18 @@ class Node:
         self._run = run
         return kinds.Acknowledged("")
 
-    def _check_folds(self, folds: Ids, people: str) -> None:
-        """Note the folds of a cross-validation, unless they and earlier ones tell few rows apart.
-
-        Whoever approves another set of folds sees a hash of it, and not by which rows they differ.
-        """
-        earlier = self._account.folds[people]
-        if not len(folds) or folds.tolist() in earlier:
-            return
-        if fewest_together([*map(np.array, earlier), folds]) < self.config.policy.min_count:
-            raise RefusedError(
-                "these folds and those of an earlier cross-validation differ by a few rows, which "
-                "scores over both would show: use the earlier folds again"
-            )
-        self.note("folds", people=people, folds=folds.tolist())
+    def _parties(self, members: str) -> list[Introduce]:
+        """The claims of the coordinator and of these members, and of nobody else."""
+        names = [self.config.coordinator, *(one.partition("=")[0] for one in members.split())]
+        return [claim for name, claim in self._claims.items() if name in names]
 
     # -- rounds ---------------------------------------------------------------------------
-
-    def _parties(self, begin: kinds.Begin) -> list[Introduce]:
-        """The claims of the coordinator and of the members of a fit, and of nobody else."""
-        names = [member.partition("=")[0] for member in begin.members.split()]
-        wanted = (self.config.coordinator, *names)
-        return [claim for name, claim in self._claims.items() if name in wanted]
 
     def _current(self) -> tuple[NodeRun, Told]:
         if self._run is None:
             raise RefusedError("no problem was begun")
         self._records.check_valid(self._run.approval)
-        self.credentials.recheck(self._parties(self._run.begin))
+        self.credentials.recheck(self._parties(self._run.begin.members))
         return self._run, self._account.runs[self._run.key]
 
     def _ask(self, ask: kinds.ScoreRequest) -> Message:
@@ -235,17 +219,13 @@ class Node:
         if len(told.answers) >= limit:
             raise RefusedError(f"the {limit} rounds of this problem are used up")
         run.check_objective(told.objective)
-        most = min(
-            policy.proposals_per_round,
-            offer.proposals,
-            self._account.left(told, run.approval.offer, self.config.policy) // run.widest,
-        )
+        left = self._account.left(told, offer, policy) // run.widest
+        most = min(policy.proposals_per_round, offer.proposals, left)
         asked = self._account.asked[run.own_context, run.begin.fold] | {run.weights}
         handed = {id for context, id in self._account.received if context == run.context}
-        if run.solvable(len(asked), handed | self._account.known[run.own_context]):
-            most = 0
+        known = handed | self._account.known[run.own_context]
         best, partial, ids, scores = None, None, [], []
-        if most > 0:
+        if most > 0 and not run.solvable(len(asked), known):
             found = run.proposals(ask, most)
             best = float(policy.rounded(found.best, up=True)) if np.isfinite(found.best) else 0.0
             partial = None if found.partial is None else float(policy.rounded(found.partial))
@@ -314,8 +294,7 @@ class Node:
 
     def _predict(self, predict: kinds.Predict) -> Message:
         """The own part of a score, for weights that were asked about in an approved run."""
-        coordinator = self._claims.get(self.config.coordinator)
-        self.credentials.recheck([coordinator] if coordinator else [])
+        self.credentials.recheck(self._parties(""))
         new = self._holding(predict.alias)
         approval, question, run = permitted(
             predict, new.digest, self._records.approvals(), self._account
