@@ -46,6 +46,8 @@ RULES: dict[str, dict[str, Any]] = {
     "usual": {},
     "thin": {"thin": True},
 }
+#: The rule's constants were chosen with other seeds than those from here on.
+FIRST_SEED = 200
 Case = tuple[str, partial[Any], Any, Any]
 
 
@@ -78,7 +80,7 @@ def cases(seeds: int) -> Iterator[Case]:
         "dense, 72 x 7,000": lambda seed: gene_like(seed, 72, 7_000),
         "dense, 200 x 10,000": dense,
     }
-    for seed in range(100, 100 + seeds):
+    for seed in range(FIRST_SEED, FIRST_SEED + seeds):
         for kind, make in few_rows.items():
             X, y = make(seed)
             for share in (0.2, 0.05, 0.01):

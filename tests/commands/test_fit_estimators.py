@@ -7,6 +7,7 @@ import pandas as pd
 import pytest
 from scipy import sparse
 from sklearn.datasets import load_iris, load_wine
+from sklearn.linear_model import Lasso as TheirLasso
 from sklearn.preprocessing import scale
 
 from atomcast import (
@@ -15,6 +16,7 @@ from atomcast import (
     GroupLogisticRegression,
     KernelSVC,
     L1AdaBoost,
+    L1BoostRegressor,
     LassoCV,
     MatchingPursuit,
     MultipleKernelClassifier,
@@ -62,6 +64,7 @@ CASES = {
     "group-logistic": (("--beta", 3), GroupLogisticRegression(3.0, groups=PARTS)),
     "matching-pursuit": (("--n-nonzero", 3, "--normalize"), MatchingPursuit(3, normalize=True)),
     "boosting": (("--temperature", 0.2), L1AdaBoost(0.2)),
+    "boosting-regressor": (("--beta", 2.0), L1BoostRegressor(2.0)),
     "mkl-classifier": (
         ("--C", 0.5, "--kernels", "rbf, linear"),
         MultipleKernelClassifier(0.5, kernels=["rbf", "linear"], views=PARTS),
@@ -86,7 +89,7 @@ def test_features_in_two_files(run, wine, name):
     assert model.certificate_.objective == pytest.approx(expected.result_.objective, rel=1e-3)
     for data in (["a.csv", "b.csv"], ["two.csv"]):
         assert run("predict", "m.safetensors", *data, "--out", "p.npy").exit_code == 0
-        np.testing.assert_allclose(np.load("p.npy"), model.predict(X), rtol=1e-9)
+        np.testing.assert_allclose(np.load("p.npy"), model.predict(X), rtol=1e-9, atol=1e-12)
     content = json.loads(run("inspect", "m.safetensors", "--json").stdout)
     kind = "kernels" if name.startswith("mkl") else "features"
     assert (content["estimator"], content["atoms_are"]) == (type(model).__name__, kind)
@@ -297,3 +300,26 @@ def test_numbers_as_labels(run, tmp_path, monkeypatch):
     run("fit", "logistic", "X.npy", "--target", "y.npy", "--beta", 5, "--out", "m.safetensors")
     printed = run("predict", "m.safetensors", "X.npy").stdout.splitlines()
     assert set(printed) == {"0", "10", "20"}
+
+
+def test_penalties_signs_and_weights(run, files, diabetes):
+    X, y = diabetes
+    weights = np.linspace(0.0, 2.0, len(y))
+    np.save("w.npy", weights)
+    options = ["--alpha", 0.5, "--positive", "--sample-weight", "w.npy", "--tol", 1e-8]
+    outcome = run("fit", "lasso", "a.csv", "b.csv", "-y", "y.npy", *options, "-o", "m.safetensors")
+    assert outcome.exit_code == 0, outcome.output
+    assert "alpha" in outcome.stdout
+    model = load_model("m.safetensors")
+    expected = TheirLasso(0.5, positive=True, tol=1e-11).fit(X, y, weights)
+    np.testing.assert_allclose(model.predict(X), expected.predict(X), rtol=1e-6)
+    assert model.alpha_ == 0.5
+    assert model.beta_ == pytest.approx(np.abs(expected.coef_).sum(), rel=1e-6)
+    both = run("fit", "lasso", "X.npy", "-y", "y.npy", "--alpha", 1, "--beta", 1)
+    assert "exclude each other" in both.stderr
+    scored = run(
+        "fit", "lasso-cv", "X.npy", "-y", "y.npy", "--n-betas", 3, "--folds", 2, "--scoring", "r2",
+        "-o", "m.safetensors",
+    )  # fmt: skip
+    assert scored.exit_code == 0, scored.output
+    assert load_model("m.safetensors").scores_.shape[0] == 2

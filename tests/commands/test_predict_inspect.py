@@ -168,3 +168,28 @@ def test_names_cannot_command_the_terminal(run, files):
     assert r"\x1b[31mred" in text
     assert "[bold]b[/bold]" in text
     assert r"line\nbreak" in text
+
+
+def test_probabilities(run, files, diabetes):
+    from atomcast import SparseLogisticRegression
+
+    X, y = diabetes
+    labels = np.where(y > 150, "ill", "well")
+    classes = SparseLogisticRegression(beta=5.0).fit(X, labels)
+    save_model(classes, "c.safetensors")
+    expected = classes.predict_proba(X)
+    assert run("predict", "c.safetensors", "all.csv", "--proba", "--out", "p.csv").exit_code == 0
+    table = pd.read_csv("p.csv")
+    assert table.columns.tolist() == ["ill", "well"]
+    np.testing.assert_allclose(table.to_numpy(), expected, rtol=1e-12)
+    printed = run("predict", "c.safetensors", "all.csv", "--proba").stdout.split()
+    np.testing.assert_allclose(np.reshape(printed, (-1, 2)).astype(float), expected, rtol=1e-12)
+    X.assign(row_id=range(442)).to_csv("ids.csv", index=False)
+    run("predict", "c.safetensors", "ids.csv", "--proba", "-o", "p.csv")
+    assert pd.read_csv("p.csv").columns.tolist() == ["row_id", "ill", "well"]
+
+
+def test_a_model_without_probabilities_says_so(run, model):
+    outcome = run("predict", "m.safetensors", "all.csv", "--proba")
+    assert outcome.exit_code == 2
+    assert "--proba: the Lasso in m.safetensors tells none" in outcome.stderr

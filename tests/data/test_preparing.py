@@ -99,6 +99,12 @@ def test_new_values_are_in_no_category_and_missing_ones_are_filled(north):
     assert dense(frequent.matrix(new, "X"))[2, 1 + mode] == 1
 
 
+def test_a_missing_word_is_not_the_word_none():
+    table = pd.DataFrame({"ward": ["None", None, "a", "a"]})
+    matrix = dense(Preparation().learned(table, "X").matrix(table, "X"))
+    np.testing.assert_array_equal(matrix, [[1, 0], [0, 0], [0, 1], [0, 1]])
+
+
 def test_numbers_with_gaps_and_whole_numbers_are_the_same_categories(south):
     learned = Preparation(one_hot=["code"]).learned(south, "X")
     assert learned.names == ("bp", "code=1", "code=2", "code=3")
@@ -109,6 +115,21 @@ def test_numbers_with_gaps_and_whole_numbers_are_the_same_categories(south):
 def test_pandas_categories_of_numbers_are_categories():
     table = pd.DataFrame({"stage": pd.Categorical([1, 2, 1])})
     assert Preparation().learned(table, "X").names == ("stage=1", "stage=2")
+
+
+def test_columns_may_be_numbered():
+    table = pd.DataFrame({0: [1.0, 2.0], 1: ["a", "b"]})
+    shards = Shards.split(table, 2, prepare=Preparation())
+    assert shards.names == ("0", "1=a", "1=b")
+
+
+def test_arrow_tables_are_prepared_alike(north):
+    import pyarrow
+
+    learned = TIDY.learned(north, "X")
+    arrow = pyarrow.Table.from_pandas(north, preserve_index=False)
+    assert TIDY.learned(arrow, "X") == learned
+    np.testing.assert_array_equal(learned.matrix(arrow, "X"), learned.matrix(north, "X"))
 
 
 def test_many_categories_make_a_sparse_matrix():
@@ -237,6 +258,10 @@ def test_ranks_tell_each_other_what_they_have_learned(north, south):
         (
             lambda: Shards.split(pd.DataFrame({"my_id": [1, 2]}), 1, prepare=Preparation()),
             "column 'my_id' is named like an id",
+        ),
+        (
+            lambda: Shards.split(pd.DataFrame([[1, 2]], columns=["a", "a"]), 1, prepare=TIDY),
+            "X: the column name 'a' occurs",
         ),
         (
             lambda: Shards.files(["a.csv"], prepare=TIDY).count(axis=0),

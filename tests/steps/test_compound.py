@@ -133,6 +133,17 @@ def test_every_value_is_on_the_ledger():
     assert all(one.values == 60 + int(one.name.split()[-1]) for one in mixtures)
 
 
+def test_no_mixture_of_few_features_is_sent():
+    X, y = regression(seed=3, d=60, n=200, support=100)
+    solver = Solver(step="compound", min_mixture=6)
+    result = Lasso(20.0, cluster=5, solver=solver).fit(X, y).result_
+    mixed = [int(one.name.split()[-1]) for one in result.ledger.told if one.kind == "mixture"]
+    assert min(mixed) >= 6
+    assert dense_fit(tol=1e-4).result_.objective <= result.objective * (1 + 1e-4)
+    with pytest.raises(ValueError, match="compound"):
+        Solver(step="corrective", min_mixture=6)
+
+
 def test_on_a_tree_mixtures_are_passed_on_and_the_answer_comes_down_once():
     star, tree = (
         dense_fit(cluster=LocalCluster(7, topology=topology), tol=1e-4).result_

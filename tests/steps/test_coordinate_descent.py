@@ -18,7 +18,7 @@ from atomcast.messages.atom import Atom
 from atomcast.objectives import Logistic, SquaredError
 from atomcast.steps import corrective as inner
 from atomcast.steps.inner.column_model import ColumnModel
-from atomcast.steps.inner.coordinate_descent import CoordinateDescent
+from atomcast.steps.inner.coordinate_descent import CoordinateDescent, _Bounds
 from atomcast.steps.inner.corral import Corral
 
 
@@ -229,3 +229,27 @@ def test_the_model_is_the_objective_where_that_is_quadratic():
     value, gradient = model.at(elsewhere)
     assert value == pytest.approx(active.value() - before, rel=1e-9)
     np.testing.assert_allclose(gradient, active.gradient, atol=1e-9)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_a_face_that_is_solved_stays_solved(seed):
+    """Steps below rounding must not drive conjugate gradients away from where they began."""
+    rng = np.random.default_rng(seed)
+    X, weights = rng.standard_normal((60, 40)), rng.standard_normal(40)
+    residual = X @ np.linalg.solve(X.T @ X, 0.5 * np.sign(weights))  # a multiplier of one
+    active = known_atoms(X, X @ weights + residual)
+    active.set_weights(weights)
+    model, solution = ColumnModel.of(active), weights.copy()
+    descent = CoordinateDescent(L1Ball(float(np.abs(weights).sum())))
+    level = descent._solve_face(model, solution, model.gradient, 1.0, 0.0, (1e-3, 0.0))
+    assert level == pytest.approx(1.0)
+    assert solution == pytest.approx(weights)
+
+
+def test_a_penalty_near_its_bound_is_taken_and_one_beyond_does_not_lead_far_away():
+    bounds = _Bounds(from_zero=True, highest=26.0)
+    bounds.learn(0.03, excess=0.009)
+    assert bounds.within(0.03 * (1 - 1e-5)) == 0.03 * (1 - 1e-5)
+    assert 0.03 < bounds.within(0.01) <= 0.06
+    bounds.learn(0.05, excess=-0.1)
+    assert bounds.within(0.01) == pytest.approx(0.04)

@@ -150,3 +150,4 @@ def test_the_cheapest_batch():
     assert cheapest_batch(100.0, 1.0, most=100) == 100
     assert cheapest_batch(np.inf, 0.5, most=7) == 7
     assert cheapest_batch(1e-9, 0.5, most=7) == 1
+    assert cheapest_batch(5.0, 0.0, most=np.inf) == 10  # at the start, a third is in vain

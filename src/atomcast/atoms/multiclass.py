@@ -103,7 +103,8 @@ class MultiTargetActiveSet(MulticlassActiveSet):
         """Columns start to stop of A'HA: those of features, for each target by itself."""
         first, last = start // self.classes, -(-stop // self.classes)
         between = np.kron(ExplicitActiveSet.products(self, first, last), np.eye(self.classes))
-        return between[:, start - first * self.classes :][:, : stop - start]
+        within = slice(start - first * self.classes, stop - first * self.classes)
+        return np.asarray(between[:, within], dtype=np.float64)
 
     def hessian(self, positions: NDArray[np.int64]) -> Floats:
         """The part of A'HA that belongs to some of the weights, shape (m, m)."""

@@ -61,9 +61,10 @@ class Mixer:
         return self.mixtures(replica, best) if step.mixes else self.atoms(replica, best)
 
     def atoms(self, replica: Replica, best: float) -> list[Mixture]:
-        """The atoms of this node that violate most, of no more values than an image has.
+        """The atoms of this node that violate most, of about as many values as an image has.
 
-        Where no merit was heard, they are those that carry weight.
+        A node that has sent some before may send twice as many: it still has violators, so that
+        there will be many rounds. Where no merit was heard, it sends what carries weight.
         """
         active, scale = replica.active, replica.domain.scale
         assert isinstance(active, ExplicitActiveSet)
@@ -73,7 +74,7 @@ class Mixer:
             rows = rows[np.argsort(-self.fleet.merit[rows], kind="stable")]
         else:
             rows = np.searchsorted(self.fleet.ids, active.atoms_of(self.weights(active)[0]))
-        new, room = list[Mixture](), active.image.size
+        new, room = list[Mixture](), active.image.size * (2 if self._known else 1)
         for id in self.fleet.ids[rows].tolist():
             if id in self._known or id in active:
                 continue
@@ -121,7 +122,9 @@ class Mixer:
             part.set_weights(penalised_weights(part, domain, penalty))
             if np.any(part.weights):
                 new.append(self._mixture(part))
-        new = [mixture for mixture in new if not self._sent or not mixture.same(self._sent[-1])]
+        last = self._sent[-1] if self._sent else None
+        new = [one for one in new if last is None or not one.same(last)]
+        new = [one for one in new if len(one.ids) >= replica.step.min_mixture]
         self._sent.extend(new)
         return new
 

@@ -16,7 +16,7 @@ from atomcast.commands.mistakes import Debug
 #: The steps, as `atomcast.steps.STEPS` has them; named here so that --help needs no NumPy.
 STEP_NAMES = (
     "classic", "line-search", "away", "pairwise", "blended-pairwise", "corrective",
-    "block-coordinate",
+    "compound", "auto", "block-coordinate",
 )  # fmt: skip
 
 Align = Annotated[

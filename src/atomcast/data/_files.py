@@ -13,11 +13,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.data._blocks import BlockShards, contiguous_bounds, joined_names
-from atomcast.data.alignment import check_same_length, check_unique, row_digest
+from atomcast.data.alignment import check_same_length, check_unique_across, row_digest
 from atomcast.data.file_rows import FileRows
 from atomcast.data.joining import Alignment
 from atomcast.data.matrices import IntArray, check_axis, oriented, ready
-from atomcast.data.parts import Part, PartInfo
+from atomcast.data.parts import Part, PartInfo, ReadOptions
 from atomcast.data.party_names import checked_party_names, checked_prefixes, names_of_files
 from atomcast.data.prepared import Prepared, together
 from atomcast.data.preparing import Preparing, for_each_party
@@ -215,7 +215,7 @@ class FileShards(BlockShards):
             if info.names is not None
         ]
         if axis == 1:
-            _check_unique_across(known)
+            check_unique_across(known)
             return
         for names, source in known:
             for j, (name, expected) in enumerate(zip(names, known[0][0], strict=True)):
@@ -241,7 +241,7 @@ class FileShards(BlockShards):
         if self._prepare is None:
             info = describe(self._paths[i], row_ids=self._row_ids, n_features=self._n_features)
             return dataclasses.replace(info, names=self._prefixed(i, info.names))
-        table = self._raw(i).matrix
+        table = self._read(i).matrix
         prepared = self._prepare[i].learned(table, self.source(i))
         if self._prefixes is not None:
             prepared = dataclasses.replace(prepared, prefix=f"{self._prefixes[i]}.")
@@ -249,14 +249,14 @@ class FileShards(BlockShards):
 
     def _part(self, i: int) -> Part:
         """What is in the file of a party, as numbers."""
-        prepared = self.infos[i].prepared
+        part, prepared = self._read(i), self.infos[i].prepared
         if prepared is None:
-            return read_part(self._paths[i], row_ids=self._row_ids, n_features=self._n_features)
-        raw = self._raw(i)
-        return dataclasses.replace(raw, matrix=prepared.matrix(raw.matrix, self.source(i)))
+            return part
+        return dataclasses.replace(part, matrix=prepared.matrix(part.matrix, self.source(i)))
 
-    def _raw(self, i: int) -> Part:
-        return read_part(self._paths[i], row_ids=self._row_ids, raw=True)
+    def _read(self, i: int) -> Part:
+        how = ReadOptions(self._row_ids, self._n_features, raw=self._prepare is not None)
+        return read_part(self._paths[i], **how._asdict())
 
     @property
     def prepared(self) -> tuple[Prepared, ...] | None:
@@ -292,22 +292,6 @@ class FileShards(BlockShards):
     def source(self, i: int) -> str:
         """Return how messages call the shard of node `i`."""
         return f"shard {i} ({self._paths[i].name})"
-
-
-def _check_unique_across(known: list[tuple[tuple[str, ...], str]]) -> None:
-    """Raise ValueError, naming both shards, if a column name occurs twice."""
-    holder: dict[str, str] = {}
-    for names, source in known:
-        check_unique(names, what=f"{source}: the column name")
-        for name in names:
-            if name in holder:
-                raise ValueError(
-                    f"the column name {name!r} occurs in {holder[name]} and in {source}: names "
-                    "must be unique over all shards; prefix=True (--prefix) puts the party's name "
-                    f"before them, or rename one of the two columns or drop it; if {name!r} tells "
-                    f"the rows, say row_ids={name!r} (--row-ids {name})"
-                )
-            holder[name] = source
 
 
 def _shape(info: PartInfo) -> tuple[int, int]:

@@ -142,3 +142,19 @@ def _plain_ids(row_ids: Iterable[Any]) -> NDArray[Any]:
     if ids.dtype.kind in "iu":
         return ids.astype(np.int64)
     return np.array([str(value) for value in ids.tolist()], dtype=np.str_)
+
+
+def check_unique_across(known: Sequence[tuple[tuple[str, ...], str]]) -> None:
+    """Raise ValueError, naming both shards, if a column name occurs twice."""
+    holder: dict[str, str] = {}
+    for names, source in known:
+        check_unique(names, what=f"{source}: the column name")
+        for name in names:
+            if name in holder:
+                raise ValueError(
+                    f"the column name {name!r} occurs in {holder[name]} and in {source}: names "
+                    "must be unique over all shards; prefix=True (--prefix) puts the party's name "
+                    f"before them, or rename one of the two columns or drop it; if {name!r} tells "
+                    f"the rows, say row_ids={name!r} (--row-ids {name})"
+                )
+            holder[name] = source

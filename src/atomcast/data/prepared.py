@@ -14,9 +14,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from atomcast.data.alignment import is_missing, shown
+from atomcast.data.alignment import check_unique, is_missing, shown
 from atomcast.data.matrices import Matrix
-from atomcast.data.tables import is_table, numeric_column, table_names
+from atomcast.data.tables import is_table, numeric_column, table_labels, table_names
 
 Floats = NDArray[np.float64]
 
@@ -68,9 +68,9 @@ class Column(NamedTuple):
             if self.fill is not None:
                 numbers[np.isnan(numbers)] = self.fill
             return ((numbers - self.centre) / self.scale)[:, None]
-        place = {value: k for k, value in enumerate(self.values)}
-        texts = [self.fill if text is None else text for text in texts_in(column)]
-        codes = np.array([place.get(str(text), -1) for text in texts], dtype=np.int64)
+        place: dict[Any, int] = {value: k for k, value in enumerate(self.values)}
+        texts = (self.fill if text is None else text for text in texts_in(column))
+        codes = np.array([place.get(text, -1) for text in texts], dtype=np.int64)
         rows = np.flatnonzero(codes >= 0)
         shape = (len(codes), len(self.values))
         return sparse.csc_array((np.ones(len(rows)), (rows, codes[rows])), shape=shape)
@@ -102,9 +102,8 @@ class Prepared:
 
     def matrix(self, table: Any, source: str) -> Matrix:
         """A table with these columns, and perhaps others, as numbers, shape (rows, names)."""
-        check_table(table, source)
-        check_there([column.name for column in self.columns], table, source)
-        blocks = [column.block(table[column.name], source) for column in self.columns]
+        labels = checked_labels(table, [column.name for column in self.columns], source)
+        blocks = [column.block(table[labels[column.name]], source) for column in self.columns]
         if not blocks:
             return np.empty((len(table), 0))
         if len(blocks) < SPARSE * len(self.names):  # of a category, one column in a row is not 0
@@ -144,24 +143,22 @@ def _text(value: Any) -> str:
     return str(int(value)) if isinstance(value, float) and value.is_integer() else str(value)
 
 
-def check_table(table: Any, source: str) -> None:
-    """Raise ValueError unless columns have names, by which they are told from each other."""
+def checked_labels(table: Any, wanted: Sequence[str], source: str) -> dict[str, Any]:
+    """What a table itself calls its columns, or ValueError if it has no names, or lacks some."""
     if not is_table(table):
         raise ValueError(
             f"{source} has no names of columns, which preparing it needs: use a DataFrame, or "
             "a .csv or .parquet file, or leave prepare out"
         )
-
-
-def check_there(wanted: Sequence[str], table: Any, source: str) -> None:
-    """Raise ValueError, naming them, if a table lacks columns."""
-    names = table_names(table)
-    missing = [name for name in wanted if name not in set(names)]
+    check_unique(table_names(table), what=f"{source}: the column name")
+    labels = table_labels(table)
+    missing = [name for name in wanted if name not in labels]
     if missing:
         raise ValueError(
-            f"{source} has no column {shown(missing)}; its columns are {shown(list(names))}: "
+            f"{source} has no column {shown(missing)}; its columns are {shown(list(labels))}: "
             "correct the names, or the table"
         )
+    return labels
 
 
 def _column_of(name: Any, values: Any, fill: Any, centre: Any, scale: Any) -> Column:

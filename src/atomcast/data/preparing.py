@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from atomcast._checks import check_choice
 from atomcast.data.alignment import shown
-from atomcast.data.prepared import Column, Prepared, check_table, check_there, texts_in
-from atomcast.data.tables import numeric_column, refuse_ids, table_names
+from atomcast.data.prepared import Column, Prepared, checked_labels, texts_in
+from atomcast.data.tables import numeric_column, refuse_ids
 
 #: What stands in for missing numbers, from those that are there.
 FILLS: dict[str, Callable[[NDArray[np.float64]], Any]] = {
@@ -81,11 +81,11 @@ class Preparation:
 
     def learned(self, table: Any, source: str) -> Prepared:
         """What the columns of a table say; `source` is for messages."""
-        check_table(table, source)
-        check_there([*self.drop, *self._listed], table, source)
+        labels = checked_labels(table, [*self.drop, *self._listed], source)
         refuse_ids(table, source=source, ignored=self.drop)
-        kept = (name for name in table_names(table) if name not in self.drop)
-        return Prepared(tuple(self._column(name, table[name], source) for name in kept))
+        kept = {name: label for name, label in labels.items() if name not in self.drop}
+        columns = (self._column(name, table[label], source) for name, label in kept.items())
+        return Prepared(tuple(columns))
 
     def _column(self, name: str, column: Any, source: str) -> Column:
         where = f"{source}: column {name!r}"

@@ -31,6 +31,11 @@ def table_names(table: Any) -> tuple[str, ...]:
     return tuple(str(label) for label in _labels(table))
 
 
+def table_labels(table: Any) -> dict[str, Any]:
+    """Return what a data frame itself calls its columns, by their names as strings."""
+    return {str(label): label for label in _labels(table)}
+
+
 def table_to_matrix(table: Any, *, source: str = "X") -> Matrix:
     """Return the values of a data frame as a numeric matrix.
 

@@ -9,6 +9,7 @@ from typing import Any, Self
 import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
+from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
 from sklearn.utils.validation import check_is_fitted
 
@@ -21,6 +22,7 @@ from atomcast.estimators.inputs import (
     ROW_FORMATS,
     class_codes,
     examples_and_labels,
+    rows_that_count,
     validated,
 )
 from atomcast.estimators.score_classifier import ScoreClassifier
@@ -33,7 +35,6 @@ from atomcast.known.kernels.point_set import SupportVectors
 from atomcast.loop.interrupting import all_or_nothing
 from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver
-from atomcast.objectives.sample_weights import checked_sample_weight
 from atomcast.problems.examples import USUAL_N, kernel_problem
 
 Floats = NDArray[np.float64]
@@ -164,11 +165,12 @@ class KernelSVC(ScoreClassifier):
         check_positive("C", self.C, "what margin errors cost")
         check_count("cache_bytes", self.cache_bytes, "memory for kernel values", minimum=0)
         spec = KernelSpec(self.kernel, self.gamma, self.degree, self.coef0)
+        _check_seed(self.random_state)
         solver = self._solver()
         shards, y, cluster = examples_and_labels(self, X, y, self.cluster)
         if self.kernel == "precomputed":
             self._check_square(shards, sample_weight)
-        shards, used, weights, kept = _that_count(shards, y, sample_weight)
+        shards, used, weights, kept = rows_that_count(shards, y, sample_weight, axis=0)
         codes = class_codes(self, used, classes, shards)
         labels = (OwnLabels if shards.kind == "mine" else LocalLabels)(codes, weights)
         costs = self.C * class_weights(self.class_weight, self.classes_, used, shards, weights)
@@ -183,8 +185,7 @@ class KernelSVC(ScoreClassifier):
             USUAL_N if shards.kind == "mine" else shards.count(axis=0),
             machines,
         )
-        self._keep_machines(solver.solve(problem, shards, cluster), machines)
-        self.support_ = self.support_ if kept is None else kept[self.support_]
+        self._keep_machines(solver.solve(problem, shards, cluster), machines, kept)
         warn_unless_converged(self.result_, solver)
         if self.probability:
             if self.result_.status == "interrupted":
@@ -216,8 +217,11 @@ class KernelSVC(ScoreClassifier):
             )
         return one_vs_one(classes) if how == "one-vs-one" else one_vs_rest(classes)
 
-    def _keep_machines(self, result: Result, machines: Machines | None) -> None:
-        """Take the fitted attributes from the result of one machine, or of several."""
+    def _keep_machines(self, result: Result, machines: Machines | None, kept: Any) -> None:
+        """Take the fitted attributes from the result of one machine, or of several.
+
+        Where some examples were left out, `kept` are the numbers of the others.
+        """
         self._keep(result, None)
         content: SupportVectors = result.content
         classes, labels, self._kernel = len(self.classes_), content.labels, content.kernel
@@ -225,17 +229,18 @@ class KernelSVC(ScoreClassifier):
         self.n_support_ = np.bincount(labels, minlength=classes)
         if machines is None:
             order = np.argsort(result.atom_ids)
-            self.support_, self.support_vectors_ = result.atom_ids[order], points[order]
+            ids = result.atom_ids
             # Divided by the objective, weights on the simplex become those of the unit margin.
             own = labels[order] == np.arange(classes)[:, None]
             sides = np.where(own, 1.0, -1.0 / (classes - 1))
             dual_coef = sides * (result.atom_weights[order] / result.objective)
             self.dual_coef_ = dual_coef[1:] if classes == 2 else dual_coef
             self.intercept_ = self.dual_coef_.sum(axis=1)
-            return
-        self.support_ = np.unique(result.atom_ids // machines.width)
-        order, self.dual_coef_, self.intercept_ = machine_coefficients(result, machines)
-        self.support_, self.support_vectors_ = self.support_[order], points[order]
+        else:
+            order, self.dual_coef_, self.intercept_ = machine_coefficients(result, machines)
+            ids = np.unique(result.atom_ids // machines.width)
+        self.support_ = (ids if kept is None else kept[ids])[order]
+        self.support_vectors_ = points[order]
 
     @property
     def gamma_(self) -> float:
@@ -333,16 +338,10 @@ class KernelSVC(ScoreClassifier):
         return tags
 
 
-def _that_count(
-    shards: Shards, y: NDArray[Any], sample_weight: Any
-) -> tuple[Shards, NDArray[Any], Floats | None, NDArray[np.int64] | None]:
-    """Examples whose weight is not zero, their labels and weights; their numbers if some are."""
-    if sample_weight is None:
-        return shards, y, None, None
-    weights = checked_sample_weight(sample_weight, len(y))
-    kept = np.flatnonzero(weights)
-    if len(kept) == len(y):
-        return shards, y, weights, None
-    if shards.kind == "mine":
-        raise ValueError("sample_weight has zeros: leave these examples out of Shards.mine")
-    return shards[kept], y[kept], weights[kept], kept
+def _check_seed(random_state: Any) -> None:
+    try:
+        check_random_state(random_state)
+    except ValueError as error:
+        raise ValueError(
+            f"random_state must be a whole number, None or a RandomState, got {random_state!r}"
+        ) from error

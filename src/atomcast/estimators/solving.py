@@ -91,10 +91,8 @@ class SolvedEstimator(BaseEstimator):  # type: ignore[misc]
     def _solver(self) -> Solver:
         """The solver to fit with; it is asked for first, so that flags are looked at here."""
         check_flags(self)
-        limits: dict[str, Any] = {
-            "tol": None if self.own_tol else self.tol,
-            "max_rounds": self.max_rounds,
-        }
+        tol = None if self.own_tol else self.tol
+        limits: dict[str, Any] = {"tol": tol, "max_rounds": self.max_rounds}
         given = {name: limit for name, limit in limits.items() if limit is not None}
         solver = as_solver(self.solver, self.usual_tol)
         return replace(solver, **given) if given else solver

@@ -22,7 +22,7 @@ from atomcast.loop.rounds import Best, run
 from atomcast.loop.session import Cluster, LoopElsewhere, RunSpec, Session
 from atomcast.problems.problem import Problem
 from atomcast.selection.rules import Selection, as_selection
-from atomcast.steps import Step, check_step, make_step
+from atomcast.steps import Compound, Step, check_step, make_step
 from atomcast.storage.checkpoint import Checkpoint
 
 logger = logging.getLogger(__name__)
@@ -37,8 +37,10 @@ class Solver:
     step : str, Step or callable, default="corrective"
         "classic" (2/(k+2)) and "line-search" follow Algorithm 3 to the letter; "away", "pairwise"
         and "blended-pairwise" converge faster; "corrective" re-optimises over all known atoms
-        after each round, and needs the fewest rounds and the least communication. A `Step` of
-        your own, which each run copies, or a class or function that makes one for each run.
+        after each round. "auto" does so as well, and sends atoms to a coordinator alone, which
+        tells everybody the image, once that costs less than to broadcast them; "compound" sends
+        mixtures of every node's own features instead. A `Step` of your own, which each run copies,
+        or a class or function that makes one for each run.
     tol : float, default=1e-4
         The duality gap at which the run stops, relative to the objective.
     tol_kind : {"relative", "absolute"}, default="relative"
@@ -51,6 +53,8 @@ class Solver:
         Leave atoms out of a round of the corrective step that better ones will make superfluous:
         fewer are sent in vain. On a simulated star or tree, the root looks at candidates and passes
         on those that are of use; elsewhere each node looks at its own alone.
+    min_mixture : int, default=1
+        A node sends no mixture of fewer features than this (with the step "compound").
     selection : str or selection, default="exact"
         Which local atoms may be proposed: "exact" (the best), "random-violators", "per-node" (an
         equal share for every node), "balanced" (slow nodes score fewer), or, leaving atoms out,
@@ -74,6 +78,7 @@ class Solver:
     max_rounds: int = 10_000
     atoms_per_round: int | Literal["auto"] = "auto"
     thin: bool = False
+    min_mixture: int = 1
     selection: str | Selection = "exact"
     callbacks: Sequence[Callback] = ()
     verbose: bool = False
@@ -88,6 +93,12 @@ class Solver:
             check_count("atoms_per_round", self.atoms_per_round, 'or "auto"')
         if not isinstance(self.thin, bool):
             raise ValueError(f"thin must be True or False, got {self.thin!r}")
+        check_count("min_mixture", self.min_mixture, "features that a mixture has at least")
+        if self.min_mixture > 1 and self.step != Compound.name:
+            raise ValueError(
+                f"min_mixture={self.min_mixture} is about mixtures, but step={self.step!r} sends "
+                'features as they are: use step="compound"'
+            )
         as_selection(self.selection)
         check_callbacks(self.callbacks)
         check_flags(self)
@@ -194,6 +205,7 @@ class Solver:
     def replica(self, problem: Problem, previous: Replica | None = None) -> Replica:
         """The state to start from: nothing known, or all that the previous run knew."""
         step = make_step(self.step, self.atoms_per_round, self.thin)
+        step.min_mixture = self.min_mixture
         replica = Replica(problem, step, self.tolerance, as_selection(self.selection))
         if previous is not None:
             shrink = min(1.0, problem.domain.scale / previous.domain.scale)

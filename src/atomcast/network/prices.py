@@ -24,10 +24,12 @@ class Prices:
     ----------
     network : Topology
         Over which messages take the longer the larger they are; it is copied.
+    size : int
+        The bytes of an atom, as long as none was sent.
     """
 
-    def __init__(self, network: Topology) -> None:
-        self._network = network
+    def __init__(self, network: Topology, size: int) -> None:
+        self._network, self._first_size = network, size
         first, one, several = self._seconds(1, 1), self._seconds(1, BYTES), self._seconds(8, BYTES)
         # Atoms of several owners go up side by side, and down one after the other.
         self._byte = (several - one) / (7 * BYTES)
@@ -51,7 +53,5 @@ class Prices:
 
     def round_in_atoms(self) -> float:
         """How many atoms more take as long as a round more, if they are as those so far."""
-        if not self._atoms:
-            return 1.0
-        size = self._bytes / self._atoms
+        size = self._bytes / self._atoms if self._atoms else self._first_size
         return (self._round + self._alone * size) / max(self._byte * size, 1e-300)

@@ -29,6 +29,7 @@ from atomcast.messages.status import Status
 from atomcast.network.ledger import Accountant
 from atomcast.network.prices import Prices
 from atomcast.network.rooted import RootedTree
+from atomcast.network.wave import NUMBER
 from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
 from atomcast.selection.rules import Balanced
@@ -119,7 +120,7 @@ class LocalSession(Session):
         # Where computing takes simulated time, too, batches stay those of asynchronous runs.
         priced = not self._pace.compute and np.any(np.isfinite(network.links.bandwidth))
         if self._prices is None and priced:
-            self._prices = Prices(network)
+            self._prices = Prices(network, NUMBER * self._fleets[0].atoms.d)
         if self._prices is not None:
             replica.round_in_atoms = self._prices.round_in_atoms
         return replica

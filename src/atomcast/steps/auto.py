@@ -21,6 +21,9 @@ from atomcast.steps.corrective import Corrective, inner_solver
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
 
+#: A coordinator needs about so many rounds, whatever the number of atoms.
+ROUNDS = 4
+
 
 class Auto(Corrective):
     """As the corrective step while atoms are cheap to broadcast; once an image is cheaper, that.
@@ -33,6 +36,8 @@ class Auto(Corrective):
     """
 
     name: ClassVar[str] = "auto"
+    #: The objective before the first atom.
+    _first: float | None = None
 
     def request(self, replica: Replica) -> Request:
         """New violators; or the best scores alone, where nodes send what violates by themselves."""
@@ -46,11 +51,29 @@ class Auto(Corrective):
         if not self.coordinated or not isinstance(replica.domain, L1Ball | GroupBall):
             return agreement
         assert isinstance(active, ExplicitActiveSet)
-        rows = active.objective.d
+        rows, known = active.objective.d, active.columns
+        # Winners may have more values than most.
+        usual = self.usual_size if known is None else known.stored / known.count
+        values = usual / active.image.size
         columns = sum(active.length_of(id, rows) / rows for id in agreement.id.tolist())
-        if active.point is None and columns * self.usual_size <= active.image.size:
+        more = self._more(replica, agreement)
+        if active.point is None and max(columns, more / ROUNDS) * values <= 1.0:
             return agreement
         return replace(agreement.first(0), mixed=True)
+
+    def _more(self, replica: Replica, agreement: Agreement) -> float:
+        """How many atoms are still needed if each lowers the objective as the first ones did.
+
+        Only then does the gap tell how much there is to gain; later, it is far too large for that.
+        """
+        active, before = replica.active, self._first
+        value, known = active.value(), active.atoms
+        if before is None:
+            self._first = value
+        if before is None or replica.round != 1 or not known or value >= before:
+            return 0.0
+        left = min(active.gap(replica.domain, agreement), value - active.lower_bound)
+        return left * known / (before - value)
 
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """The best weights over all known atoms; those that are told need no finding."""

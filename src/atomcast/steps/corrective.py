@@ -137,9 +137,10 @@ class Corrective(Step):
             return int(self.atoms_per_round)
         used = np.count_nonzero(replica.active.weights) / max(weights, 1)
         size = replica.problem.batches.size(atoms, used)
-        if replica.round_in_atoms is None or not used:
+        if replica.round_in_atoms is None:
             return size
-        return cheapest_batch(replica.round_in_atoms(), used, most=max(size, 4 * atoms))
+        most = max(size, 4 * atoms) if atoms else np.inf
+        return cheapest_batch(replica.round_in_atoms(), used, most)
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""

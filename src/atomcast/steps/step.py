@@ -50,6 +50,8 @@ class Step(ABC):
 
     #: Whether there is a coordinator to combine what nodes send; set where a run begins.
     coordinated: bool = False
+    #: A node sends no mixture of fewer weights than this.
+    min_mixture: int = 1
     #: How many values an atom has on average; set where a run begins.
     usual_size: float = 0.0
 

@@ -28,6 +28,8 @@ FEW_MORE = 20
 STEEP = 0.4
 #: The share of atoms in vain, even if all have weights now, and the batch that it is typical of.
 LEAST_IN_VAIN, USUAL_BATCH = 0.05, 10.0
+#: The share in use, as long as nobody knows.
+USUALLY_USED = 2 / 3
 #: A candidate that keeps less of its squared length than this is made up of others: it is taken,
 #: but tells nothing of the slopes after it.
 MADE_UP = 1e-9
@@ -37,7 +39,7 @@ RIDGE, TINY = 1e-10, 1e-200
 INSIDE = 1.0 - 1e-9
 
 
-def cheapest_batch(round_in_atoms: float, used: float, most: int) -> int:
+def cheapest_batch(round_in_atoms: float, used: float, most: float) -> int:
     """The batch that costs least in all where the share of atoms in vain grows as batches do.
 
     That is where the rounds, of which there are the fewer the larger batches are, cost as much as
@@ -49,9 +51,9 @@ def cheapest_batch(round_in_atoms: float, used: float, most: int) -> int:
         How many atoms more cost as much as a round more.
     used : float
         The share of the known atoms that are in use.
-    most : int
+    most : float
     """
-    in_vain = max(1.0 / used - 1.0, LEAST_IN_VAIN) / USUAL_BATCH
+    in_vain = max(1.0 / (used or USUALLY_USED) - 1.0, LEAST_IN_VAIN) / USUAL_BATCH
     return int(np.clip(np.sqrt(round_in_atoms / in_vain), 1, most))
 
 

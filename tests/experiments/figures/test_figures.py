@@ -21,7 +21,16 @@ from atomcast.experiments.figures.fig2b import Fig2b
 from atomcast.experiments.figures.fig3 import Fig3, Truth
 from atomcast.experiments.figures.fig4 import Fig4
 from atomcast.experiments.runs import admm_runs, baseline_runs, real_data
-from atomcast.experiments.runs.curves import CLASSIC, CORRECTIVE, LINE_SEARCH, ONCE, Point
+from atomcast.experiments.runs.curves import (
+    AUTO,
+    CLASSIC,
+    COCOA,
+    COMPOUND,
+    CORRECTIVE,
+    LINE_SEARCH,
+    ONCE,
+    Point,
+)
 from atomcast.loop.solver import Solver
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem
@@ -104,7 +113,9 @@ def test_fig3_solves_the_problem_of_the_paper(tmp_path):
     panel = "s_A=0.5 s_alpha=0.05"
     ends = {r.method: r.mse for r in rows if r.panel == panel and r.run == 0}
     assert ends[CORRECTIVE] == pytest.approx(expected, rel=1e-4)
-    assert set(ends) == {CLASSIC, LINE_SEARCH, ONCE, CORRECTIVE, *admm_runs.NAMES}
+    others = {COMPOUND, AUTO, COCOA, *admm_runs.NAMES}
+    assert set(ends) == {CLASSIC, LINE_SEARCH, ONCE, CORRECTIVE, *others}
+    assert all(v.auto <= v.corrective and v.compound < np.inf for v in verdicts)
     assert all(v.parameters in admm_runs.NAMES for v in verdicts)
     assert all(v.corrective < np.inf for v in verdicts)
 
@@ -119,7 +130,7 @@ def test_fig4_compares_at_equal_beta(tmp_path):
         assert min(row.objective for row in mine) == pytest.approx(best, rel=1e-4)
         ends = {row.method: row.objective for row in mine}
         assert ends["ADMM (rho=10, alpha=1.5)"] < 1.2 * best
-    assert len(costs) == 2 * 3 * 7
+    assert len(costs) == 2 * 3 * 9
     corrective = [cost for cost in costs if cost.method == CORRECTIVE]
     assert all(np.isfinite([cost.values, cost.round, cost.seconds]).all() for cost in corrective)
     assert len(read(tmp_path / "fig4-cost.csv")) == len(costs)

@@ -10,6 +10,7 @@ import numpy as np
 
 from atomcast.atoms.explicit import SparseAtoms
 from atomcast.baselines.admm import Features, lasso
+from atomcast.baselines.cocoa import ProxCocoa
 from atomcast.data.generators import make_sparse_regression
 from atomcast.data.shards import Shards
 from atomcast.domains.balls import L1Ball
@@ -22,8 +23,11 @@ from atomcast.experiments.page.verdicts import MUCH, Verdict, by_count
 from atomcast.experiments.runs import admm_runs, curves, dfw
 from atomcast.experiments.runs.cost_ranges import LEFT_OUT, Range, cost_range, known
 from atomcast.experiments.runs.curves import (
+    AUTO,
     BETTER,
     CLASSIC,
+    COCOA,
+    COMPOUND,
     CORRECTIVE,
     LINE_SEARCH,
     ONCE,
@@ -47,8 +51,8 @@ ARRIVED, BEYOND = 0.95, 0.99
 #: The steps of the paper stop once they have sent so many times what the best ADMM needs.
 FAR_MORE = 5
 #: What is drawn, and what the table calls it, in this order.
-SHOWN = (CLASSIC, LINE_SEARCH, ONCE, CORRECTIVE)
-OURS = ("classic", "line_search", "once", "corrective")
+SHOWN = (CLASSIC, LINE_SEARCH, ONCE, CORRECTIVE, COMPOUND, AUTO)
+OURS = ("classic", "line_search", "once", "corrective", "compound", "auto")
 
 
 class Needs(NamedTuple):
@@ -70,6 +74,9 @@ class Needs(NamedTuple):
     line_search: float
     once: float
     corrective: float
+    compound: float
+    auto: float
+    cocoa: float
     admm: float
     parameters: str
     worst_admm: float
@@ -78,6 +85,9 @@ class Needs(NamedTuple):
     least_line_search: float
     least_once: float
     least_corrective: float
+    least_compound: float
+    least_auto: float
+    least_cocoa: float
     least_admm: float
     least_worst_admm: float
 
@@ -122,12 +132,13 @@ class Fig3(Experiment):
     table = TableForm(
         "Values sent for 95 % of the way to the optimum ({note})",
         dict.fromkeys(("rule", "atom_density", "solution_density"), "g")
-        | dict.fromkeys(("support", "runs", *OURS, "admm", "parameters"), ""),
+        | dict.fromkeys(("support", "runs", *OURS, "cocoa", "admm", "parameters"), ""),
         (10,),
         {
             "rule": "s_A s_alpha n", "atom_density": "s_A", "solution_density": "s_alpha",
             "support": "nonzeros", "classic": "classic step", "line_search": "line search",
-            "once": "classic, sent once", "corrective": "corrective step", "admm": "ADMM",
+            "once": "classic, sent once", "corrective": "corrective step",
+            "compound": "compound atoms", "cocoa": "ProxCoCoA", "admm": "ADMM",
             "parameters": "best ADMM",
         },
         sorted_by="rule",
@@ -165,6 +176,9 @@ class Fig3(Experiment):
         rows = admm_runs.run_all(
             label, run, made.y, features, lam, beta, self.admm_rounds, enough=truth.after(BEYOND)
         )
+        cocoa = ProxCocoa(lam, beta=beta, max_rounds=self.admm_rounds, local_tol=1e-4)
+        cocoa = replace(cocoa, enough=truth.after(BEYOND))
+        rows += curves.points(label, COCOA, run, cocoa.solve(made.y, features).trace, self.d)
         parameters = admm_runs.best(rows, label)
         best = curves.needed(rows, label, parameters, "values", "objective", truth.target)
 
@@ -181,7 +195,12 @@ class Fig3(Experiment):
             step: dfw.run(followed, shards, step, self.tol, self.most_rounds, enough=enough)
             for step in ("classic", "line-search")
         }
-        done["corrective"] = dfw.run(problem, shards, "corrective", self.tol, self.rounds)
+        for step in ("corrective", "auto"):
+            done[step] = dfw.run(problem, shards, step, self.tol, self.rounds)
+        done["compound"] = dfw.run(
+            *(problem, shards, "compound", self.tol, self.rounds),
+            enough=lambda state: state.objective <= truth.after(BEYOND),
+        )
         return Done(rows + dfw.points(label, run, done, self.d), truth)
 
     def judge(self, rows: Sequence[Point], facts: Facts) -> list[Needs]:
@@ -194,7 +213,7 @@ class Fig3(Experiment):
         def cost(method: str) -> Range:
             return cost_range(curves.runs_of(rows, label, method), "values", targets)
 
-        ranges = [cost(method) for method in (PAPER, *SHOWN, best)]
+        ranges = [cost(method) for method in (PAPER, *SHOWN, COCOA, best)]
         worst = np.max([cost(name) for name in admm_runs.NAMES], axis=0).tolist()
         least, (*ours, admm, worst_admm) = zip(*ranges, worst, strict=True)
         support = float(np.mean([truth.support for truth in truths]))
@@ -207,7 +226,7 @@ class Fig3(Experiment):
         return {
             (label, method): curves.average(rows, label, method, "values", "mse")
             for label, needs in zip(self.cases(), judged, strict=True)
-            for method in (*SHOWN, needs.parameters)
+            for method in (*SHOWN, COCOA, needs.parameters)
         }
 
     def plot(self, found: Found, note: str) -> Figure:
@@ -216,7 +235,7 @@ class Fig3(Experiment):
         figure = new_figure(3.6 * across, 3.1 * down + 0.6)
         axes = figure.subplots(down, across, squeeze=False).ravel()
         for ax, label, needs in zip(axes, self.cases(), found.judged, strict=True):
-            labels = dict(zip(SHOWN, SHOWN, strict=True))
+            labels = dict(zip((*SHOWN, COCOA), (*SHOWN, COCOA), strict=True))
             labels[needs.parameters] = "ADMM, best"
             for color, (method, text) in enumerate(labels.items()):
                 draw(ax, found.lines[label, method], text, color)
@@ -248,6 +267,7 @@ WHERE = "section 6.2, figure 3"
 NAMES = {
     "admm": "ADMM", "paper": "dFW", "classic": "the classic step", "line_search": "line search",
     "once": "the classic step with atoms sent once", "corrective": "the corrective step",
+    "compound": "compound atoms", "auto": "the step auto",
 }  # fmt: skip
 
 

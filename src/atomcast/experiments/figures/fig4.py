@@ -22,8 +22,10 @@ from atomcast.experiments.page.verdicts import MUCH, Verdict, by_count
 from atomcast.experiments.runs import admm_runs, curves, dfw, real_data
 from atomcast.experiments.runs.cost_ranges import LEFT_OUT, Range, cost_range, known
 from atomcast.experiments.runs.curves import (
+    AUTO,
     BETTER,
     CLASSIC,
+    COMPOUND,
     CORRECTIVE,
     LINE_SEARCH,
     ONCE,
@@ -44,7 +46,7 @@ if TYPE_CHECKING:
 
 AXES = ("values", "round", "seconds")
 #: What is drawn beside the best ADMM.
-OURS = (CLASSIC, LINE_SEARCH, ONCE, CORRECTIVE)
+OURS = (CLASSIC, LINE_SEARCH, ONCE, CORRECTIVE, COMPOUND, AUTO)
 DRAWN = (*OURS, "ADMM, coordinate descent", admm_runs.PROXIMAL)
 
 

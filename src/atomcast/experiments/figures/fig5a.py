@@ -265,9 +265,11 @@ WHERE = "section 6.3, figure 5(a)"
 def _speedup(how: str, rows: Sequence[Timing], ceiling: Sequence[Timing] = ()) -> Finding:
     """How much faster N nodes are, by one way of measuring: rows for 1 and more nodes.
 
-    `ceiling` are the times of what could at best be gained on the machine, for the sentence only.
+    `ceiling` are the times of what could at best be gained on the machine: where that is less than
+    what is asked for, nothing follows.
     """
     several = [row for row in rows if row.nodes > 1 and np.isfinite(row.speedup)]
+    possible = {row.nodes: row.speedup for row in ceiling}
     texts, most = (
         ", ".join(f"{row.speedup:.2f} at N = {row.nodes}" for row in some if row.nodes > 1)
         for some in (several, ceiling)
@@ -276,9 +278,14 @@ def _speedup(how: str, rows: Sequence[Timing], ceiling: Sequence[Timing] = ()) -
     return finding(
         f"near-linear speedup where data is balanced ({how})",
         f"{WHERE}; the introduction says significant speedups",
-        "the speedup over one node is at least 80 % of N: for all N, for some, for none",
+        "the speedup over one node is at least 80 % of N: for all N, for some, for none. Where the "
+        "cores of this machine do not gain as much with nothing to agree on, it does not count",
         texts,
-        [row.speedup >= NEAR_LINEAR * row.nodes for row in several],
+        [
+            row.speedup >= NEAR_LINEAR * row.nodes
+            for row in several
+            if possible.get(row.nodes, np.inf) >= NEAR_LINEAR * row.nodes
+        ],
     )
 
 

@@ -15,7 +15,7 @@ class Scale(Fig5a):
 
     n: int = 8_700_000
     nodes: Sequence[int] = (1, 10, 50)
-    rounds: int = 30
+    rounds: int = 60
     corrective_rounds: int = 0
 
     name = "scale"

@@ -14,6 +14,10 @@ Floats = NDArray[np.float64]
 
 #: Methods that several figures show.
 CLASSIC, CORRECTIVE = "dFW, classic step (the paper)", "dFW, corrective step"
+#: Mixtures of every node's atoms; and atoms that go wherever that costs less.
+COMPOUND, AUTO = "dFW, compound atoms", "dFW, auto"
+#: The other method of the dense case.
+COCOA = "ProxCoCoA"
 #: Algorithms 1 and 3 leave the choice: "2/(k+2), or obtained via line search".
 LINE_SEARCH = "dFW, line search (the paper)"
 #: What the paper is judged by: wherever one looks, the better of its two steps.

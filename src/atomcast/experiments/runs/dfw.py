@@ -13,7 +13,15 @@ from numpy.typing import NDArray
 from atomcast.atoms.held import Atoms
 from atomcast.data.shards import Shard, Shards
 from atomcast.experiments.runs import curves
-from atomcast.experiments.runs.curves import CLASSIC, CORRECTIVE, LINE_SEARCH, ONCE, Point
+from atomcast.experiments.runs.curves import (
+    AUTO,
+    CLASSIC,
+    COMPOUND,
+    CORRECTIVE,
+    LINE_SEARCH,
+    ONCE,
+    Point,
+)
 from atomcast.loop.callbacks import State
 from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver
@@ -27,7 +35,14 @@ if TYPE_CHECKING:
 
 
 #: How the figures call a run with this step; first the steps of the paper.
-METHODS = {"classic": CLASSIC, "line-search": LINE_SEARCH, "corrective": CORRECTIVE}
+METHODS = {
+    "classic": CLASSIC,
+    "line-search": LINE_SEARCH,
+    "corrective": CORRECTIVE,
+    "compound": COMPOUND,
+    "auto": AUTO,
+}
+PAPERS = ("classic", "line-search")
 
 
 class TimedAtoms:
@@ -115,10 +130,10 @@ def run(
 
     def watch(state: State) -> bool:
         local = sum(atoms.seconds for atoms in made)
-        spent.append(process_time() - made[-1].made if step == "corrective" else local)
+        spent.append(local if step in PAPERS else process_time() - made[-1].made)
         return enough is None or not enough(state)
 
-    cluster = LocalCluster(shards.nodes, resend=step != "corrective")
+    cluster = LocalCluster(shards.nodes, resend=step in PAPERS)
     solver = Solver(step=step, tol=tol, max_rounds=rounds, atoms_per_round=batch, callbacks=[watch])
     timed = dataclasses.replace(problem, make_atoms=make_atoms)
     return TracedRun(solver.solve(timed, shards, cluster), spent)

@@ -29,6 +29,8 @@ SWEEPS, FACE_STEPS, ALTERNATIONS = 10, 300, 100
 SWEPT, SOLVED, TIGHTER = 0.05, 0.1, 0.8
 #: So many penalties in a row are kept within bounds before the bounds are given up.
 PATIENCE = 4
+#: Sweeps end near a solution: by this share, a penalty may be beyond what they have shown.
+ROOM = 1e-3
 
 
 class CoordinateDescent:
@@ -208,8 +210,14 @@ class _Bounds:
         penalty = min(max(penalty, self.lowest), self.highest)
         if self.refused >= PATIENCE:
             self._forget()
-        if penalty <= self.high and (penalty > self.low or (self.inside and penalty == self.low)):
+        allowed = ROOM * abs(penalty)  # a bound is no better known than that
+        below = penalty <= self.high + allowed
+        if below and (penalty > self.low - allowed or (self.inside and penalty == self.low)):
             self.refused = 0
             return penalty
         self.refused += 1
-        return 0.5 * (self.low + self.high) if np.isfinite(self.low) else self.high
+        if not np.isfinite(self.low):
+            return self.high
+        # Nothing was learned from above: the highest penalty is too far away to go half-way.
+        middle = 0.5 * (self.low + self.high)
+        return min(middle, 2.0 * self.low) if 0.0 < self.low < self.high == self.highest else middle
