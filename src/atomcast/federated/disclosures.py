@@ -60,7 +60,7 @@ def disclosed(entries: Sequence[Entry], parties: str = "the coordinator") -> lis
             row = ("feature", told, entry["values"], to)
         elif event == "handed":
             told = f"{entry['name'] or 'feature {id}'.format(**entry)} of {entry['owner']}"
-            row = ("feature (received)", told, run["rows"], "this node, from " + coordinator)
+            row = ("feature (received)", told, entry["values"], "this node, from " + coordinator)
         elif event == "prediction":
             told = f"its part of the score for each row of {entry['alias']!r}"
             row = ("prediction", told, entry["rows"], coordinator)

@@ -281,7 +281,8 @@ class Node:
             )
         run.accept(atom)
         about = {"context": run.context, "owner": owner, "id": atom.id, "name": atom.name}
-        self.note("handed", durable=False, run=run.key, **about, sha256=digest)
+        about |= {"values": atom.d, "sha256": digest}
+        self.note("handed", durable=False, run=run.key, **about)
         return kinds.Acknowledged("")
 
     # -- before and after -----------------------------------------------------------------
