@@ -35,9 +35,9 @@ PASSES = [
     (DenseColumns, "combine"),
     (SparseColumns, "scores"),
     (SparseColumns, "combine"),
-    (CoordinateDescent, "_sweep"),
+    (CoordinateDescent, "sweep"),
     (CoordinateDescent, "_solve_face"),
-    (GroupDescent, "_sweep"),
+    (GroupDescent, "sweep"),
     (GroupDescent, "_solve_face"),
 ]
 

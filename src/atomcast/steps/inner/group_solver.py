@@ -138,7 +138,7 @@ class FewGroups(GroupDescent):
     def _factorises(self, model: ColumnModel, weights: int) -> bool:
         return True
 
-    def _sweep(
+    def sweep(
         self,
         model: ColumnModel,
         weights: Floats,
