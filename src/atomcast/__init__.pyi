@@ -5,6 +5,7 @@ from atomcast.cluster.ray.ray_cluster import RayCluster as RayCluster
 from atomcast.data.preparing import Preparation as Preparation
 from atomcast.data.shards import Shards as Shards
 from atomcast.errors import StallError as StallError
+from atomcast.estimators.boosted_regression import L1BoostRegressor as L1BoostRegressor
 from atomcast.estimators.boosting import L1AdaBoost as L1AdaBoost
 from atomcast.estimators.dictionary_learning import DictionaryLearning as DictionaryLearning
 from atomcast.estimators.group_lasso import GroupLasso as GroupLasso

@@ -16,6 +16,7 @@ from atomcast import (
     GroupLogisticRegression,
     KernelSVC,
     L1AdaBoost,
+    L1BoostRegressor,
     LassoCV,
     MatchingPursuit,
     MultipleKernelClassifier,
@@ -63,6 +64,7 @@ CASES = {
     "group-logistic": (("--beta", 3), GroupLogisticRegression(3.0, groups=PARTS)),
     "matching-pursuit": (("--n-nonzero", 3, "--normalize"), MatchingPursuit(3, normalize=True)),
     "boosting": (("--temperature", 0.2), L1AdaBoost(0.2)),
+    "boosting-regressor": (("--beta", 2.0), L1BoostRegressor(2.0)),
     "mkl-classifier": (
         ("--C", 0.5, "--kernels", "rbf, linear"),
         MultipleKernelClassifier(0.5, kernels=["rbf", "linear"], views=PARTS),
@@ -87,7 +89,7 @@ def test_features_in_two_files(run, wine, name):
     assert model.certificate_.objective == pytest.approx(expected.result_.objective, rel=1e-3)
     for data in (["a.csv", "b.csv"], ["two.csv"]):
         assert run("predict", "m.safetensors", *data, "--out", "p.npy").exit_code == 0
-        np.testing.assert_allclose(np.load("p.npy"), model.predict(X), rtol=1e-9)
+        np.testing.assert_allclose(np.load("p.npy"), model.predict(X), rtol=1e-9, atol=1e-12)
     content = json.loads(run("inspect", "m.safetensors", "--json").stdout)
     kind = "kernels" if name.startswith("mkl") else "features"
     assert (content["estimator"], content["atoms_are"]) == (type(model).__name__, kind)

@@ -335,3 +335,17 @@ def test_as_good_as_no_regularisation_takes_few_steps(monkeypatch):
     assert result.status == "optimal"
     assert result.objective == pytest.approx(value, rel=1e-4)
     assert len(steps) <= 2 * result.rounds
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_one_kernel_is_kernel_ridge(weighted):
+    from sklearn.kernel_ridge import KernelRidge
+
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((60, 3))
+    y, weights = np.sin(X[:, 0]) + X[:, 1], rng.uniform(0, 2, 60) if weighted else None
+    kernel = {"kernel": "rbf", "gamma": 0.3}
+    ours = MultipleKernelRegressor(2.0, kernels=[kernel], fit_intercept=False, tol=1e-9)
+    theirs = KernelRidge(alpha=0.25, **kernel).fit(X, y, weights)
+    new = rng.standard_normal((20, 3))
+    np.testing.assert_allclose(ours.fit(X, y, weights).predict(new), theirs.predict(new), atol=1e-4)

@@ -20,6 +20,7 @@ from atomcast import (
     GroupLasso,
     GroupLogisticRegression,
     L1AdaBoost,
+    L1BoostRegressor,
     Lasso,
     LassoCV,
     LocalCluster,
@@ -57,6 +58,7 @@ ESTIMATORS = [x for x in PUBLIC if isinstance(x, type) and issubclass(x, SolvedE
         DictionaryLearning(4, beta=1.0, max_iter=3, cluster=2),
         L1AdaBoost(),
         L1AdaBoost(0.2, cluster=2, solver=Solver(step="pairwise", max_rounds=50)),
+        L1BoostRegressor(alpha=0.1, cluster=2),
         StructuredSVM(),
         StructuredSVM(C=0.1, cluster=2, solver=Solver("block-coordinate", tol=0.5, max_rounds=9)),
     ]

@@ -31,7 +31,7 @@ def test_nothing_is_printed_unless_somebody_listens():
         "[handler] = logging.getLogger('atomcast').handlers\n"
         "assert type(handler) is logging.NullHandler\n"
         "logging.getLogger('atomcast.cluster.ray.ray_session').warning('node 1 is lost')\n"
-        "Lasso(cluster=2).fit(np.eye(4), np.ones(4))\n"
+        "Lasso(1.0, cluster=2).fit(np.eye(4), np.ones(4))\n"
     )
     done = subprocess.run([sys.executable, "-c", code], check=True, capture_output=True)
     assert done.stdout == done.stderr == b""

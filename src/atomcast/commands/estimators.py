@@ -232,6 +232,16 @@ def boosting(
     """Boosting: the best convex combination of decision stumps, for two classes."""
 
 
+@fits("L1BoostRegressor", vectors=WEIGHTED)
+def boosting_regressor(
+    beta: Beta = None,
+    alpha: Alpha = None,
+    fit_intercept: Intercept = True,
+    sample_weight: Weights = None,
+) -> None:
+    """Boosting for numbers: the best sum of decision stumps, by least squares."""
+
+
 @fits("KernelSVC", axis=0, numeric_target=False, vectors=WEIGHTED)
 def kernel_svm(
     C: Annotated[float, typer.Option("--C", help="What margin errors cost.")] = 1.0,

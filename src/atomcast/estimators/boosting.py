@@ -24,7 +24,7 @@ from atomcast.estimators.base_classifiers import (
     predictions_of,
     stump_votes,
 )
-from atomcast.estimators.inputs import features_and_classes, linear_prediction
+from atomcast.estimators.inputs import features_and_classes, linear_prediction, rows_that_count
 from atomcast.estimators.score_classifier import ScoreClassifier, check_two_classes
 from atomcast.estimators.solving import Posed
 from atomcast.known.active_set import ExplicitActiveSet
@@ -119,7 +119,10 @@ class L1AdaBoost(ScoreClassifier):
             self, X, y, self.cluster, **features_for(self.base)
         )
         check_two_classes(self.classes_, y)
-        objective = LogMeanExp(2.0 * numbers - 1.0, self.temperature, sample_weight)
+        # Thresholds lie between values of examples that count.
+        self._rows = len(numbers)
+        shards, numbers, weights, self._kept = rows_that_count(shards, numbers, sample_weight)
+        objective = LogMeanExp(2.0 * numbers - 1.0, self.temperature, weights)
         if not isinstance(self.base, str):
             votes = predictions_of(self.base, shards, self.classes_)
             shards = Shards.split(votes, cluster.nodes)
@@ -137,7 +140,10 @@ class L1AdaBoost(ScoreClassifier):
         super()._keep(result, objective)
         self.estimator_weights_ = result.atom_weights
         self.n_estimators_ = len(result.atom_weights)
-        self.example_weights_ = objective.weights(result.image)
+        self.example_weights_ = weights = objective.weights(result.image)
+        if self._kept is not None:
+            self.example_weights_ = np.zeros(self._rows)
+            self.example_weights_[self._kept] = weights
         if self.base == "stumps":
             self.stumps_ = result.atom_extras
         else:

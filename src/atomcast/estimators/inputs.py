@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
+from atomcast.cluster.mpi.rank_shards import RankShards
 from atomcast.data._split import SplitShards
 from atomcast.data.alignment import explain_difference, row_digest
 from atomcast.data.matrices import file_map
@@ -18,6 +19,7 @@ from atomcast.data.shards import Shards
 from atomcast.data.sparse_format import check_sparse
 from atomcast.data.tables import is_table, refuse_bad_columns, refuse_ids
 from atomcast.loop.session import Cluster
+from atomcast.objectives.sample_weights import checked_sample_weight
 from atomcast.simulation.local import LocalCluster, as_cluster
 
 FORMATS = {"accept_sparse": ["csc", "csr"], "dtype": [np.float64, np.float32]}
@@ -80,14 +82,15 @@ def _same_ids(ids: Any, others: Any) -> bool:
 
 
 def features_and_target(
-    estimator: Any, X: Any, y: Any, cluster: Any, multi_output: bool = False
+    estimator: Any, X: Any, y: Any, cluster: Any, multi_output: bool = False, **formats: Any
 ) -> tuple[Shards, NDArray[np.float64], Any]:
     """Check the data of a regressor; returns the features in shards, the target, the cluster.
 
-    With `multi_output`, there may be several targets, the columns of y.
+    With `multi_output`, there may be several targets, the columns of y. Further keywords go to
+    `validated`.
     """
-    numbers = {"y_numeric": True, "multi_output": multi_output}
-    shards, y, cluster = _features(estimator, X, y, cluster, np.float64, **numbers)
+    formats |= {"y_numeric": True, "multi_output": multi_output}
+    shards, y, cluster = _features(estimator, X, y, cluster, np.float64, **formats)
     return shards, y.astype(np.float64), cluster
 
 
@@ -219,3 +222,28 @@ def check_features(estimator: Any, shards: Shards) -> None:
             f"X has {shards.count()} features, but {type(estimator).__name__} is expecting "
             f"{estimator.n_features_in_} features as input"
         )
+
+
+def rows_of(shards: Shards, rows: NDArray[np.int64]) -> Shards:
+    """The same columns with only some of their rows."""
+    if isinstance(shards, RankShards):
+        return shards.with_local(shards.local[rows], len(rows))
+    return shards[rows]
+
+
+def rows_that_count(
+    shards: Shards, y: NDArray[Any], sample_weight: Any, axis: int = 1
+) -> tuple[Shards, NDArray[Any], NDArray[np.float64] | None, NDArray[np.int64] | None]:
+    """Rows whose weight is not zero, their targets and weights, and which they are, if not all."""
+    if sample_weight is None:
+        return shards, y, None, None
+    weights = checked_sample_weight(sample_weight, len(y))
+    kept = np.flatnonzero(weights)
+    if len(kept) == len(y):
+        return shards, y, weights, None
+    if axis == 0 and (shards.kind == "mine" or isinstance(shards, RankShards)):
+        raise ValueError(
+            "sample_weight has zeros, but no process knows the rows of the others: leave these "
+            "examples out"
+        )
+    return rows_of(shards, kept), y[kept], weights[kept], kept

@@ -22,6 +22,7 @@ from atomcast.estimators.inputs import (
     ROW_FORMATS,
     class_codes,
     examples_and_labels,
+    rows_that_count,
     validated,
 )
 from atomcast.estimators.score_classifier import ScoreClassifier
@@ -34,7 +35,6 @@ from atomcast.known.kernels.point_set import SupportVectors
 from atomcast.loop.interrupting import all_or_nothing
 from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver
-from atomcast.objectives.sample_weights import checked_sample_weight
 from atomcast.problems.examples import USUAL_N, kernel_problem
 
 Floats = NDArray[np.float64]
@@ -170,7 +170,7 @@ class KernelSVC(ScoreClassifier):
         shards, y, cluster = examples_and_labels(self, X, y, self.cluster)
         if self.kernel == "precomputed":
             self._check_square(shards, sample_weight)
-        shards, used, weights, kept = _that_count(shards, y, sample_weight)
+        shards, used, weights, kept = rows_that_count(shards, y, sample_weight, axis=0)
         codes = class_codes(self, used, classes, shards)
         labels = (OwnLabels if shards.kind == "mine" else LocalLabels)(codes, weights)
         costs = self.C * class_weights(self.class_weight, self.classes_, used, shards, weights)
@@ -345,18 +345,3 @@ def _check_seed(random_state: Any) -> None:
         raise ValueError(
             f"random_state must be a whole number, None or a RandomState, got {random_state!r}"
         ) from error
-
-
-def _that_count(
-    shards: Shards, y: NDArray[Any], sample_weight: Any
-) -> tuple[Shards, NDArray[Any], Floats | None, NDArray[np.int64] | None]:
-    """Examples whose weight is not zero, their labels and weights; their numbers if some are."""
-    if sample_weight is None:
-        return shards, y, None, None
-    weights = checked_sample_weight(sample_weight, len(y))
-    kept = np.flatnonzero(weights)
-    if len(kept) == len(y):
-        return shards, y, weights, None
-    if shards.kind == "mine":
-        raise ValueError("sample_weight has zeros: leave these examples out of Shards.mine")
-    return shards[kept], y[kept], weights[kept], kept

@@ -21,13 +21,11 @@ from atomcast.problems.features import targets_problem
 from atomcast.problems.problem import Problem
 
 
-class SparseLinearModel(RegressorMixin, RadialModel):  # type: ignore[misc]
+class LeastSquares(RegressorMixin, RadialModel):  # type: ignore[misc]
     """What regressors by least squares have in common."""
 
-    coef_: NDArray[np.float64]
     intercept_: float
     fit_intercept: bool
-    positive: bool = False
 
     strength_is = "alpha"
 
@@ -36,9 +34,6 @@ class SparseLinearModel(RegressorMixin, RadialModel):  # type: ignore[misc]
 
     def _to_strength(self, penalty: float, objective: SquaredError) -> float:
         return penalty / (2.0 * objective.total)
-
-    def _within(self, beta: float) -> Domain:
-        return SolidSimplex(beta) if self.positive else L1Ball(beta)
 
     def _target(self, X: Any, y: Any) -> tuple[Shards, NDArray[np.float64], Any]:
         return features_and_target(self, X, y, self.cluster)
@@ -49,6 +44,16 @@ class SparseLinearModel(RegressorMixin, RadialModel):  # type: ignore[misc]
         if sample_weight is not None:
             sample_weight = checked_sample_weight(sample_weight, len(target))[rows]
         return SquaredError(target[rows], self.fit_intercept, sample_weight)
+
+
+class SparseLinearModel(LeastSquares):
+    """The same with a coefficient for each feature."""
+
+    coef_: NDArray[np.float64]
+    positive: bool = False
+
+    def _within(self, beta: float) -> Domain:
+        return SolidSimplex(beta) if self.positive else L1Ball(beta)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
         """Predict the target.

@@ -17,6 +17,7 @@ from sklearn.utils.validation import check_is_fitted
 
 from atomcast.cluster.mpi.rank_shards import RankShards
 from atomcast.data.shards import Shards
+from atomcast.estimators.inputs import rows_of
 from atomcast.estimators.radial import RadialModel
 from atomcast.estimators.radii import SHARE, Walk, checked_betas, radius_names
 from atomcast.estimators.side_by_side import checked_jobs, side_by_side
@@ -351,10 +352,3 @@ def held_out_and_rest(
     if isinstance(shards, PartyShards):
         return HeldOutColumns(shards, test, cluster), shards.without(k)
     return HeldOut(shards, test, cluster), rows_of(shards, train)
-
-
-def rows_of(shards: Shards, rows: Rows) -> Shards:
-    """The same shards with only some of their rows."""
-    if isinstance(shards, RankShards):
-        return shards.with_local(shards.local[rows], len(rows))
-    return shards[rows]

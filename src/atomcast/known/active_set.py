@@ -431,8 +431,8 @@ class ExplicitActiveSet(ActiveSet):
         diagonal = np.asarray(curvature.diagonal)
         result = columns.products(block * (diagonal[:, None] if diagonal.ndim else diagonal))
         if curvature.rank_one is not None:
-            along = others.scores(curvature.rank_one)[start:stop]
-            constant = np.outer(columns.scores(curvature.rank_one), along)
+            u = curvature.rank_one
+            constant = np.outer(columns.scores(u), u @ block)
             result -= constant
             # What centring leaves of a constant atom is rounding, not a direction.
             result[np.abs(result) <= 1e-14 * np.abs(constant)] = 0.0

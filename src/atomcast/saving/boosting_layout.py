@@ -62,3 +62,26 @@ class BoostingLayout:
         if ids.dtype != np.int64 or ids.shape != weights.shape or weights.ndim != 1:
             raise ValueError("base classifiers and their weights do not go together")
         return ids, weights
+
+
+class StumpSumLayout(BoostingLayout):
+    """`L1BoostRegressor`: stumps, their weights, the constant, radius and penalty."""
+
+    def pack(self, estimator: Any) -> Arrays:
+        """Stumps, their weights, and numbers."""
+        numbers = [estimator.intercept_, estimator.beta_, estimator.alpha_]
+        return {
+            "estimator.weights": np.asarray(estimator.estimator_weights_, dtype=np.float64),
+            "estimator.stumps": np.reshape(estimator.stumps_, (-1, 4)),
+            "numbers": np.array(numbers, dtype=np.float64),
+        }
+
+    def unpack(self, estimator: Any, arrays: Arrays) -> None:
+        """Set the fitted attributes."""
+        ids, weights = self.atoms(arrays)
+        if len(ids) and not 0 <= ids.min() <= ids.max() < estimator.n_features_in_:
+            raise ValueError(f"a feature is outside 0 ... {estimator.n_features_in_ - 1}")
+        estimator.estimator_weights_, estimator.n_estimators_ = weights, len(weights)
+        estimator.stumps_ = arrays["estimator.stumps"]
+        numbers = finite(arrays["numbers"], (3,)).tolist()
+        estimator.intercept_, estimator.beta_, estimator.alpha_ = numbers

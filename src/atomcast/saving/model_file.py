@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from atomcast import __version__
 from atomcast._checks import check_count
 from atomcast.data.prepared import Prepared
-from atomcast.saving.boosting_layout import BoostingLayout
+from atomcast.saving.boosting_layout import BoostingLayout, StumpSumLayout
 from atomcast.saving.certificate import (
     Certificate,
     certificate_header,
@@ -69,6 +69,7 @@ LAYOUTS: dict[str, Layout | str] = {
     "SparseCoder": DictionaryLayout(),
     "DictionaryLearning": LearnedLayout(),
     "L1AdaBoost": BoostingLayout(),
+    "L1BoostRegressor": StumpSumLayout(),
     "KernelSVC": "atomcast.saving.kernel_layout:LAYOUT",
     "SparseModel": "atomcast.saving.composed_layout:LAYOUT",
     "StructuredSVM": "atomcast.saving.structured_layout:LAYOUT",

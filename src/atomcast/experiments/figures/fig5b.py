@@ -48,6 +48,8 @@ STYLES = {
     LINE_SEARCH: (0, ":"),
 }
 METHODS = tuple(STYLES)
+#: No more than six lines a panel; the table has all.
+DRAWN = {name: style for name, style in STYLES.items() if name not in (RANDOM, CORRECTIVE)}
 
 
 class Selected(NamedTuple):
@@ -93,7 +95,7 @@ class Fig5b(Experiment):
         },
         (0, 1),
     )  # fmt: skip
-    styles, size, across, axis = STYLES, (11.0, 5.0), "seconds", "clock"
+    styles, size, across, axis = DRAWN, (11.0, 5.0), "seconds", "clock"
 
     def prepare(self, options: Options) -> tuple[None, str]:
         """Data, rounds, runs, and what the clock shows."""

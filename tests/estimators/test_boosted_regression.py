@@ -1,0 +1,43 @@
+"""Sums of stumps by least squares: the lasso over all stumps, written out."""
+
+import numpy as np
+import pytest
+from sklearn.linear_model import Lasso as TheirLasso
+
+from atomcast import L1BoostRegressor, Shards
+from problems import regression
+
+X, Y = regression(seed=3, d=30, n=4)
+
+
+def all_stumps(data):
+    """What each stump that the training rows tell from others says of some rows."""
+    parts = []
+    for feature in range(X.shape[1]):
+        values = np.unique(X[:, feature])
+        above = data[:, [feature]] > (values[1:] + values[:-1]) / 2
+        parts.append(np.where(above, 1.0, -1.0))
+    return np.hstack(parts)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+def test_it_is_the_lasso_over_all_stumps(weighted):
+    weights = np.random.default_rng(0).uniform(0.1, 2, len(Y)) if weighted else None
+    ours = L1BoostRegressor(alpha=0.05, tol=1e-10, cluster=2).fit(X, Y, weights)
+    theirs = TheirLasso(0.05, tol=1e-12, max_iter=10**6).fit(all_stumps(X), Y, weights)
+    np.testing.assert_allclose(ours.predict(X), theirs.predict(all_stumps(X)), atol=1e-5)
+    assert ours.beta_ == pytest.approx(np.abs(theirs.coef_).sum(), rel=1e-4)
+    again = L1BoostRegressor(beta=ours.beta_, tol=1e-10).fit(Shards.split(X, 3), Y, weights)
+    assert again.alpha_ == pytest.approx(0.05, rel=1e-4)
+    new = np.random.default_rng(1).standard_normal((9, 4))
+    np.testing.assert_allclose(again.predict(X), ours.predict(X), atol=1e-4)
+    np.testing.assert_allclose(again.predict(Shards.split(new, 2)), again.predict(new))
+    assert ours.feature_importances_.sum() == pytest.approx(1.0)
+
+
+def test_values_may_be_missing():
+    gaps = X.copy()
+    gaps[::5, 1] = np.nan
+    model = L1BoostRegressor(beta=3.0).fit(gaps, Y)
+    assert model.result_.status == "optimal"
+    assert model.score(gaps, Y) > 0.3
