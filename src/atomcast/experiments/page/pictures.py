@@ -50,7 +50,11 @@ def legend_below(ax: Axes) -> None:
 
 def in_symbols(text: str) -> str:
     """Parameters as the paper writes them."""
-    for name, symbol in (("s_alpha", r"$s_\alpha$"), ("s_A", "$s_A$"), ("beta", r"$\beta$")):
+    symbols = {
+        "s_alpha": r"$s_\alpha$", "s_A": "$s_A$", "beta": r"$\beta$", "rho": r"$\rho$",
+        "alpha": r"$\alpha$",
+    }  # fmt: skip
+    for name, symbol in symbols.items():
         text = text.replace(f"{name}=", f"{symbol} = ").replace(f"{name} ", f"{symbol} ")
     return text
 
