@@ -12,6 +12,7 @@ import pytest
 from atomcast import Lasso, load_model
 from atomcast.federated.kinds import Finish
 from atomcast.federated.policy import DataSource
+from atomcast.federated.terms import Terms
 from federation import NAMES, Parties, ask, make_data, offline_node, trial_keys
 
 NODE = """
@@ -133,7 +134,10 @@ def test_approval_and_audit(run, tmp_path, monkeypatch):
     assert "no offer waits" in run("node", "approve", *config).stdout
     node.answer(begin)
     head = node.answer(ask()) and node.answer(Finish()).note
+    other = replace(begin, target=begin.target[::-1])
+    node.answer(Terms(purpose="again").offer(other, "coordinator", ""))
     node.close()
+    assert "Another target was approved for 'cohort'" in run("node", "approve", *config).stdout
     listed = run("node", "audit", "--head", head, *config)
     assert "unbroken" in listed.stdout
     assert "scores" in listed.stdout
@@ -146,6 +150,7 @@ def test_approval_and_audit(run, tmp_path, monkeypatch):
     assert tampered.exit_code == 2
     assert "was altered" in tampered.stderr
     assert "withdrawn" in run("node", "approve", offer, "--withdraw", *config).stdout
+    assert "Another target was approved" in run("node", "approve", *config).stdout  # and answered
 
 
 def test_options_that_do_not_go_together_are_named(run, files):

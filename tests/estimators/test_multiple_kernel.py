@@ -321,7 +321,7 @@ def test_what_is_hardly_new_is_not_taken_for_a_lie():
 
 
 def test_as_good_as_no_regularisation_takes_few_steps(monkeypatch):
-    """Descent alone would creep along directions that are all but flat, for minutes."""
+    """Descent alone would creep along directions that are all but flat."""
     steps, step = [], Newton._step
 
     def counted(*arguments):

@@ -83,10 +83,15 @@ def test_the_report_tells_what_left_when_to_whom_and_under_which_approval(tmp_pa
     ours = [one.atom for one in model.result_.ledger.disclosures if one.party == "north"]
     assert left == ours
     feature = next(row for row in rows if row.what == "feature")
-    assert feature.to == "coordinator, north, south, east"
+    assert feature.to == "coordinator, south, east"
     assert feature.values == len(y)
     assert feature.approved_by == "the privacy officer"
-    assert {"target (received)", "scores", "feature", "size"} == {row.what for row in rows}
+    told = {"target (received)", "scores", "feature", "feature (received)", "size"}
+    assert told == {row.what for row in rows}
+    theirs = {f"feature {one.atom} of {one.party}" for one in model.result_.ledger.disclosures}
+    received = {row.content for row in rows if row.what == "feature (received)"}
+    assert received < theirs
+    assert all(row.approval == feature.approval for row in rows if row.what != "size")
     page = (tmp_path / "report.html").read_text()
     assert "a &lt;b&gt;trial" in page
     assert "<script" not in page

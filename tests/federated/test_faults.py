@@ -64,7 +64,7 @@ class Killer:
 
 def nothing_is_lost(folder, kills, seed):
     """Fit while processes are killed: the model, what left and what the logs say are the same."""
-    parts, y = make_data(rows=80, features=(60, 60, 60))
+    parts, y = make_data(rows=200, features=(60, 60, 60))
     how = {"tol": 1e-10, "atoms_per_round": 1}
     with Parties(folder, parts) as parties:
         cluster = parties.cluster = parties.make_cluster()

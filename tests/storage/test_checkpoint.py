@@ -23,6 +23,7 @@ from atomcast import (
 )
 from atomcast.domains.balls import L1Ball, Simplex
 from atomcast.known.kernels.storage import Storage
+from atomcast.loop.session import Session
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem
 from atomcast.storage.fingerprint import object_fingerprint, shard_fingerprint
@@ -284,9 +285,8 @@ class Elsewhere:
         inner = LocalCluster(3).open(problem, shards)
         verbs = ["begin", "propose", "cast", "leave", "vote"]
         members = {name: staticmethod(getattr(inner, name)) for name in verbs}
-        members |= {"nodes": 3, "n": inner.n, "ledger": inner.ledger, "speaks": True}
-        members |= {"__enter__": lambda self: self, "__exit__": lambda self, *_: None}
-        return type("ElsewhereSession", (), members)()
+        members |= {"nodes": 3, "n": inner.n, "ledger": inner.ledger}
+        return type("ElsewhereSession", (Session,), members)()
 
 
 def test_clusters_that_cannot_resume_say_so_at_once(data, path):

@@ -133,7 +133,7 @@ def _show_offers(consents: Any) -> None:
         rows = [[name, str(value)] for name, value in dataclasses.asdict(offer).items()]
         rows[-1][1] = str(datetime.fromtimestamp(offer.expires, UTC))
         print_table(f"offer {offer.id}", None, rows, text_columns=(0, 1))
-        approved = [one.offer for one in consents.approvals()]
+        approved = [one.offer for one in (*consents.approvals(), *consents.withdrawn())]
         if any(one.alias == offer.alias and one.target != offer.target for one in approved):
             typer.echo(
                 f"Another target was approved for {offer.alias!r}: scores against two targets tell "
@@ -200,6 +200,6 @@ def audit(
 def _line(entry: dict[str, Any]) -> str:
     from atomcast._checks import visible
 
-    hidden = ("line", "time", "event", "before", "hash", "terms")
+    hidden = ("line", "time", "event", "before", "hash", "terms", "folds")
     told = ", ".join(f"{name}={value}" for name, value in entry.items() if name not in hidden)
     return visible(f"{entry['line']:>6} {entry['time']} {entry['event']:<12} {told}")

@@ -122,7 +122,7 @@ def warn_unless_converged(result: Result, solver: Solver, stacklevel: int = 3) -
     if result.uncertified:
         warnings.warn(
             f"the gap is not certified for {', '.join(result.uncertified)}: there, the budget of "
-            "features that may leave, or of rounds, was used up",
+            "features that may leave, of rounds or of scores, was used up",
             ConvergenceWarning,
             stacklevel=stacklevel,
         )

@@ -51,6 +51,10 @@ class Account:
         self.known: dict[str, set[int]] = defaultdict(set)
         #: What others have sent, by fit and id: the SHA-256 of its content.
         self.received: dict[tuple[str, int], str] = {}
+        #: Digests of weights whose scores were told, by fit and fold; and all folds of the rows.
+        self.asked: dict[tuple[str, int], set[str]] = defaultdict(set)
+        self.folds: dict[str, list[list[int]]] = defaultdict(list)
+        self._rows_of: dict[str, tuple[str, int]] = {}
         #: By offer, which data it was about; and the decisions that were written down.
         self.offered: dict[str, str] = {}
         self.decided: set[tuple[str, str, int]] = set()
@@ -70,12 +74,17 @@ class Account:
         event, run = entry["event"], entry.get("run", "")
         if event == "run":
             self.problems[entry["approval"]].add(run)
+            self._rows_of[run] = entry["context"], entry["fold"]
+        elif event == "folds":
+            self.folds[entry["people"]].append(entry["folds"])
         elif event == "scores":
             told = self.runs[run]
             told.answers[entry["question"]] = entry
             told.weights.add(entry["weights"])
             told.proposed.update(entry["ids"])
             told.objective = entry["objective"]
+            if entry["best"] is not None:
+                self.asked[self._rows_of[run]].add(entry["weights"])
         elif event == "atom":
             features = {f"{entry['alias']}/{name}" for name in entry["names"]}
             self.runs[run].sent |= features

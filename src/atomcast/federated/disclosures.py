@@ -8,6 +8,7 @@ from __future__ import annotations
 import csv
 import html
 from collections.abc import Sequence
+from datetime import UTC, datetime
 from pathlib import Path
 from typing import NamedTuple
 
@@ -16,7 +17,7 @@ from atomcast._replacing import replacing
 from atomcast.federated.audit import Entry
 
 #: What a report says of an offer beside its limits.
-ASKED = ("coordinator", "purpose", "alias", "members", "target")
+ASKED = ("coordinator", "purpose", "alias", "members", "target", "order", "predict")
 STYLE = """
 body { font: 15px/1.5 sans-serif; max-width: 70em; margin: 2em auto; padding: 0 1em; }
 table { border-collapse: collapse; margin: 1em 0; width: 100%; }
@@ -44,7 +45,7 @@ def disclosed(entries: Sequence[Entry], parties: str = "the coordinator") -> lis
     found = []
     for entry in entries:
         event, run = entry["event"], runs.get(entry.get("run", ""), {})
-        approval = entry.get("approval", "")
+        approval = entry.get("approval") or run.get("approval", "")
         by = approvers.get(approval, "")
         coordinator = entry.get("coordinator") or run.get("coordinator", parties)
         if event == "run":
@@ -57,6 +58,9 @@ def disclosed(entries: Sequence[Entry], parties: str = "the coordinator") -> lis
         elif event == "atom":
             told, to = ", ".join(entry["names"]), ", ".join(entry["recipients"])
             row = ("feature", told, entry["values"], to)
+        elif event == "handed":
+            told = f"{entry['name'] or 'feature {id}'.format(**entry)} of {entry['owner']}"
+            row = ("feature (received)", told, entry["values"], "this node, from " + coordinator)
         elif event == "prediction":
             told = f"its part of the score for each row of {entry['alias']!r}"
             row = ("prediction", told, entry["rows"], coordinator)
@@ -126,7 +130,8 @@ def _limits(terms: Entry) -> str:
     radius = f"radius {terms['radius_from']:g} to {terms['radius_to']:g}"
     counts = ("runs", "rounds", "proposals", "atoms", "atoms_total", "predictions")
     kinds = [terms[name] for name in ("objective", "domain", "groups", "folds") if terms[name]]
-    return ", ".join([*kinds, radius, *(f"{name} {terms[name]}" for name in counts)])
+    until = f"until {datetime.fromtimestamp(terms['expires'], UTC):%Y-%m-%d}"
+    return ", ".join([*kinds, radius, *(f"{name} {terms[name]}" for name in counts), until])
 
 
 def _section(title: str, header: Sequence[str], rows: Sequence[Sequence[str]]) -> str:

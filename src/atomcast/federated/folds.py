@@ -64,6 +64,12 @@ def of_rows(atom: Atom, rows: NDArray[np.int64] | None) -> Atom:
     return replace(atom, d=len(rows), values=atom.values[kept], indices=places)
 
 
+def fewest_together(partitions: Sequence[Ids]) -> int:
+    """The fewest rows that several partitions tell from all others."""
+    cells = np.unique(np.stack(partitions), axis=1, return_counts=True)
+    return int(cells[1].min())
+
+
 def summary(numbers: NDArray[Any], called: str, *more: NDArray[Any]) -> str:
     """What people approve of a partition: how many parts, and its SHA-256; "" if there is none."""
     if not len(numbers):
@@ -75,7 +81,7 @@ def summary(numbers: NDArray[Any], called: str, *more: NDArray[Any]) -> str:
 def effective_rows(target: ArrayLike) -> float:
     """How many rows a target is spread over: 1 for a single spike, all for equal deviations.
 
-    Of labels, it is about the number of those that are rarer.
+    NaN for numbers that are too large for that.
     """
     values = np.asarray(target, dtype=np.float64)
     centred = values - float(values.mean())
@@ -95,9 +101,9 @@ def fewest_rows(target: Floats, folds: Ids, classes: bool) -> float:
     folds : array of shape (rows,)
         The fold of each row; empty where there are none.
     classes : bool
-        Whether the target has the numbers of classes, each of which has scores of its own.
+        Whether the target names classes, as one of two values always does.
     """
-    parts = [target]
+    parts, classes = [target], classes or len(np.unique(target)) == 2
     for fold in np.unique(folds):
         parts += [target[folds == fold], target[folds != fold]]
     if classes:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -72,6 +73,11 @@ class Holding:
         about = json.dumps([self.labels, self.rows, self.order, values])
         return hashlib.sha256(about.encode()).hexdigest()
 
+    @property
+    def people(self) -> str:
+        """What tells these rows, in their order, from others."""
+        return f"{self.rows} rows {self.order}".strip()
+
     def name(self, feature: int) -> str:
         """What reports call a feature."""
         return self.labels[feature]
@@ -87,7 +93,7 @@ def load_holding(source: DataSource, policy: Policy, like: DataSource | None = N
 
     It is prepared as its source says, or as `like` was.
     """
-    part = _prepared(source, like or source)
+    part, columns = _prepared(source, like or source)
     matrix, order = _ordered(part, source)
     matrix = ready(oriented(matrix, 1))
     names = part.names or tuple(f"column {j}" for j in range(matrix.shape[1]))
@@ -97,8 +103,9 @@ def load_holding(source: DataSource, policy: Policy, like: DataSource | None = N
                 f"{source.path} has a column {name[:LONGEST_NAME]!r}: names of features that may "
                 f"leave have at most {LONGEST_NAME} characters that can be printed; rename it"
             )
-    withheld = {name: "not allowed" for name in names if not policy.permits(name)}
-    for j in policy.too_rare(matrix) if policy.min_count and not source.new else ():
+    pairs = zip(names, columns or names, strict=True)
+    withheld = {name: "not allowed" for name, column in pairs if not policy.permits(name, column)}
+    for j in _rare(matrix, names, columns or names, policy) if not source.new else ():
         withheld.setdefault(names[j], f"a value occurs fewer than {policy.min_count} times")
     kept = np.array([j for j, name in enumerate(names) if name not in withheld], dtype=np.int64)
     if len(kept) < len(names):
@@ -107,14 +114,31 @@ def load_holding(source: DataSource, policy: Policy, like: DataSource | None = N
     return Holding(matrix, None if part.names is None else labels, labels, order, withheld)
 
 
-def _prepared(source: DataSource, like: DataSource) -> Part:
-    """The numbers of a table; what it takes to make them is learned from another, if need be."""
+def _rare(
+    matrix: Matrix, names: Sequence[str], columns: Sequence[str], policy: Policy
+) -> Iterator[int]:
+    """Features that show rare values, by themselves or as the rest of their category."""
+    if not policy.min_count:
+        return
+    yield from policy.too_rare(matrix)
+    made = np.array([name != column for name, column in zip(names, columns, strict=True)])
+    for category in dict.fromkeys(np.array(columns)[made].tolist()):
+        places = np.flatnonzero(made & (np.array(columns) == category))
+        yield from places[policy.too_telling(matrix[:, places])].tolist()
+
+
+def _prepared(source: DataSource, like: DataSource) -> tuple[Part, tuple[str, ...]]:
+    """The numbers of a table, and the columns of the table that they were made of, if they were.
+
+    What it takes to make them is learned from another, if need be.
+    """
     if like.prepare is None:
-        return read_part(source.path, row_ids=source.row_ids)
+        return read_part(source.path, row_ids=source.row_ids), ()
     part = read_part(source.path, row_ids=source.row_ids, raw=True)
     model = part if like is source else read_part(like.path, row_ids=like.row_ids, raw=True)
     prepared = like.prepare.learned(model.matrix, like.path.name)
-    return Part(prepared.matrix(part.matrix, source.path.name), prepared.names, part.row_ids)
+    made = Part(prepared.matrix(part.matrix, source.path.name), prepared.names, part.row_ids)
+    return made, tuple(column.name for column in prepared.columns for _ in column.names)
 
 
 def _ordered(part: Part, source: DataSource) -> tuple[Matrix, str]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import hashlib
 import os
+import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -84,7 +85,7 @@ class Credentials:
         public = signing.public_key().public_bytes_raw()
         endorsement = key.sign(_ENDORSED + public, ec.ECDSA(hashes.SHA256()))
         self._hello = self.certificate, public, endorsement
-        self._revoked_at: tuple[int, ...] | None = None
+        self._looked: tuple[object, ...] = ()
         self.peer = self.known(Introduce(name, *self._hello))
 
     def _read(self, name: str) -> bytes:
@@ -129,14 +130,19 @@ class Credentials:
         return Peer(name, claim.key)
 
     def recheck(self, claims: Iterable[Introduce]) -> None:
-        """Look at claims, and this party's own, again if the list of the revoked has changed."""
-        revoked = self.folder / REVOKED
+        """Look at claims, and this party's own, again if there is reason to.
+
+        That is if others were looked at last, if the list of the revoked has changed, and every
+        minute, for certificates and lists expire.
+        """
+        revoked, claims = self.folder / REVOKED, (Introduce(self.name, *self._hello), *claims)
         found = revoked.stat() if revoked.exists() else None
         stamp = () if found is None else (found.st_mtime_ns, found.st_size, found.st_ino)
-        if stamp != self._revoked_at:
-            for claim in (Introduce(self.name, *self._hello), *claims):
+        looked = (claims, stamp, int(time.time() / 60))
+        if looked != self._looked:
+            for claim in claims:
                 self.known(claim)
-            self._revoked_at = stamp
+            self._looked = looked
 
     def _check_valid(self, certificates: list[x509.Certificate], name: str) -> None:
         chain = chain_of(certificates, x509.load_pem_x509_certificates(self.authority), name)

@@ -100,7 +100,9 @@ class Node:
     def meet(self, coordinator: Introduce) -> None:
         """Know who is at the other end of the connection, which the transport has checked."""
         self._claims[coordinator.name] = coordinator
-        self.note("connected", coordinator=coordinator.name, address=self.config.address)
+        peer = self.credentials.known(coordinator)
+        about = {"coordinator": peer.name, "fingerprint": peer.fingerprint}
+        self.note("connected", **about, address=self.config.address)
 
     def _introduce(self, message: Introduce) -> Message:
         peer = self.credentials.known(message)
@@ -143,14 +145,15 @@ class Node:
         least, offer = self.config.policy.min_count, approval.offer
         holding = self._holding(offer.alias)
         self._records.check_unchanged(offer, holding.digest)
-        known_now = {name: self.credentials.known(claim) for name, claim in self._claims.items()}
-        peers = {**known_now, self.config.name: self.credentials.peer}
+        others = [self.credentials.known(claim) for claim in self._parties(begin.members)]
+        peers = {peer.name: peer for peer in (*others, self.credentials.peer)}
         members = approved_members(begin.members, peers)
         if self.credentials.peer not in members:
             raise RefusedError("this node is no member of the fit")
         own = members.index(self.credentials.peer)
         run = NodeRun(begin, approval, holding, members, own, self._run)
-        if fewest_rows(begin.target, begin.folds, begin.objective == "multinomial") < least:
+        classes = begin.objective != "squared error"
+        if not fewest_rows(begin.target, begin.folds, classes) >= least:  # nor NaN
             raise RefusedError(
                 f"the target, or a part of it for cross-validation, tells fewer than {least} rows "
                 "from all others: scores against it would be their data"
@@ -161,9 +164,11 @@ class Node:
         if run.key not in known:
             if len(known) >= offer.runs:
                 raise RefusedError(f"approval {offer.id} is for {offer.runs} problems, all used")
+            self._records.take_folds(begin.folds, holding.people, least)
             self.note(
                 "run",
                 run=run.key,
+                context=run.own_context,
                 approval=offer.id,
                 approved_by=approval.by,
                 coordinator=offer.coordinator,
@@ -174,13 +179,18 @@ class Node:
         self._run = run
         return kinds.Acknowledged("")
 
+    def _parties(self, members: str) -> list[Introduce]:
+        """The claims of the coordinator and of these members, and of nobody else."""
+        names = [self.config.coordinator, *(one.partition("=")[0] for one in members.split())]
+        return [claim for name, claim in self._claims.items() if name in names]
+
     # -- rounds ---------------------------------------------------------------------------
 
     def _current(self) -> tuple[NodeRun, Told]:
         if self._run is None:
             raise RefusedError("no problem was begun")
         self._records.check_valid(self._run.approval)
-        self.credentials.recheck(self._claims.values())
+        self.credentials.recheck(self._parties(self._run.begin.members))
         return self._run, self._account.runs[self._run.key]
 
     def _ask(self, ask: kinds.ScoreRequest) -> Message:
@@ -209,13 +219,13 @@ class Node:
         if len(told.answers) >= limit:
             raise RefusedError(f"the {limit} rounds of this problem are used up")
         run.check_objective(told.objective)
-        most = min(
-            policy.proposals_per_round,
-            offer.proposals,
-            self._account.left(told, run.approval.offer, self.config.policy) // run.widest,
-        )
+        left = self._account.left(told, offer, policy) // run.widest
+        most = min(policy.proposals_per_round, offer.proposals, left)
+        asked = self._account.asked[run.own_context, run.begin.fold] | {run.weights}
+        handed = {id for context, id in self._account.received if context == run.context}
+        known = handed | self._account.known[run.own_context]
         best, partial, ids, scores = None, None, [], []
-        if most > 0:
+        if most > 0 and not run.solvable(len(asked), known):
             found = run.proposals(ask, most)
             best = float(policy.rounded(found.best, up=True)) if np.isfinite(found.best) else 0.0
             partial = None if found.partial is None else float(policy.rounded(found.partial))
@@ -243,17 +253,18 @@ class Node:
             if left < len(run.names(fetch.id)):
                 raise RefusedError("the budget of features that may leave is used up")
         score, content = run.outgoing(fetch.id)
+        offer, own = run.approval.offer, self.credentials.peer
         self.note(
             "atom",
             run=run.key,
             context=run.own_context,
-            approval=run.approval.offer.id,
+            approval=offer.id,
             alias=run.begin.alias,
             id=fetch.id,
             names=run.names(fetch.id),
             values=run.rows * len(run.names(fetch.id)),
             sha256=hashlib.sha256(content).hexdigest(),
-            recipients=[run.approval.offer.coordinator, *(peer.name for peer in run.members)],
+            recipients=[offer.coordinator, *(p.name for p in run.members if p != own)],
         )
         signature = self.credentials.sign(run.statement(run.asked, score, content))
         return kinds.Sealed(run.asked, score, content, signature)
@@ -270,7 +281,8 @@ class Node:
             )
         run.accept(atom)
         about = {"context": run.context, "owner": owner, "id": atom.id, "name": atom.name}
-        self.note("handed", durable=False, run=run.key, **about, sha256=digest)
+        about |= {"values": atom.d, "sha256": digest}
+        self.note("handed", durable=False, run=run.key, **about)
         return kinds.Acknowledged("")
 
     # -- before and after -----------------------------------------------------------------
@@ -283,9 +295,13 @@ class Node:
 
     def _predict(self, predict: kinds.Predict) -> Message:
         """The own part of a score, for weights that were asked about in an approved run."""
-        approval, question, run = permitted(predict, self._records.approvals(), self._account)
+        self.credentials.recheck(self._parties(""))
+        new = self._holding(predict.alias)
+        approval, question, run = permitted(
+            predict, new.digest, self._records.approvals(), self._account
+        )
         offer = approval.offer
-        begun, new = self._records.begun(offer.id, run), self._holding(predict.alias)
+        begun = self._records.begun(offer.id, run)
         fitted = self._holding(offer.alias)
         self._records.check_unchanged(offer, fitted.digest)
         part = own_part(predict, begun["start"], begun["outputs"], fitted, new)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import os
 import tomllib
+from collections.abc import Iterable
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
@@ -29,7 +30,7 @@ class Policy:
     ----------
     allow, deny : tuples of str
         Patterns of the names of features ("lab_*"); a denied feature, or one that is not allowed,
-        is never scored.
+        is never scored. "ward=A", made of a column "ward", goes by both names.
     atoms_per_run, atoms_total : int
         How many features may leave for one problem, and ever.
     rounds_per_run, proposals_per_round : int
@@ -61,10 +62,13 @@ class Policy:
         if 0 < self.score_digits < 3:
             raise ValueError(f"score_digits must be 0 or at least 3, got {self.score_digits}")
 
-    def permits(self, name: str) -> bool:
-        """Whether a feature of this name may be scored."""
-        allowed = any(fnmatchcase(name, pattern) for pattern in self.allow)
-        return allowed and not any(fnmatchcase(name, pattern) for pattern in self.deny)
+    def permits(self, *names: str) -> bool:
+        """Whether a feature of these names, its own and that of its table's column, is scored."""
+
+        def match(patterns: Iterable[str]) -> bool:
+            return any(fnmatchcase(name, pattern) for name in names for pattern in patterns)
+
+        return match(self.allow) and not match(self.deny)
 
     def rounded(self, scores: Any, up: bool = False) -> Any:
         """Scores as they may leave; `up` where a bound must remain one."""
@@ -87,6 +91,20 @@ class Policy:
             if len(counts) <= few and counts.min(initial=self.min_count) < self.min_count:
                 rare.append(j)
         return rare
+
+    def too_telling(self, category: Matrix) -> list[int]:
+        """Of the 0/1 columns of one category, those without which the others hide rare values.
+
+        Who has all columns but one has that one, too: so the rows that none of them tells of are
+        none, or `min_count` at least.
+        """
+        counts = np.asarray((category != 0).sum(axis=0)).ravel()
+        hidden, left_out = category.shape[0] - int(counts.sum()), []
+        for j in np.argsort(counts, kind="stable").tolist():
+            if counts[j] < self.min_count or 0 < hidden < self.min_count:
+                left_out.append(j)
+                hidden += int(counts[j])
+        return left_out
 
 
 def _counts(column: Any) -> Any:

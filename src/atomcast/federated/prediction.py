@@ -17,17 +17,17 @@ from atomcast.federated.schema import encode
 
 
 def permitted(
-    predict: Predict, approvals: Iterable[Approval], account: Account
+    predict: Predict, data: str, approvals: Iterable[Approval], account: Account
 ) -> tuple[Approval, str, str]:
     """The approval under which a prediction may be made, what it counts as, and the run it is of.
 
     The weights must be of a model that was fitted under the approval: others could be chosen so
-    that a prediction is a column of the data.
+    that a prediction is a column of the data. For other `data` (their digest) it is another one.
     """
     if len(predict.ids) != len(predict.weights):
         raise RefusedError("there must be a weight for each feature")
     digest = weights_digest(predict.ids, predict.weights)
-    question = hashlib.sha256(encode(predict)).hexdigest()
+    question = hashlib.sha256(encode(predict) + data.encode()).hexdigest()
     for approval in approvals:
         offer, used = approval.offer, account.predictions[approval.offer.id]
         if offer.predict != predict.alias or not approval.valid:

@@ -6,10 +6,13 @@ import dataclasses
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from atomcast.federated.account import Account
 from atomcast.federated.audit import AuditLog, Entry
 from atomcast.federated.consent import Approval, Consents, RefusedError
-from atomcast.federated.kinds import Begin, ConsentOffer
+from atomcast.federated.folds import fewest_together
+from atomcast.federated.kinds import Begin, ConsentOffer, Ids
 
 
 class Records:
@@ -79,6 +82,21 @@ class Records:
                 "the rows or features here are no longer those of the approval: there, withdraw it "
                 f"(`atomcast node approve {offer.id} --withdraw`), and approve the next offer"
             )
+
+    def take_folds(self, folds: Ids, people: str, least: int) -> None:
+        """Note the folds of a cross-validation, unless they and earlier ones tell few rows apart.
+
+        Whoever approves other folds sees a hash of them, and not by which rows they differ.
+        """
+        earlier = self.account.folds[people]
+        if not len(folds) or folds.tolist() in earlier:
+            return
+        if fewest_together([*map(np.array, earlier), folds]) < least:
+            raise RefusedError(
+                "these folds and those of an earlier cross-validation differ by a few rows, which "
+                "scores over both would show: use the earlier folds again"
+            )
+        self.note("folds", people=people, folds=folds.tolist())
 
     def begun(self, approval: str, run: str | None = None) -> Entry:
         """What the log says of a run of an approval; by default of the first."""

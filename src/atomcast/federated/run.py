@@ -17,7 +17,7 @@ from atomcast.cluster.node import Fleet
 from atomcast.cluster.validation import checked_shard
 from atomcast.errors import FalseMessageError
 from atomcast.federated.consent import Approval, RefusedError
-from atomcast.federated.folds import of_rows, summary, training_rows
+from atomcast.federated.folds import ALL, of_rows, summary, training_rows
 from atomcast.federated.holding import Holding, plain_name
 from atomcast.federated.identity import Peer, atom_statement
 from atomcast.federated.kinds import Begin, Floats, Hand, Ids, ScoreRequest
@@ -98,7 +98,7 @@ class NodeRun:
         self._whole = self._problem.make_atoms(self.shard)
         atoms, self._used = self._whole, self.shard
         if self._training is not None:
-            if same and previous and previous.begin.fold == begin.fold:
+            if same and previous and _same_rows(previous.begin, begin):
                 self._used = previous._used
             else:
                 self._used = replace(self.shard, matrix=self.shard.matrix[self._training])
@@ -193,13 +193,26 @@ class NodeRun:
 
     def check_objective(self, before: float | None) -> None:
         """Raise RefusedError if the objective has risen since the last question."""
-        if before is None:
-            return
+        before = self._at_zero if before is None else before  # which lies in every ball
         if self.objective > before + RISE * abs(before) + RISE_OF_ZERO * self._at_zero:
             raise RefusedError(
                 f"the weights raise the objective from {before:g} to {self.objective:g}: that is "
                 "no step of a fit"
             )
+
+    def solvable(self, asked: int, known: set[int]) -> bool:
+        """Whether scores at so many weights could tell an unsent feature row by row.
+
+        They are equations in its values, and those of several folds combine to equations in the
+        values at one fold alone. Residuals of least squares are in the span of the target, the
+        intercept and the features that are known, at each fold, so that there are no more.
+        """
+        begin, ids = self.begin, np.array(sorted(known), dtype=np.int64)
+        if begin.objective == "squared error":
+            groups = begin.groups
+            wide = np.bincount(groups)[groups[ids]].sum() if len(groups) else len(ids)
+            asked = min(asked, int(wide) + 2)
+        return asked >= (self.rows if begin.fold == ALL else np.bincount(begin.folds).min())
 
     def proposals(self, ask: ScoreRequest, most: int) -> OwnProposals:
         """What this node proposes: `most` features at most."""
@@ -242,6 +255,10 @@ class NodeRun:
     def accept(self, atom: Atom) -> None:
         """Know a feature of another member."""
         self._atoms[atom.id] = atom
+
+
+def _same_rows(one: Begin, other: Begin) -> bool:
+    return one.fold == other.fold and np.array_equal(one.folds, other.folds)
 
 
 def _digest(*parts: str) -> str:

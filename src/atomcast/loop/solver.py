@@ -174,8 +174,9 @@ class Solver:
                 first, replica = replica is None, self.replica(problem, replica)
                 if session is None:
                     session = stack.enter_context(cluster.open(problem, shards))
-                replica.step.coordinated = session.mixes
-                replica.step.usual_size = session.usual_size
+                # Sessions of others may know nothing of this.
+                replica.step.coordinated = getattr(session, "mixes", False)
+                replica.step.usual_size = getattr(session, "usual_size", 0.0)
                 check_mixing(replica)
                 session.ledger.begin(name, replica.first_round)
                 path = self.resume if first else None
