@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shutil
 import signal
@@ -13,6 +14,7 @@ from pathlib import Path
 
 #: The network that the hosts share; nothing else on the machine is in it.
 NETWORK = "10.77.0"
+_NUMBERS = itertools.count()
 
 
 class Hosts:
@@ -26,7 +28,8 @@ class Hosts:
     """
 
     def __init__(self, count, folder):
-        self._name = f"ac{os.getpid()}"
+        # The kernel takes its time to remove a network: names are used once.
+        self._name = f"ac{os.getpid()}x{next(_NUMBERS)}"
         self.addresses = [f"{NETWORK}.{i}" for i in range(1, count + 1)]
         self.ssh = folder / "on-host"  # of a program called ssh, mpirun would expect its options
         self.ssh.write_text(

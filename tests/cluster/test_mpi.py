@@ -118,7 +118,7 @@ def test_mpirun_passes_a_signal_on_that_ends_the_run_with_a_model(tmp_path):
         "cluster = MPICluster()\n"
         "X = np.random.default_rng(0).standard_normal((20, 40))\n"
         "solver = Solver(step='classic', tol=1e-12, callbacks=[tell])\n"
-        "result = Lasso(cluster=cluster, solver=solver).fit(X, X.sum(1)).result_\n"
+        "result = Lasso(1.0, cluster=cluster, solver=solver).fit(X, X.sum(1)).result_\n"
         "print(f'{result.status} in round {result.rounds}')\n"
     )
     code, output = mpirun(2, program, limit=PATIENCE)
