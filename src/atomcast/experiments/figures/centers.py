@@ -86,6 +86,9 @@ class Chosen(NamedTuple):
 class Centers(Experiment):
     """The sizes of the experiment."""
 
+    name = "centers"
+    title = "Lemma 1: dFW on centers (Algorithm 5)"
+
     d: int = 100
     n: int = 10_000
     nodes: int = 10
@@ -93,8 +96,6 @@ class Centers(Experiment):
     amounts: Sequence[int] = (3, 10, 30, 100, 300)  # centers of each node
     weights: int = 10  # atoms that make the target
 
-    name = "centers"
-    title = "Lemma 1: dFW on centers (Algorithm 5)"
     quick: ClassVar = {"n": 2000, "rounds": 300, "amounts": (3, 10, 30, 100)}
     judged_as = "outcome"
     table = TableForm(
