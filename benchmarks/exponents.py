@@ -34,6 +34,8 @@ SWEEPS = {
     "N": [1, 10, 100, 1_000],
 }
 DENSITY = 0.01
+#: What the axis of milliseconds shows.
+TICKS = [2, 5, 10, 20, 50, 100]
 
 
 def times(sizes, seed, repeats):
@@ -78,9 +80,11 @@ def draw(measured, path):
         for (library, seconds), marker in zip(found.items(), "os", strict=True):
             label = f"{library}, exponent {exponent(sizes, seconds):.2f}"
             ax.loglog(sizes, 1e3 * seconds, marker=marker, label=label)
-        ax.set(xlabel=name)
-        ax.legend(fontsize=7)
-    axes[0].set(ylabel="processor time, ms")
+        ax.set(xlabel=name, xticks=sizes, xticklabels=[f"{size:,}" for size in sizes])
+        ax.tick_params(axis="x", labelsize=7)
+        ax.minorticks_off()
+        ax.legend(fontsize=7, loc="upper left")
+    axes[0].set(ylabel="processor time, ms", yticks=TICKS, yticklabels=TICKS, ylim=(2, 100))
     figure.savefig(path, dpi=120)
 
 
