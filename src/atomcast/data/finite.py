@@ -10,6 +10,7 @@ from scipy import sparse
 
 from atomcast.data.matrices import check_axis
 from atomcast.data.shards import Shard
+from atomcast.data.tables import MUST_BE_FINITE
 
 _BLOCK_VALUES = 1 << 20
 """Values looked at in one go: small beside any matrix for which memory matters."""
@@ -42,8 +43,7 @@ def check_finite(shard: Shard, axis: int = 1) -> None:
     what = "NaN" if np.isnan(value) else "infinity"
     raise ValueError(
         f"{shard.source}: {'column' if axis == 1 else 'row'} {position}{name} contains {what}, "
-        f"first in {entry}; all values must be finite: fill missing values "
-        "(e.g. with sklearn.impute.SimpleImputer) or drop the columns or rows that have them"
+        f"first in {entry}; {MUST_BE_FINITE}"
     )
 
 

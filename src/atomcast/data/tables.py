@@ -17,6 +17,14 @@ from atomcast.data.matrices import Matrix
 _ID_NAME = re.compile(r"(?:.*[_\-. ])?(?:id|ID|Id)|.*[a-z]I[dD]")
 
 
+#: What to do about values that are none.
+MUST_BE_FINITE = (
+    "all values must be finite: fill missing values (where nodes hold features, "
+    'prepare=Preparation(impute="median") or --prepare does; else sklearn.impute.SimpleImputer) or '
+    "drop the columns or rows that have them"
+)
+
+
 def is_table(X: Any) -> bool:
     """Tell whether `X` looks like a data frame: columns that have names."""
     if isinstance(X, np.ndarray) or sparse.issparse(X):
@@ -100,9 +108,8 @@ def refuse_bad_columns(table: Any, *, source: str = "X", missing: bool = False) 
             row = int(np.flatnonzero(~finite)[0])
             what = "NaN" if np.isnan(values[row]) else "infinity"
             raise ValueError(
-                f"{source}: column {str(label)!r} contains {what}, first in row {row}; all values "
-                "must be finite: fill missing values (e.g. with sklearn.impute.SimpleImputer) or "
-                "drop the columns or rows that have them"
+                f"{source}: column {str(label)!r} contains {what}, first in row {row}; "
+                f"{MUST_BE_FINITE}"
             )
 
 

@@ -144,23 +144,10 @@ class SolidSimplex(Simplex):
 
 
 @dataclass(frozen=True)
-class Nonnegative(Domain):
+class Nonnegative(Simplex):
     """Nonnegative weights of any size, for objectives that do not depend on their scale."""
 
     polytope: ClassVar[bool] = False
-
-    @property
-    def scale(self) -> float:
-        """Atoms as they are."""
-        return 1.0
-
-    def merit(self, scores: Floats) -> Floats:
-        """Minus each score."""
-        return np.negative(scores)
-
-    def signs(self, scores: Floats) -> Floats:
-        """Always positive."""
-        return np.ones_like(scores)
 
     def project(self, ids: Sequence[int], weights: Floats) -> Floats:
         """Without what is negative."""
