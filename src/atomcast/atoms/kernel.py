@@ -61,6 +61,8 @@ class KernelAtoms:
     ) -> None:
         self.points = points
         self.labels = labels
+        #: What examples tell of themselves when they are broadcast.
+        self.told: NDArray[Any] = labels
         self.weights = weights
         self.ids = ids
         self.storage = storage
@@ -81,12 +83,12 @@ class KernelAtoms:
     def take(self, rows: NDArray[np.int64]) -> KernelAtoms:
         """Some of the examples, as atoms of their own."""
         weights = None if self.weights is None else self.weights[rows]
-        points, labels, ids = self.points[rows], self.labels[rows], self.ids[rows]
-        return type(self)(points, labels, ids, self.storage, weights)
+        points, told, ids = self.points[rows], self.told[rows], self.ids[rows]
+        return type(self)(points, told, ids, self.storage, weights)
 
     def atom(self, j: int, id: int) -> Atom:
-        """The j-th example with its label, and its weight if it has one."""
-        extras = np.array([float(self.labels[j])])
+        """The j-th example with its label or target, and its weight if it has one."""
+        extras = np.array([float(self.told[j])])
         if self.weights is not None:
             extras = np.append(extras, self.weights[j])
         if not sparse.issparse(self.points):
@@ -191,7 +193,7 @@ class KernelAtoms:
                 weights[left],
             )  # fmt: skip
         # The active set has these exactly, with 1/C on the diagonal.
-        total[self._local] = active.scores()[self._known]
+        total[self._local] = 2.0 * active.image_products[self._known]
 
     def _keep_columns(self, active: KernelActiveSet) -> None:
         """Compute and keep columns of new points while the budget lasts.
