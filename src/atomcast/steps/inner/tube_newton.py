@@ -26,6 +26,8 @@ Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
 Memory = Mapping[str, NDArray[Any]]
 
+#: Weights are at least this exact, as a share of the objective.
+ROUGH = 1e-2
 #: Pieces to go to; a dozen are usual.
 PIECES = 100
 #: Up to so many points outside the tube, a factor of their matrix is the fastest way.
@@ -78,8 +80,10 @@ class TubeNewton:
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known points."""
         assert isinstance(active, TargetActiveSet)
+        # The bound on the gap may be so large that what it allows would spoil the weights.
+        enough = min(tolerance, ROUGH * abs(active.value()))
         with one_blas_thread():
-            self._minimise(active, tolerance / self._count)
+            self._minimise(active, enough / self._count)
 
     def _minimise(self, active: TargetActiveSet, share: float) -> None:
         """The same, where no point may contribute more than a share to the gap."""
@@ -93,13 +97,23 @@ class TubeNewton:
                 break
             goal = self._on_piece(active, side, here, share)
             length = _length(partial(_slope, active, here, goal))
-            # Where there is nothing to gain but rounding, the goal has fewer weights.
-            full = length in (0.0, 1.0)
-            here = goal if full else here.toward(goal, length)
-            piece = side if full else None
-            active.install(here.beta, here.products)
-            if length == 0.0 or (full and np.max(np.abs(active.scores())) <= share):
+            if length == 0.0:  # nothing to gain but rounding, and a goal with fewer weights
+                self._rather(active, here, goal)
                 break
+            here = goal if length == 1.0 else here.toward(goal, length)
+            piece = side if length == 1.0 else None
+            active.install(here.beta, here.products)
+            if piece is not None and _worst(active) <= share:
+                break
+
+    @staticmethod
+    def _rather(active: TargetActiveSet, here: Fit, goal: Fit) -> None:
+        """Take the one of two fits that no point contributes as much to the gap of."""
+        active.install(here.beta, here.products)
+        worst = _worst(active)
+        active.install(goal.beta, goal.products)
+        if _worst(active) > worst:
+            active.install(here.beta, here.products)
 
     def _on_piece(self, active: TargetActiveSet, side: Floats, near: Fit, share: float) -> Fit:
         """The minimum where the points with a side, 1 or -1, are outside the tube."""
@@ -156,6 +170,11 @@ class TubeNewton:
             length = strength / float(direction @ product)
             goal, residual = goal + length * direction, residual - length * product
         return None
+
+
+def _worst(active: TargetActiveSet) -> float:
+    """The largest contribution of a known point to the gap."""
+    return float(np.max(np.abs(active.scores())))
 
 
 def _by_factor(
