@@ -239,7 +239,8 @@ class Fig3(Experiment):
         for ax, label, needs in zip(axes, self.cases(), found.judged, strict=True):
             labels = dict(zip(DRAWN, DRAWN, strict=True)) | {needs.parameters: "ADMM, best"}
             for color, (method, text) in enumerate(labels.items()):
-                draw(ax, found.lines[label, method], text, color)
+                dash = "--" if method == AUTO else "-"  # it may coincide with the corrective step
+                draw(ax, found.lines[label, method], text, color, dash)
             title = "s_A={:g}, s_alpha={:g}, s_A s_alpha n={:g}\n".format(*needs[:3])
             finish(ax, "values", "mse", title + needs.parameters)
         legend_above(figure, axes[0], note, min(3, across))

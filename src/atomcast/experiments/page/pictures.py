@@ -34,8 +34,8 @@ Styles = Mapping[str, tuple[int, str]]
 def draw(ax: Axes, lines: Sequence[Average], label: str, color: int, style: str = "-") -> None:
     """A line for the mean and a band from the smallest to the largest, in a colour by number."""
     chosen = COLORS[color % len(COLORS)]
-    x = [line.x for line in lines]
-    ax.plot(x, [line.mean for line in lines], style, color=chosen, linewidth=1.5, label=label)
+    x, mean = [line.x for line in lines], [line.mean for line in lines]
+    ax.plot(x, mean, style, color=chosen, linewidth=1.5, label=in_symbols(label))
     low, high = [line.low for line in lines], [line.high for line in lines]
     ax.fill_between(x, low, high, color=chosen, alpha=0.2, linewidth=0)
 
