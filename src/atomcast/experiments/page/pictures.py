@@ -44,7 +44,7 @@ def name_beside(ax: Axes, lines: Sequence[Average], name: str) -> None:
     """A grey line for one method more than a legend can hold, with its name where it ends."""
     ax.plot([line.x for line in lines], [line.mean for line in lines], color="0.45", linewidth=1)
     ax.annotate(
-        name, (lines[-1].x, lines[-1].mean), (0, 3), textcoords="offset points",
+        name, (lines[-1].x, lines[-1].mean), (2, 20), textcoords="offset points",
         ha="right", va="bottom", fontsize=7, color="0.35",
     )  # fmt: skip
 
