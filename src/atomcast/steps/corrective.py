@@ -41,6 +41,8 @@ CARRIED = ("low_rank.", "corral.")
 MANY_WEIGHTS = 1000
 #: Up to so many known points, descent by rows of a square kernel matrix is.
 MANY_POINTS = 6000
+#: Where nothing is sent, all of so few atoms may join at once; of more, a share of their length.
+FREE, FREE_SHARE = 64, 4
 #: The same where the inverse would begin anew for each model of the objective.
 MANY_PRODUCTS = 300
 
@@ -136,11 +138,18 @@ class Corrective(Step):
         if self.atoms_per_round != "auto":
             return int(self.atoms_per_round)
         used = np.count_nonzero(replica.active.weights) / max(weights, 1)
-        size = replica.problem.batches.size(atoms, used)
+        size = max(replica.problem.batches.size(atoms, used), self._free(replica))
         if replica.round_in_atoms is None:
             return size
         most = max(size, 4 * atoms) if atoms else np.inf
         return cheapest_batch(replica.round_in_atoms(), used, most)
+
+    def _free(self, replica: Replica) -> int:
+        """How many atoms may join at least, as nobody has to be sent them."""
+        quick = replica.active.quadratic and replica.active.inner_kind == "vertices"
+        if not (self.alone and quick):
+            return 0
+        return self.alone if self.alone <= FREE else min(FREE, (replica.problem.d or 0) // FREE_SHARE)
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
