@@ -71,7 +71,11 @@ class Step(ABC):
         return agreement
 
     def thinned(self, replica: Replica, atoms: Sequence[Atom], scores: Floats) -> Ids:
-        """Which of some candidates to send, where some make others superfluous: all of them."""
+        """Which of its candidates a node proposes, where some make others superfluous: all."""
+        return np.arange(len(atoms))
+
+    def picked(self, replica: Replica, atoms: Sequence[Atom], agreement: Agreement) -> Ids:
+        """Which candidates of an agreement a root that has seen them passes on: all of them."""
         return np.arange(len(atoms))
 
     @abstractmethod
