@@ -17,7 +17,8 @@ from atomcast.domains.balls import Domain
 from atomcast.domains.group_ball import BlockBall
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.known.mixtures import REMEMBERED, Mixtures, NodeBasis
-from atomcast.steps.inner.cone import Norms, minimise_in_ball
+from atomcast.steps.inner.cone import Cones, Norms, Owners
+from atomcast.steps.inner.interior_point import minimise_in_ball, sizes
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
@@ -48,38 +49,48 @@ class Combination:
 
 
 def combine(
-    mixtures: Mixtures, active: ExplicitActiveSet, domain: Domain, tolerance: float
+    mixtures: Mixtures,
+    active: ExplicitActiveSet,
+    domain: Domain,
+    tolerance: float,
+    owners: Owners | None = None,
 ) -> Combination:
-    """The best combination of all known mixtures, to within a gap of `tolerance`."""
+    """The best combination of all known mixtures, to within a gap of `tolerance`.
+
+    Without `owners`, the weights in the mixtures are known here; else these know their own.
+    """
     parts, objective = mixtures.parts(), active.objective
-    norms = norms_of(parts, active, domain)
-    basis, c = np.zeros((active.image.size, norms.count)), np.zeros(norms.count)
-    width = norms.rows.shape[1]
+    width = max(len(part.start) for part in parts)
+    if owners is None:
+        owners = Cones(norms_of(parts, active, domain, width))
+    basis, c = np.zeros((active.image.size, len(parts) * width)), np.zeros((len(parts), width))
     for k, part in enumerate(parts):
-        place = slice(k * width, k * width + len(part.start))
-        basis[:, place], c[place] = part.images, part.start
-    c *= min(1.0, domain.scale / max(norms.size(c), 1e-300))  # old mixtures are forgotten
-    image = (basis @ c).reshape(active.image.shape)
+        own = len(part.start)
+        basis[:, k * width : k * width + own], c[k, :own] = part.images, part.start
+    # Old mixtures are forgotten, and what is left of a point may be longer.
+    c *= min(1.0, domain.scale / max(sizes(owners, c)[0], 1e-300))
+    image = (basis @ c.ravel()).reshape(active.image.shape)
     value = objective.value(image)
     for _ in range(1 if objective.quadratic else MODELS):
         bent = objective.curvature(image).applied(basis.reshape(*image.shape, -1))
         P, gradient = basis.T @ bent.reshape(basis.shape), objective.gradient(image)
-        q = np.ravel(gradient) @ basis - P @ c
-        found = minimise_in_ball(P, q, norms, domain.scale, c, tolerance, abs(value))
-        change = (basis @ (found - c)).reshape(image.shape)
+        q = np.ravel(gradient) @ basis - P @ c.ravel()
+        found = minimise_in_ball(P, q, owners, domain.scale, c, tolerance, abs(value))
+        change = (basis @ (found - c).ravel()).reshape(image.shape)
         promise = -float(np.vdot(gradient, change))
         step = 1.0 if objective.quadratic else objective.line_search(image, change, 1.0)
         c, image = c + step * (found - c), image + step * change
         before, value = value, objective.value(image)
         if promise <= tolerance or value >= before:
             break
-    return _combination(parts, mixtures.shares, c.reshape(-1, width), image)
+    return _combination(parts, mixtures.shares, c, image)
 
 
-def norms_of(parts: Sequence[NodeBasis], active: ExplicitActiveSet, domain: Domain) -> Norms:
-    """The norm of the weights that coefficients of the parts stand for."""
+def norms_of(
+    parts: Sequence[NodeBasis], active: ExplicitActiveSet, domain: Domain, width: int
+) -> Norms:
+    """The norm of the weights that coefficients of the parts, up to `width` each, stand for."""
     rows, node, group = [], [], []
-    width = max(len(part.start) for part in parts)
     for k, part in enumerate(parts):
         blocks = active.atoms_of(part.ids) if isinstance(domain, BlockBall) else part.ids
         order = np.argsort(blocks, kind="stable")
