@@ -158,7 +158,7 @@ class Best:
     ) -> Result:
         """The result of a run that ended with `status`."""
         bounded, ids, weights = replica.domain.bounded, self.ids, self.weights
-        if replica.active.point is not None:
+        if replica.active.point is not None and replica.step.reveals:
             ids, weights = session.put_together(ids, weights)
         return Result(
             objective=self.objective,

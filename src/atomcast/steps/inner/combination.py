@@ -7,7 +7,7 @@ other, with a line search from each minimiser to the next.
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -16,15 +16,15 @@ from numpy.typing import NDArray
 from atomcast.domains.balls import Domain
 from atomcast.domains.group_ball import BlockBall
 from atomcast.known.active_set import ExplicitActiveSet
-from atomcast.known.mixtures import REMEMBERED, Mixtures, NodeBasis
+from atomcast.known.mixtures import REMEMBERED, MixedPoint, Mixtures, NodeBasis
 from atomcast.steps.inner.cone import Cones, Norms, Owners
 from atomcast.steps.inner.interior_point import minimise_in_ball, sizes
 
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
+#: From nodes, and how many coefficients each has at most, to the nodes as owners of their weights.
+Asked = Callable[[Sequence[int], int], Owners]
 
-#: Weights that cancel leave this share of the largest behind, at most.
-ROUNDING = 1e-9
 #: Models of an objective that is not quadratic, in one round.
 MODELS = 20
 
@@ -38,14 +38,13 @@ class Combination:
     image : array of the shape of an image
     shares : array of shape (N, m)
         What each of the latest m mixtures of every node counts; the newest is the last.
-    ids, weights : arrays of shape (k,)
-        The weights that are not zero, by their global ids.
+    point : MixedPoint
+        The weights that this stands for, as far as they are known.
     """
 
     image: Floats
     shares: Floats
-    ids: Ids
-    weights: Floats
+    point: MixedPoint
 
 
 def combine(
@@ -53,16 +52,18 @@ def combine(
     active: ExplicitActiveSet,
     domain: Domain,
     tolerance: float,
-    owners: Owners | None = None,
+    asked: Asked | None = None,
 ) -> Combination:
     """The best combination of all known mixtures, to within a gap of `tolerance`.
 
-    Without `owners`, the weights in the mixtures are known here; else these know their own.
+    Unless owners are to be `asked`, the weights in the mixtures are known here.
     """
     parts, objective = mixtures.parts(), active.objective
     width = max(len(part.start) for part in parts)
-    if owners is None:
-        owners = Cones(norms_of(parts, active, domain, width))
+    if asked is None:
+        owners: Owners = Cones(norms_of(parts, active, domain, width))
+    else:
+        owners = asked([part.node for part in parts], width)
     basis, c = np.zeros((active.image.size, len(parts) * width)), np.zeros((len(parts), width))
     for k, part in enumerate(parts):
         own = len(part.start)
@@ -112,14 +113,10 @@ def _combination(
 ) -> Combination:
     """What coefficients of the parts' directions mean for their mixtures and weights."""
     shares = np.zeros_like(before)
-    ids, weights = [], []
+    weights = list[tuple[Ids, Floats]]()
     for part, coefficients in zip(parts, c, strict=True):
         own = coefficients[: part.rows.shape[1]]
         made = part.shares @ own
         shares[part.node, REMEMBERED - len(made) :] = made
-        ids.append(part.ids)
-        weights.append(part.rows @ own)
-    all_ids, all_weights = np.concatenate(ids), np.concatenate(weights)
-    all_weights[np.abs(all_weights) <= ROUNDING * np.max(np.abs(all_weights))] = 0.0
-    order = np.argsort(all_ids)
-    return Combination(image, shares, all_ids[order], all_weights[order])
+        weights.append((part.ids, part.rows @ own))
+    return Combination(image, shares, MixedPoint.of(weights))

@@ -214,10 +214,7 @@ class Cones:
         turned = 2.0 * self._v1 * norms.dot(self._v1, entries)[group] + entries
         dual = Cone(
             aim.top - self._top * top - across - self._dual.top,
-            aim.entries
-            - self._cross * top[group]
-            - self._e[group] * turned
-            - self._dual.entries,
+            aim.entries - self._cross * top[group] - self._e[group] * turned - self._dual.entries,
         )
         self._step = Cone(top, entries), dual
         room = np.minimum(
