@@ -12,8 +12,8 @@ from numpy.typing import NDArray
 
 from atomcast._threads import thread_count
 from atomcast.cluster.balance import Balance
-from atomcast.cluster.machine import machine
 from atomcast.cluster.keeping import Counted, cones_of, keep_own
+from atomcast.cluster.machine import machine
 from atomcast.cluster.mixing import cast_point, mixers_of
 from atomcast.cluster.node import Fleet
 from atomcast.cluster.pace import Pace
