@@ -52,6 +52,8 @@ class Step(ABC):
     coordinated: bool = False
     #: A node sends no mixture of fewer weights than this.
     min_mixture: int = 1
+    #: Whether the weights of what is mixed go to the coordinator, too.
+    reveals: bool = True
     #: How many values an atom has on average; set where a run begins.
     usual_size: float = 0.0
     #: How many atoms there are, where a single node has them all: none is ever sent then.
