@@ -149,7 +149,9 @@ class Corrective(Step):
         quick = replica.active.quadratic and replica.active.inner_kind == "vertices"
         if not (self.alone and quick):
             return 0
-        return self.alone if self.alone <= FREE else min(FREE, (replica.problem.d or 0) // FREE_SHARE)
+        return (
+            self.alone if self.alone <= FREE else min(FREE, (replica.problem.d or 0) // FREE_SHARE)
+        )
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
