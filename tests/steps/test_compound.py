@@ -194,7 +194,6 @@ def test_where_atoms_are_cheaper_to_broadcast_they_are():
     "cluster",
     [
         LocalCluster(5, asynchronous=True),
-        LocalCluster(5, faults=Faults(loss=0.1), recovery="none"),
         LocalCluster(5, topology="complete"),
     ],
 )
