@@ -5,8 +5,8 @@
 
 The synthetic problem of section 6.2 of the paper on a star of 100 nodes, lambda = 0.1 lambda_max.
 Prints the values sent for 95, 99 and 99.9 % of the way from zero weights to the optimum, and for a
-certified relative gap of 1e-4. The full size is --d 10000 --n 100000. Among the steps, "kept" is compound
-with weights that stay with their owners.
+certified relative gap of 1e-4. The full size is --d 10000 --n 100000. Among the steps, "kept" is
+compound with weights that stay with their owners.
 """
 
 from __future__ import annotations
