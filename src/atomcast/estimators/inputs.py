@@ -233,14 +233,11 @@ def linear_prediction(estimator: Any, X: Any, coef: NDArray[np.float64]) -> NDAr
     Where each rank of an MPI job has a part of it, they add up their products.
     """
     cluster: Any = getattr(estimator, "cluster", None)
-    partial_model = getattr(getattr(estimator, "result_", None), "partial", False)
-    if (
-        isinstance(X, Shards)
-        and isinstance(cluster, Cluster)
-        and (partial_model or X.kind == "mine")
-    ):
+    own_alone = getattr(getattr(estimator, "result_", None), "partial", False)
+    mine = isinstance(X, Shards) and (own_alone or X.kind == "mine")
+    if mine and isinstance(cluster, Cluster):
         X = cluster.place(X)
-    if partial_model and not isinstance(X, RankShards):
+    if own_alone and not isinstance(X, RankShards):
         raise ValueError(
             f"this {type(estimator).__name__} has the coefficients of its own rank alone, for it "
             'was fitted with reveal="never": give X as Shards.mine(X_local) on every rank'
