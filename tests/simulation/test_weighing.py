@@ -6,7 +6,16 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atomcast import KernelSVC, Lasso, LocalCluster, Shards, Solver, SparseLogisticRegression
+from atomcast import (
+    KernelSVC,
+    Lasso,
+    LocalCluster,
+    MultipleKernelClassifier,
+    Shards,
+    Solver,
+    SparseLogisticRegression,
+    StructuredSVM,
+)
 from atomcast.network.faults import Faults
 from atomcast.storage.checkpoint import Checkpoint
 from certificates import assert_certified, assert_sent_once, lasso_problem
@@ -82,6 +91,19 @@ def test_other_models(model):
     assert plain.status == thinned.status == "optimal"
     assert thinned.objective == pytest.approx(plain.objective, rel=2e-5)
     assert thinned.ledger.atoms_sent <= plain.ledger.atoms_sent
+
+
+@pytest.mark.parametrize("model", [StructuredSVM, MultipleKernelClassifier])
+def test_what_changes_from_round_to_round_is_not_compared(model):
+    """Sums of corners have no owner, and directions are others in every round."""
+    X, y = alike(d=40, n=12)
+    plain, asked = (
+        model(C=1.0, cluster=2, solver=Solver(thin=thin, tol=1e-2)).fit(X, y > 0).result_
+        for thin in (False, True)
+    )
+    assert asked.rounds == plain.rounds > 0
+    assert asked.objective == plain.objective
+    assert not any(one.kind == "candidate" for one in asked.ledger.told)
 
 
 @pytest.mark.parametrize(
