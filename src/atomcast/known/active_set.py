@@ -43,6 +43,8 @@ class ActiveSet(ABC):
     inner_kind: str = "vertices"
     #: By this share, the same weights may have another value in another process.
     rounding: float = 1e-8
+    #: Whether an atom stays what it is from round to round, so that candidates may be kept.
+    lasting: bool = True
     #: The combination A alpha of the atoms, where atoms are vectors.
     image: Floats | None = None
     #: Where the iterate is made of what nodes have sent to a coordinator, what is known of it.
