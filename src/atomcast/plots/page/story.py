@@ -160,6 +160,8 @@ def _progress(trace: Trace) -> Figure:
     for y, row in zip(("objective", "gap"), grid, strict=True):
         for x, ax in zip(axes, row, strict=True):
             plot_trace(trace, x, y, ax).label_outer()
+            if ax.get_xscale() == "linear":
+                ax.locator_params(axis="x", nbins=4)  # or the numbers of two panels touch
     return figure
 
 
