@@ -74,7 +74,7 @@ def test_one_table_is_prepared_and_cut_up(run, folder, monkeypatch):
     [
         ("estimator = 'lazzo'", "estimator must be one of lasso, "),
         ("estimator = 'lasso'\nparts = 'a.csv'", "parts must be a list of files"),
-        ("estimator = 'lasso'\nbetta = 3", "betta is no setting of lasso (did you mean beta?), which has "),
+        ("estimator = 'lasso'\nbetta = 3", "betta is no setting of lasso (did you mean beta?)"),
         ("estimator = 'lasso'\nintercept = 3", "intercept must be true or false, got 3"),
         ("estimator = ", "is no TOML file"),
         (
