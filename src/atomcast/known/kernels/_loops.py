@@ -284,6 +284,19 @@ def row_products(block: Any, vector: Any, out: Any) -> None:  # pragma: no cover
         out[r] = s
 
 
+@njit(cache=True, nogil=True, fastmath=REORDER)
+def some_products(
+    block: Any, rows: Any, vector: Any, out: Any
+) -> None:  # pragma: no cover - compiled
+    """The product of some rows of a block with a vector, in double precision."""
+    for r in range(uint64(len(rows))):
+        row = block[rows[r]]
+        s = 0.0
+        for j in range(uint64(len(vector))):
+            s += np.float64(row[j]) * vector[j]
+        out[r] = s
+
+
 @njit(cache=True, nogil=True)
 def gather_square(
     block: Any, first: Any, positions: Any, start: Any, stop: Any, out: Any
