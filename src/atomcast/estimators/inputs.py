@@ -179,7 +179,8 @@ def examples_and_labels(
     X, cluster = placed_rows(estimator, X, cluster)
     count = X.count(axis=0)
     if len(y) != count:
-        raise ValueError(f"y has {len(y)} labels, but X has {count} rows: give one label each")
+        whose = "this process's X" if X.kind == "mine" else "X"
+        raise ValueError(f"y has {len(y)} labels, but {whose} has {count} rows: give one for each")
     return X, y, cluster
 
 
