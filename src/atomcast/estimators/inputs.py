@@ -200,12 +200,32 @@ def keep_names(estimator: Any, shards: Shards, axis: int = 1) -> None:
 
 
 def linear_prediction(estimator: Any, X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The product X coef of new data, which may again be in shards."""
+    """The product X coef of new data, which may again be in shards.
+
+    Where each rank of an MPI job has a part of it, they add up their products.
+    """
+    cluster: Any = getattr(estimator, "cluster", None)
+    partial_model = getattr(getattr(estimator, "result_", None), "partial", False)
+    if (
+        isinstance(X, Shards)
+        and isinstance(cluster, Cluster)
+        and (partial_model or X.kind == "mine")
+    ):
+        X = cluster.place(X)
+    if partial_model and not isinstance(X, RankShards):
+        raise ValueError(
+            f"this {type(estimator).__name__} has the coefficients of its own rank alone, for it "
+            'was fitted with reveal="never": give X as Shards.mine(X_local) on every rank'
+        )
     if not isinstance(X, Shards):
         X = validated(estimator, X, reset=False, **FORMATS)
         return np.asarray(X @ coef, dtype=np.float64)
     X = as_in_fit(estimator, X)
     check_features(estimator, X)
+    if isinstance(X, RankShards):
+        own = X.shard(X.rank)
+        total: NDArray[np.float64] = cluster.total(own.matrix @ coef[own.ids])
+        return total
     return X.combine(coef)
 
 

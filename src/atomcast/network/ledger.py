@@ -17,7 +17,7 @@ from atomcast.messages.proposals import Agreement, Proposals
 from atomcast.network.disclosure import BEFORE, COORDINATOR, Disclosed, Disclosure
 from atomcast.network.ledger_views import Views
 from atomcast.network.picture import plot_network
-from atomcast.network.wave import KINDS, Count, Counts, Kind, Payload, Wave
+from atomcast.network.wave import KINDS, NUMBER, Count, Counts, Kind, Payload, Wave
 from atomcast.network.wire import codec as wire
 from atomcast.plots.page.html_tables import HtmlTable
 
@@ -373,6 +373,15 @@ class Accountant(Generic[Network]):
             elif self.nodes > 1:
                 self.ledger.disclose(node, atom, name, values)
         self.network.mix(amounts, answer, self.ledger)
+
+    def combine(self, nodes: Sequence[int], question: tuple[int, int], answer: int) -> None:
+        """Enter a question of the coordinator to some nodes, and the numbers that each answers.
+
+        So many values of the question are for all of them, and so many for each.
+        """
+        asked = np.bincount(nodes, minlength=self.nodes)
+        said = np.outer((answer, NUMBER * answer), asked)
+        self.network.mix({"combination": said}, question, self.ledger, "combination", asked)
 
     def work(self, seconds: NDArray[np.float64]) -> None:
         """Let every node compute for so many simulated seconds."""

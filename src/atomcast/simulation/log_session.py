@@ -48,7 +48,7 @@ class LogSession(LocalSession):
         The vertices with their logs, and the messages between them.
     """
 
-    mixes = False
+    mixes = asks = False
 
     def __init__(
         self, cluster: LocalCluster, problem: Problem, shards: Shards, faults: Faults

@@ -79,6 +79,13 @@ class MachineActiveSet(KernelActiveSet):
         self._budget = storage.cache_bytes
         self._lock = Lock()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the lock, of which a copy has one of its own."""
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=Lock())
+
     def _width(self, atom: Atom) -> int:
         return self.width
 
