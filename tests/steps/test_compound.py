@@ -194,7 +194,6 @@ def test_where_atoms_are_cheaper_to_broadcast_they_are():
     "cluster",
     [
         LocalCluster(5, asynchronous=True),
-        LocalCluster(5, faults=Faults(loss=0.1)),
         LocalCluster(5, topology="complete"),
     ],
 )
@@ -323,7 +322,8 @@ def test_a_path_sends_nothing_again(step):
     "how",
     [
         {"cluster": LocalCluster(5, asynchronous=True)},
-        {"cluster": LocalCluster(5, faults=Faults(loss=0.1))},
+        {"cluster": LocalCluster(5, faults=Faults(loss=0.1), recovery="none")},
+        {"cluster": LocalCluster(5, faults=Faults(loss=0.1)), "reveal": "never"},
         {"cluster": LocalCluster(5, topology="complete")},
         {"selection": "random-subset"},
     ],
