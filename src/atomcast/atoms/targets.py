@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.atoms.kernel import KernelAtoms
+from atomcast.atoms.kernel import UNKNOWN, KernelAtoms
 from atomcast.known.kernels.points import Points
 from atomcast.known.kernels.storage import Storage
 from atomcast.known.kernels.target_set import TargetActiveSet
@@ -48,5 +48,6 @@ class TargetAtoms(KernelAtoms):
         costs = 1.0 / active.code.ridge(self.labels, self.weights)
         scores = active.shares(0.0, products, self.told, costs)
         if used:  # the active set has these exactly, also where a point has weight
-            scores[self._local] = active.scores()[self._known]
+            known = np.flatnonzero(self._position < UNKNOWN)
+            scores[known] = active.scores()[self._position[known]]
         return scores
