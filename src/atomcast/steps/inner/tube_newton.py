@@ -89,6 +89,7 @@ class TubeNewton:
         """The same, where no point may contribute more than a share to the gap."""
         level = active.middle() if active.level is None else active.level
         here = Fit(active.weights.copy(), active.image_products.copy(), level)
+        best = here
         piece: Floats | None = None
         for _ in range(PIECES):
             errors = here.errors(active)
@@ -96,24 +97,15 @@ class TubeNewton:
             if piece is not None and np.array_equal(side, piece):
                 break
             goal = self._on_piece(active, side, here, share)
+            worst = partial(_worst, active)
+            best = min((here, goal, _cleaned(active, side, goal, share)), key=worst)
+            if worst(best) <= share:
+                break
             length = _length(partial(_slope, active, here, goal))
-            if length == 0.0:  # nothing to gain but rounding, and a goal with fewer weights
-                self._rather(active, here, goal)
+            if length == 0.0:
                 break
-            here = goal if length == 1.0 else here.toward(goal, length)
-            piece = side if length == 1.0 else None
-            active.install(here.beta, here.products)
-            if piece is not None and _worst(active) <= share:
-                break
-
-    @staticmethod
-    def _rather(active: TargetActiveSet, here: Fit, goal: Fit) -> None:
-        """Take the one of two fits that no point contributes as much to the gap of."""
-        active.install(here.beta, here.products)
-        worst = _worst(active)
-        active.install(goal.beta, goal.products)
-        if _worst(active) > worst:
-            active.install(here.beta, here.products)
+            here, piece = (goal, side) if length == 1.0 else (here.toward(goal, length), None)
+        active.install(best.beta, best.products)
 
     def _on_piece(self, active: TargetActiveSet, side: Floats, near: Fit, share: float) -> Fit:
         """The minimum where the points with a side, 1 or -1, are outside the tube."""
@@ -122,12 +114,6 @@ class TubeNewton:
         if len(at) > DENSE:
             found = self._by_gradients(gram, right, side != 0.0, near, share)
         beta, level = _by_factor(gram, right, at, near.level) if found is None else found
-        # Weights so small that they have the wrong sign by rounding had better be zero.
-        wrong = (beta * side < 0.0) & (beta**2 <= 2.0 * share * active.costs)
-        if wrong.any():
-            beta[wrong] = 0.0
-            up, down = float(np.maximum(beta, 0.0).sum()), float(np.minimum(beta, 0.0).sum())
-            beta *= np.where(beta > 0.0, -down / up, 1.0) if up else 0.0
         return Fit(beta, gram.times(beta), level)
 
     def _by_gradients(
@@ -172,8 +158,20 @@ class TubeNewton:
         return None
 
 
-def _worst(active: TargetActiveSet) -> float:
-    """The largest contribution of a known point to the gap."""
+def _cleaned(active: TargetActiveSet, side: Floats, fit: Fit, share: float) -> Fit:
+    """The fit without weights so small that they have the wrong sign by rounding alone."""
+    wrong = (fit.beta * side < 0.0) & (fit.beta**2 <= 2.0 * share * active.costs)
+    if not wrong.any():
+        return fit
+    beta = np.where(wrong, 0.0, fit.beta)
+    up, down = float(np.maximum(beta, 0.0).sum()), float(np.minimum(beta, 0.0).sum())
+    beta *= np.where(beta > 0.0, -down / up, 1.0) if up else 0.0
+    return Fit(beta, active.gram.times(beta), fit.level)
+
+
+def _worst(active: TargetActiveSet, fit: Fit) -> float:
+    """The largest contribution of a known point to the gap that a fit would have."""
+    active.install(fit.beta, fit.products)
     return float(np.max(np.abs(active.scores())))
 
 
