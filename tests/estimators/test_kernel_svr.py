@@ -5,9 +5,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
-from sklearn.datasets import make_friedman1
+from sklearn.datasets import make_friedman1, make_friedman2
 from sklearn.linear_model import Ridge
 from sklearn.metrics.pairwise import rbf_kernel
+from sklearn.preprocessing import StandardScaler
 from sklearn.utils.estimator_checks import check_estimator
 
 from atomcast import Checkpoint, KernelSVR, LocalCluster, Shards, Solver
@@ -92,6 +93,14 @@ def test_many_points_outside_the_tube_are_found_by_gradients(monkeypatch):
     assert [fit.result_.status for fit in fits] == ["optimal"] * 2
     np.testing.assert_allclose(fits[1].predict(X), fits[0].predict(X), atol=1e-2)
     assert fits[1].result_.objective == pytest.approx(fits[0].result_.objective, rel=2e-6)
+
+
+def test_a_smooth_kernel_and_dear_errors_leave_no_small_weights_behind():
+    X, y = make_friedman2(1500, noise=50.0, random_state=0)
+    X, y = (StandardScaler().fit_transform(np.c_[part]) for part in (X, y))
+    model = KernelSVR(100.0, epsilon=0.2, gamma=0.125, cluster=2).fit(X, y.ravel())
+    assert model.result_.status == "optimal"
+    assert model.result_.relative_gap <= 1e-3
 
 
 def test_weights_are_repetitions_and_travel():
