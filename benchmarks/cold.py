@@ -33,7 +33,7 @@ FITS: dict[str, Callable[[Any], Any]] = {
     "logistic, many features": lambda atomcast: atomcast.SparseLogisticRegression(40.0),
     "group": lambda atomcast: atomcast.GroupLasso(20.0, groups=np.arange(400).reshape(-1, 4)),
     "kernel SVM": lambda atomcast: atomcast.KernelSVC(gamma=0.1),
-    "boosting": lambda atomcast: atomcast.L1AdaBoost(),
+    "boosting": lambda atomcast: atomcast.L1AdaBoost(max_rounds=20),
     "pursuit": lambda atomcast: atomcast.MatchingPursuit(n_nonzero=10),
 }
 
