@@ -315,7 +315,7 @@ def square_lengths(X: Points) -> Floats:
     lengths = np.empty(X.shape[0])
     for rows in pieces(*X.shape):  # squares of all values would take as much memory as the points
         part = X[rows]
-        lengths[rows] = part.multiply(part).sum(axis=1)
+        lengths[rows] = np.asarray(part.multiply(part).sum(axis=1)).ravel()
     return lengths
 
 

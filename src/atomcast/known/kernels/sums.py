@@ -33,7 +33,7 @@ MANY = 1 << 24
 #: So many columns of a block are computed at a time.
 COLUMNS = 512
 #: Blocks with so many values are worth compiled code.
-LARGE = 1 << 18
+LARGE = 1 << 16
 
 
 class KernelSums:
