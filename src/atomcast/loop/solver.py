@@ -204,13 +204,8 @@ class Solver:
                 # Sessions of others may know nothing of this.
                 replica.step.coordinated = getattr(session, "mixes", False)
                 replica.step.usual_size = getattr(session, "usual_size", 0.0)
-<<<<<<< HEAD
-                replica.step.alone = session.n if getattr(cluster, "unasked", False) else 0
-                check_mixing(replica, session)
-=======
                 replica.step.alone = session.n if getattr(session, "alone", False) else 0
                 check_mixing(replica, session)
->>>>>>> small
                 session.ledger.begin(name, replica.first_round)
                 path = self.resume if first else None
                 replica = session.begin(replica, self.spec(resume=path is not None))
