@@ -179,7 +179,8 @@ def examples_and_labels(
     X, cluster = placed_rows(estimator, X, cluster)
     count = X.count(axis=0)
     if len(y) != count:
-        raise ValueError(f"y has {len(y)} labels, but X has {count} rows: give one label each")
+        whose = "this process's X" if X.kind == "mine" else "X"
+        raise ValueError(f"y has {len(y)} labels, but {whose} has {count} rows: give one for each")
     return X, y, cluster
 
 
@@ -228,12 +229,29 @@ def keep_names(estimator: Any, shards: Shards, axis: int = 1) -> None:
 
 
 def linear_prediction(estimator: Any, X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The product X coef of new data, which may again be in shards."""
+    """The product X coef of new data, which may again be in shards.
+
+    Where each rank of an MPI job has a part of it, they add up their products.
+    """
+    cluster: Any = getattr(estimator, "cluster", None)
+    own_alone = getattr(getattr(estimator, "result_", None), "partial", False)
+    mine = isinstance(X, Shards) and (own_alone or X.kind == "mine")
+    if mine and isinstance(cluster, Cluster):
+        X = cluster.place(X)
+    if own_alone and not isinstance(X, RankShards):
+        raise ValueError(
+            f"this {type(estimator).__name__} has the coefficients of its own rank alone, for it "
+            'was fitted with reveal="never": give X as Shards.mine(X_local) on every rank'
+        )
     if not isinstance(X, Shards):
         X = validated(estimator, X, reset=False, **FORMATS)
         return np.asarray(X @ coef, dtype=np.float64)
     X = as_in_fit(estimator, X)
     check_features(estimator, X)
+    if isinstance(X, RankShards):
+        own = X.shard(X.rank)
+        total: NDArray[np.float64] = cluster.total(own.matrix @ coef[own.ids])
+        return total
     return X.combine(coef)
 
 
