@@ -2,7 +2,7 @@
 
     python benchmarks/cold.py [--only boosting]
 
-Seconds of the processor: to import, for the first fit with an empty cache of compiled code, for the
+Seconds of the processor: to import atomcast, with NumPy there and models not yet loaded, for the first fit with an empty cache of compiled code, for the
 same in a process after that, and for a second fit. The last column says how many functions were
 compiled.
 """
