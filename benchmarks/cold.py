@@ -2,9 +2,9 @@
 
     python benchmarks/cold.py [--only boosting]
 
-Seconds of the processor: to import atomcast, with NumPy there and models not yet loaded, for the first fit with an empty cache of compiled code, for the
-same in a process after that, and for a second fit. The last column says how many functions were
-compiled.
+Seconds of the processor: to import atomcast, with NumPy there and models not yet loaded; for the
+first fit with an empty cache of compiled code; for the same in a process after that; and for a
+second fit. The last column says how many functions were compiled.
 """
 
 from __future__ import annotations
