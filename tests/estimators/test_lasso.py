@@ -306,3 +306,13 @@ def test_predicting_with_the_wrong_number_of_features():
     for wrong in (X[:, :5], Shards.split(X[:, :5], 2)):
         with pytest.raises(ValueError, match="has 5 features, but Lasso is expecting 30"):
             model.predict(wrong)
+
+
+def test_without_a_cluster_the_known_features_double_where_nearly_all_are_of_use():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((300, 500))
+    y = X[:, :100] @ rng.standard_normal(100) + rng.standard_normal(300)
+    alone, sent = (Lasso(60.0, cluster=cluster).fit(X, y).result_ for cluster in (None, 2))
+    assert alone.trace.atoms[:4].tolist() == [0, 32, 64, 128]
+    assert alone.rounds <= 0.6 * sent.rounds
+    np.testing.assert_allclose(alone.objective, sent.objective, rtol=2e-4)
