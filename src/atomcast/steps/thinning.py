@@ -76,9 +76,7 @@ class Thinning:
         self._signs = np.sign(active.weights[self._used])
         self._factor: Floats | None = None
 
-    def of_use(
-        self, atoms: Sequence[Atom], scores: Floats, dear: float, most: int
-    ) -> Ids:
+    def of_use(self, atoms: Sequence[Atom], scores: Floats, dear: float, most: int) -> Ids:
         """The candidates to send, in the order in which they would join.
 
         Parameters
