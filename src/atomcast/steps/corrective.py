@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
+from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Ids, Request
 from atomcast.steps.inner.block_pivots import minimise_by_pivots
@@ -40,10 +41,12 @@ NOTHING: Memory = MappingProxyType({})
 CARRIED = ("low_rank.", "corral.")
 #: Up to so many known weights, a dense inverse of their Gram matrix is the fastest way.
 MANY_WEIGHTS = 1000
-#: Up to so many known points, descent by rows of a square kernel matrix is.
-MANY_POINTS = 6000
+#: The same for points in a kernel space, where descent by rows of their matrix is the other way.
+MANY_POINTS = 500
 #: The same where the inverse would begin anew for each model of the objective.
 MANY_PRODUCTS = 300
+#: Where nothing is sent, all of so few atoms may join at once; of more, a share of their length.
+FREE, FREE_SHARE = 64, 4
 
 
 class Batches(Protocol):
@@ -138,11 +141,20 @@ class Corrective(Step):
         if self.atoms_per_round != "auto":
             return int(self.atoms_per_round)
         used = np.count_nonzero(replica.active.weights) / max(weights, 1)
-        size = replica.problem.batches.size(atoms, used)
+        size = max(replica.problem.batches.size(atoms, used), self._free(replica))
         if replica.round_in_atoms is None:
             return size
         most = max(size, 4 * atoms) if atoms else np.inf
         return cheapest_batch(replica.round_in_atoms(), used, most)
+
+    def _free(self, replica: Replica) -> int:
+        """How many atoms may join at least, as nobody has to be sent them."""
+        quick = replica.active.quadratic and replica.active.inner_kind == "vertices"
+        if not (self.alone and quick):
+            return 0
+        return (
+            self.alone if self.alone <= FREE else min(FREE, (replica.problem.d or 0) // FREE_SHARE)
+        )
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
@@ -215,7 +227,7 @@ class Corrective(Step):
         if isinstance(inner, MachineSolver):
             return max(0.7 * replica.target, min(0.05, 0.2 * gap / replica.unit) * gap)
         kernel = isinstance(inner, KernelQuadratic)
-        few = len(active) <= MANY_WEIGHTS if kernel else not active.sweepable
+        few = len(active) <= MANY_POINTS if kernel else not active.sweepable
         if active.quadratic and few and active.inner_kind != "groups":  # exact, at no extra cost
             return 1e-3 * replica.target
         if kernel:
@@ -299,9 +311,9 @@ class KernelQuadratic:
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known atoms."""
-        many: Inner = self.greedy if self.greedy.fits(active, MANY_POINTS) else self.newton
-        solver = self.corral if len(active) <= MANY_WEIGHTS else many
-        solver.minimise(active, tolerance)
+        assert isinstance(active, KernelActiveSet)
+        kept: Inner = self.corral if len(active) <= MANY_POINTS else self.greedy
+        (self.newton if active.gram.matrix is None else kept).minimise(active, tolerance)
 
     def memory(self) -> Memory:
         """What the method in use has gathered: its rounding decides where inexact weights end."""

@@ -52,8 +52,12 @@ class Step(ABC):
     coordinated: bool = False
     #: A node sends no mixture of fewer weights than this.
     min_mixture: int = 1
+    #: Whether the weights of what is mixed go to the coordinator, too.
+    reveals: bool = True
     #: How many values an atom has on average; set where a run begins.
     usual_size: float = 0.0
+    #: How many atoms there are, where there is no cluster: none is ever sent then.
+    alone: int = 0
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)

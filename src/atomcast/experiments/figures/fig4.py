@@ -48,7 +48,7 @@ AXES = ("values", "round", "seconds")
 #: What stands beside the best ADMM.
 OURS = (CLASSIC, LINE_SEARCH, ONCE, CORRECTIVE, COMPOUND, AUTO)
 #: What is drawn: no more lines than can be told apart; the table has the others.
-DRAWN = (CLASSIC, LINE_SEARCH, ONCE, CORRECTIVE, "ADMM, coordinate descent", admm_runs.PROXIMAL)
+DRAWN = (CLASSIC, LINE_SEARCH, CORRECTIVE, AUTO, "ADMM, coordinate descent", admm_runs.PROXIMAL)
 
 
 class Cost(NamedTuple):

@@ -34,10 +34,19 @@ Styles = Mapping[str, tuple[int, str]]
 def draw(ax: Axes, lines: Sequence[Average], label: str, color: int, style: str = "-") -> None:
     """A line for the mean and a band from the smallest to the largest, in a colour by number."""
     chosen = COLORS[color % len(COLORS)]
-    x = [line.x for line in lines]
-    ax.plot(x, [line.mean for line in lines], style, color=chosen, linewidth=1.5, label=label)
+    x, mean = [line.x for line in lines], [line.mean for line in lines]
+    ax.plot(x, mean, style, color=chosen, linewidth=1.5, label=in_symbols(label))
     low, high = [line.low for line in lines], [line.high for line in lines]
     ax.fill_between(x, low, high, color=chosen, alpha=0.2, linewidth=0)
+
+
+def name_beside(ax: Axes, lines: Sequence[Average], name: str) -> None:
+    """A grey line for one method more than a legend can hold, with its name where it ends."""
+    ax.plot([line.x for line in lines], [line.mean for line in lines], color="0.45", linewidth=1)
+    ax.annotate(
+        name, (lines[-1].x, lines[-1].mean), (2, 20), textcoords="offset points",
+        ha="right", va="bottom", fontsize=7, color="0.35",
+    )  # fmt: skip
 
 
 def finish(ax: Axes, x: str, y: str, title: str = "", *, legend: bool = False) -> None:

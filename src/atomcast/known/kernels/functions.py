@@ -310,10 +310,13 @@ def pieces(n: int, m: int) -> list[slice]:
 
 def square_lengths(X: Points) -> Floats:
     """The squared length of each point, shape (n,)."""
-    if sparse.issparse(X):
-        return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
-    X = np.asarray(X, dtype=np.float64)
-    return np.einsum("ij,ij->i", X, X)
+    if not sparse.issparse(X):
+        return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    lengths = np.empty(X.shape[0])
+    for rows in pieces(*X.shape):  # squares of all values would take as much memory as the points
+        part = X[rows]
+        lengths[rows] = np.asarray(part.multiply(part).sum(axis=1)).ravel()
+    return lengths
 
 
 def _right_factor(Z: Points) -> Any:
