@@ -68,6 +68,8 @@ class KernelAtoms:
     ) -> None:
         self.points = points
         self.labels = labels
+        #: What examples tell of themselves when they are broadcast.
+        self.told: NDArray[Any] = labels
         self.weights = weights
         self.ids = ids
         self.storage = storage
@@ -88,12 +90,12 @@ class KernelAtoms:
     def take(self, rows: NDArray[np.int64]) -> KernelAtoms:
         """Some of the examples, as atoms of their own."""
         weights = None if self.weights is None else self.weights[rows]
-        points, labels, ids = self.points[rows], self.labels[rows], self.ids[rows]
-        return type(self)(points, labels, ids, self.storage, weights)
+        points, told, ids = self.points[rows], self.told[rows], self.ids[rows]
+        return type(self)(points, told, ids, self.storage, weights)
 
     def atom(self, j: int, id: int) -> Atom:
-        """The j-th example with its label, and its weight if it has one."""
-        extras = np.array([float(self.labels[j])])
+        """The j-th example with its label or target, and its weight if it has one."""
+        extras = np.array([float(self.told[j])])
         if self.weights is not None:
             extras = np.append(extras, self.weights[j])
         if not sparse.issparse(self.points):
@@ -196,7 +198,7 @@ class KernelAtoms:
             self._sums.add_to(unknown, total, points, labels, weights[some])
         # The active set has these exactly, with 1/C on the diagonal.
         known = np.flatnonzero(self._position < UNKNOWN)
-        total[known] = active.scores()[self._position[known]]
+        total[known] = 2.0 * active.image_products[self._position[known]]
 
     def _unknown(self, atoms: int) -> NDArray[np.int64]:
         """The examples that are not among so many first points."""

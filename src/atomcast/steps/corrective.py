@@ -27,6 +27,7 @@ from atomcast.steps.inner.group_solver import GroupSolver
 from atomcast.steps.inner.machine_solver import GreedyDescent, MachineSolver
 from atomcast.steps.inner.newton import Inner, Newton, QuadraticModel
 from atomcast.steps.inner.projected_newton import ProjectedNewton
+from atomcast.steps.inner.tube_newton import TubeNewton
 from atomcast.steps.pool import CANDIDATES_MORE, WEIGHTY, Pool
 from atomcast.steps.step import Floats, Step
 from atomcast.steps.thinning import Thinning, cheapest_batch, dearness
@@ -228,7 +229,7 @@ class Corrective(Step):
         gap = replica.domain.gap(active.inner(), agreement.best)
         if isinstance(inner, MachineSolver):
             return max(0.7 * replica.target, min(0.05, 0.2 * gap / replica.unit) * gap)
-        kernel = isinstance(inner, KernelQuadratic)
+        kernel = isinstance(inner, KernelQuadratic | TubeNewton)
         few = len(active) <= MANY_POINTS if kernel else not active.sweepable
         if active.quadratic and few and active.inner_kind != "groups":  # exact, at no extra cost
             return 1e-3 * replica.target
@@ -240,7 +241,7 @@ class Corrective(Step):
 
     def memory(self) -> dict[str, NDArray[Any]]:
         """The last violation, and what the inner solver carries from round to round."""
-        if isinstance(self.inner, KernelQuadratic):
+        if isinstance(self.inner, KernelQuadratic | TubeNewton):
             self._carried = self.inner.memory()
         return {"last_violation": np.array([self._last_violation]), **self._carried}
 
@@ -327,6 +328,7 @@ KINDS: dict[str, Callable[[Any, Memory], Inner]] = {
     "vertices": lambda domain, _: Quadratic(domain),
     "points": KernelQuadratic,
     "machines": lambda *_: MachineSolver(),
+    "targets": lambda domain, memory: TubeNewton(domain.scale, memory),
     "groups": lambda domain, _: GroupSolver(domain),
     "sums": lambda domain, _: SemiQuadratic(domain),
 }

@@ -81,7 +81,7 @@ class KernelActiveSet(ActiveSet):
         self.arrivals: list[int] = []
         self.storage = storage
         self._log = PointLog()
-        self._labels: Codes = np.zeros(16, dtype=np.uint8 if code.classes <= 256 else np.int32)
+        self._labels = code.codes(np.zeros(16).tolist())
         self._products: Floats = np.zeros(16)
         self._gram: AugmentedKernel | None = None
         self._value: float | None = None
@@ -124,7 +124,7 @@ class KernelActiveSet(ActiveSet):
             check_in_scale("X", atoms[k].values, f"the point {atoms[k].id}")
         self.arrivals.append(len(atoms))
         self._labels = grown(self._labels, old, new)
-        self._labels[old:new] = [int(atom.extras[0]) for atom in atoms]
+        self._labels[old:new] = self._codes_of(atoms)
         weights = self._weights_of(atoms)
         if self._gram is None:
             self._gram = self._augmented(self.spec.resolve(self.points, weights))
@@ -147,15 +147,7 @@ class KernelActiveSet(ActiveSet):
         values = atom.values
         if not (math.isfinite(values @ values) or np.all(np.isfinite(values))):
             return "it has NaN or infinity among its values"
-        told = atom.extras.tolist()
-        if len(told) != 1 + self.code.weighted:
-            return f"its class and weight are {told}"
-        # A float in a range would be compared with every number of it.
-        if not (0 <= told[0] < self.code.classes and told[0] % 1 == 0):
-            return f"its class is {told[0]}"
-        if not all(SMALLEST <= weight <= LARGEST for weight in told[1:]):
-            return f"its weight is {told[1]}"
-        return None
+        return self.code.doubt(atom.extras.tolist())
 
     def longest(self) -> float:
         """The largest value of the augmented kernel: products are at most that large."""
@@ -289,8 +281,11 @@ class KernelActiveSet(ActiveSet):
             return None
         new = PointLog()
         new.append(atoms)
-        labels = np.array([int(atom.extras[0]) for atom in atoms], dtype=self._labels.dtype)
-        return 2.0 * self.gram.rows_with(new.points, labels, self._weights_of(atoms)).T
+        labels, weights = self._codes_of(atoms), self._weights_of(atoms)
+        return 2.0 * self.gram.rows_with(new.points, labels, weights).T
+
+    def _codes_of(self, atoms: Sequence[Atom]) -> Codes:
+        return self.code.codes([float(atom.extras[0]) for atom in atoms])
 
     def _weights_of(self, atoms: Sequence[Atom]) -> Floats | None:
         """How much each point counts; None if all count the same."""
