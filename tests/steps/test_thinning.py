@@ -15,7 +15,7 @@ from atomcast.known.kernels.storage import Storage
 from atomcast.messages.atom import Atom
 from atomcast.objectives import Logistic, SquaredError
 from atomcast.steps.inner.corral import Corral
-from atomcast.steps.thinning import Thinning, cheapest_batch
+from atomcast.steps.thinning import Thinning, cheapest_batch, dearness
 from problems import dense_problem, make_domain, regression
 
 FIRST, MORE = 12, 5
@@ -137,7 +137,8 @@ def test_the_dearer_rounds_are_the_more_candidates_join():
     active, where = ExplicitActiveSet(SquaredError(y)), L1Ball(1e3)
     scores, atoms = X.T @ active.gradient, atoms_of(X)
     taken = [
-        len(Thinning(active, where).of_use(atoms, scores, price, 3)) for price in (1, 1e2, 1e4)
+        len(Thinning(active, where).of_use(atoms, scores, dearness(price), 3))
+        for price in (1, 1e2, 1e4)
     ]
     assert taken == sorted(taken)
     assert taken[0] < taken[-1]

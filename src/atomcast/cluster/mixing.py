@@ -203,8 +203,19 @@ def cast_point(
     asked: Asked | None = None,
 ) -> Atom:
     """What a coordinator that has heard all nodes tells everybody; entered in the ledger."""
-    step = replica.step
     enter(accountant, replica, [Said.of(one) for one in sent])
+    return combined(accountant, replica, best, sent, asked)
+
+
+def combined(
+    accountant: Accountant[Any],
+    replica: Replica,
+    best: float,
+    sent: Sequence[Mixture],
+    asked: Asked | None = None,
+) -> Atom:
+    """What a coordinator makes of what it has heard."""
+    step = replica.step
     if isinstance(step, Compound):
         return step.combine(replica, accountant.nodes, best, sent, asked)
     assert isinstance(step, Auto)

@@ -43,6 +43,8 @@ class ActiveSet(ABC):
     inner_kind: str = "vertices"
     #: By this share, the same weights may have another value in another process.
     rounding: float = 1e-8
+    #: Whether an atom stays what it is from round to round, so that candidates may be kept.
+    lasting: bool = True
     #: The combination A alpha of the atoms, where atoms are vectors.
     image: Floats | None = None
     #: Where the iterate is made of what nodes have sent to a coordinator, what is known of it.
@@ -80,17 +82,18 @@ class ActiveSet(ABC):
 
     def append(self, atoms: Sequence[Atom]) -> None:
         """Add newly received atoms with weight zero."""
+        old = len(self.ids)
         for atom in atoms:
             if atom.id in self.position:
                 raise ValueError(f"atom {atom.id} was broadcast twice")
-            old, width = len(self.ids), self._width(atom)
-            self._weights = grown(self._weights, old, old + width)
-            self._weights[old : old + width] = 0.0
-            self.position[atom.id] = old
+            width = self._width(atom)
+            self.position[atom.id] = len(self.ids)
             self.extras[atom.id] = atom.extras
             self.ids += [atom.id] * width
             self.names += [atom.name] * width
         if atoms:
+            self._weights = grown(self._weights, old, len(self.ids))
+            self._weights[old : len(self.ids)] = 0.0
             self._store(atoms)
 
     def receive(

@@ -99,7 +99,7 @@ class DenseColumns:
         """Add atoms as further columns."""
         self._rows = grown(self._rows, self.count, self.count + len(atoms))
         for atom in atoms:
-            self._rows[self.count] = atom.dense()
+            self._rows[self.count] = atom.values if atom.indices is None else atom.dense()
             self.count += 1
 
     def combine(self, weights: Floats) -> Floats:

@@ -165,8 +165,12 @@ class Corrective(Step):
         needed = replica.target / replica.domain.scale
         likely = replica.problem.batches.kept * self._last_violation
         level = _multiplier(replica) + max(needed, likely)
-        candidates = 2 * count + CANDIDATES_MORE if self.thin else 0
+        candidates = 2 * count + CANDIDATES_MORE if self._compares(replica) else 0
         return Request(count=count, threshold=level, known_too=False, candidates=candidates)
+
+    def _compares(self, replica: Replica) -> bool:
+        """Whether candidates are compared: sums, and directions of today, cannot be."""
+        return self.thin and replica.active.lasting
 
     def thinned(self, replica: Replica, atoms: Sequence[Atom], scores: Floats) -> Ids:
         """Those that still violate optimality once the better ones have joined."""
@@ -212,7 +216,7 @@ class Corrective(Step):
 
     def _full(self, replica: Replica, agreement: Agreement) -> bool:
         """Whether as many atoms have just joined as might; their weights are still zero."""
-        active, new = replica.active, 0 if self.thin else len(agreement.id)
+        active, new = replica.active, 0 if self._compares(replica) else len(agreement.id)
         weights = active.position.get(int(agreement.id[0]), len(active)) if new else 0
         return new > 0 and new == self._batch(replica, active.atoms - new, weights)
 

@@ -20,7 +20,7 @@ from atomcast.steps.inner.newton import Inner
 Ids = NDArray[np.int64]
 
 #: Of candidates, so many more than twice as many as may join are looked at,
-CANDIDATES_MORE = 50
+CANDIDATES_MORE = 80
 #: and one joins that has at least this share of the largest weight among them.
 WEIGHTY = 0.25
 

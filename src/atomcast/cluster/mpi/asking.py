@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from typing import Any
 
 import numpy as np
@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 END = -1
 
 
-class Unanswered(Exception):
+class UnansweredError(Exception):
     """A rank had no answer: it met an error, which it raises once all questions are asked."""
 
 
@@ -31,7 +31,10 @@ class Unanswered(Exception):
 def asking(
     comm: Any, mixers: Sequence[Mixer], replica: Replica, accountant: Accountant[Any]
 ) -> Iterator[Asked | None]:
-    """What rank 0 may ask through; the others have answered when they are let in."""
+    """What rank 0 may ask through; the others have answered when they are let in.
+
+    Where one had no answer, rank 0 goes on without an error: the other raises its own.
+    """
     if replica.step.reveals:
         yield None
         return
@@ -41,7 +44,8 @@ def asking(
         yield None
         return
     try:
-        yield owners.asked
+        with suppress(UnansweredError):
+            yield owners.asked
     finally:
         owners.end()
 
@@ -74,7 +78,7 @@ class _RankOwners:
             raise self._error
         rows = [np.frombuffer(answers[i]) for i in self._nodes]
         if any(not len(row) for row in rows):
-            raise Unanswered
+            raise UnansweredError
         self._account.append((len(common), each.shape[1], len(rows[0])))
         return np.stack(rows)
 
@@ -106,10 +110,8 @@ class _RankOwners:
 
     def _exchange(self, question: Question, common: Floats, each: Floats) -> list[bytes]:
         """A question of rank 0, whose arguments count there alone, and the answers to it."""
-        common, columns = (
-            np.frombuffer(bytes_of_rank_0(self._comm, common.tobytes())),
-            each.shape[1],
-        )
+        columns = each.shape[1]
+        common = np.frombuffer(bytes_of_rank_0(self._comm, common.tobytes()))
         rows = np.zeros((self._size if self._rank == 0 else 0, columns))
         if self._rank == 0:
             rows[self._nodes] = each

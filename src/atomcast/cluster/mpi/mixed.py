@@ -9,7 +9,7 @@ import numpy as np
 
 from atomcast.cluster.keeping import keep_own
 from atomcast.cluster.mixing import Said, as_message, cast_point, enter, from_message, mixers_of
-from atomcast.cluster.mpi.asking import Unanswered, asking
+from atomcast.cluster.mpi.asking import asking
 from atomcast.cluster.mpi.buffers import bytes_of_rank_0, gather_at_0
 from atomcast.cluster.mpi.watch import ATOMS, SCORING, Pulse, by_all
 from atomcast.cluster.node import Fleet
@@ -44,10 +44,7 @@ def mixed_point(
     answer = np.zeros(0)
     with by_all(comm, pulse), asking(comm, mixers, replica, accountant) as asked:
         if heard:
-            try:
-                answer = np.asarray(cast_point(accountant, replica, best, mixtures, asked).values)
-            except Unanswered:
-                pass  # whoever could not answer says why
+            answer = np.asarray(cast_point(accountant, replica, best, mixtures, asked).values)
     pulse.at = (replica.round, ATOMS)
     answer = np.frombuffer(bytes_of_rank_0(comm, answer.tobytes()), dtype=np.float64)
     point = Atom(0, len(answer), answer)

@@ -59,7 +59,7 @@ def minimise_in_ball(
         # What is not finite says that rounding is all that is left.
         if not np.all(np.isfinite(told)) or gap + unsettled <= tolerance:
             break
-        newton, mean = Newton(P, (P @ c.ravel() + q), told, slack, dual_slack), 0.0
+        newton, mean = PathNewton(P, (P @ c.ravel() + q), told, slack, dual_slack), 0.0
         for _ in range(2):  # first as far as possible, then toward the mean that this leaves
             step = newton.toward(mean)
             room = float(owners("room", step.common, step.c).min())
@@ -89,7 +89,7 @@ def sizes(owners: Owners, *several: Floats) -> Floats:
     return owners("size", NOTHING, np.hstack(several)).sum(axis=0)
 
 
-class Step(NamedTuple):
+class PathStep(NamedTuple):
     """A step of the coefficients and of the slack of the ball; `common` is what owners need."""
 
     c: Floats
@@ -103,7 +103,7 @@ class Step(NamedTuple):
         return min((-at / change for at, change in pairs if change < 0.0), default=np.inf)
 
 
-class Newton:
+class PathNewton:
     """The steps from a point, which share one factorisation; `told` are the terms of the owners."""
 
     def __init__(
@@ -140,14 +140,14 @@ class Newton:
         solved = -unit[:, None] * cho_solve(factor, right, check_finite=False)
         self._down, self._centred = solved.T.reshape(2, nodes, m)
 
-    def toward(self, mean: float) -> Step:
+    def toward(self, mean: float) -> PathStep:
         """The step toward this mean of products."""
         c = self._down + mean * self._centred
         lack = mean * self._lack - float(self._along @ c.ravel())
         aim, tied = mean / self._slack, self._tie * lack
         slack = tied * self._omega - lack
         dual_slack = aim - self._line * slack - self._dual_slack
-        return Step(c, np.array([mean, aim, tied]), slack, dual_slack)
+        return PathStep(c, np.array([mean, aim, tied]), slack, dual_slack)
 
 
 def _on_face(P: Floats, q: Floats, told: Floats, beta: float, inside: bool) -> Floats:
