@@ -8,10 +8,11 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from atomcast._threads import run_all
 from atomcast.known.columns import grown
-from atomcast.known.kernels.functions import RBF, Kernel, Laplacian
+from atomcast.known.kernels.functions import RBF, Kernel, Laplacian, LastRow
 from atomcast.known.kernels.labels import Codes, LabelCode
 from atomcast.known.kernels.points import Points, is_binary
 from atomcast.known.kernels.sums import MOST_BITS, BinarySums, fill_bit_block, packed, signed_table
@@ -55,6 +56,7 @@ class AugmentedKernel:
         self._labels: Codes = np.zeros(0, dtype=np.uint8)
         self._blocks: list[NDArray[Any]] | None = []
         self._bits: BitLog | None = BitLog() if isinstance(kernel, RBF | Laplacian) else None
+        self._last_row = LastRow(kernel) if isinstance(kernel, RBF) else None
 
     @property
     def blocks(self) -> list[NDArray[Any]] | None:
@@ -70,7 +72,7 @@ class AugmentedKernel:
         self._points, self._labels = points, labels
         ridge = self.code.ridge(labels[old:], weights)
         own = self.kernel.diagonal(points[old:]) + 1.0 + ridge
-        if not np.all(own > 0):
+        if not (own > 0).all():
             raise not_positive(f"the product of a point with itself is {own.min() - 1.0:.3g}")
         self.ridge = np.concatenate([self.ridge, ridge])
         self.diagonal = np.concatenate([self.diagonal, own])
@@ -82,10 +84,19 @@ class AugmentedKernel:
             first = start - start % HEIGHT
             stop = min(first + HEIGHT, self.count)
             block = self._blocks[start // HEIGHT]
-            rows = block[start - first : stop - first]
-            self._compute(np.arange(start, stop), stop, rows)
+            rows = block[start - first : stop - first, :stop]
+            if self._last_row is not None and stop - old == 1 and not sparse.issparse(points):
+                # As in every round of one atom: it must be quick.
+                np.multiply(self._last_row.of(points) + 1.0, self._signs(start), out=rows[0])
+                rows[0, start] = own[0]
+            else:
+                self._compute(np.arange(start, stop), stop, rows)
             block[: start - first, start:stop] = rows[:, first:start].T
             start = stop
+
+    def _signs(self, position: int) -> Floats:
+        """<label, label> of a point with all, shape (count,)."""
+        return self.code.table[self._labels[position]].take(self._labels)
 
     def _make_room(self, start: int) -> bool:
         """Have a block for the row `start`; False if that would exceed the budget."""
@@ -124,6 +135,13 @@ class AugmentedKernel:
             rows += 1
             rows *= self.code.table.astype(rows.dtype)[left][:, right]
         return rows
+
+    def row(self, position: int) -> NDArray[Any]:
+        """One row of the matrix, shape (count,), not to be changed."""
+        block = position // HEIGHT
+        if self._blocks is None or block < len(self._blocks) - 1:
+            return self.rows(np.array([position]))[0]
+        return self._blocks[block][position % HEIGHT, : self.count]
 
     def rows(self, positions: Positions) -> Floats:
         """Some rows of the matrix, shape (m, count)."""
@@ -190,8 +208,6 @@ class AugmentedKernel:
     def times(self, vector: Floats) -> Floats:
         """The product of the matrix with a vector, shape (count,), summed in double precision."""
         used = np.flatnonzero(vector)
-        if len(used) == 1 and self._blocks is not None and self.count <= HEIGHT:
-            return vector[used[0]] * self._blocks[0][used[0], : self.count]
         if self._blocks is not None and len(used) * self.count >= LARGE_BLOCK:
             return self._times_blocks(vector)
         result = np.zeros(self.count)
@@ -203,9 +219,8 @@ class AugmentedKernel:
     def row_products(self, start: int, vector: Floats) -> Floats:
         """The product of rows `start` and on with a vector, shape (count - start,)."""
         if self._blocks is None or (self.count - start) * self.count < LARGE_BLOCK:
-            if start == self.count - 1 and self._blocks is not None:
-                row = self._blocks[-1][start % HEIGHT, : self.count]
-                return np.array([row @ vector])
+            if start == self.count - 1:
+                return np.array([self.row(start) @ vector])
             used = np.flatnonzero(vector)
             parts = [
                 self.rows(np.arange(first, min(first + HEIGHT, self.count)))[:, used] @ vector[used]
