@@ -28,6 +28,7 @@ from atomcast.baselines.cocoa import ProxCocoa
 from atomcast.data.generators import make_sparse_regression
 from atomcast.domains.balls import L1Ball
 from atomcast.objectives import SquaredError
+from atomcast.plots.drawing import COLORS, new_figure
 from atomcast.problems.features import explicit_problem
 
 NODES, TOL = 100, 1e-4
@@ -52,20 +53,21 @@ def first(trace, reached) -> str:
 
 def draw(path: str, traces, optimum: float) -> None:
     """How far from the optimum, and the certified gap, against values sent."""
-    from matplotlib import pyplot as plt
-
-    figure, axes = plt.subplots(1, 2, figsize=(10, 4), layout="constrained")
-    for method, trace in traces.items():
+    figure = new_figure(10, 4.2)
+    axes = figure.subplots(1, 2)
+    for (method, trace), color in zip(traces.items(), COLORS, strict=False):
         distance = np.maximum(np.array(trace.objective) / optimum - 1, 1e-10)
         for ax, heights in zip(axes, (distance, trace.gap / trace.objective), strict=True):
-            ax.loglog(trace.values[1:], heights[1:], marker="o", markersize=3, label=method)
+            look = {"color": color, "marker": "o", "markersize": 3}
+            ax.loglog(trace.values[1:], heights[1:], label=method, **look)
     for ax, title in zip(axes, ("objective / optimum - 1", "relative gap, certified"), strict=True):
         ax.set(xlabel="values sent", title=title)
         ax.grid(visible=True, alpha=0.3)
     axes[0].set_ylim(bottom=1e-9)
-    axes[1].set_ylim(bottom=1e-7)
-    axes[1].legend()
-    figure.savefig(path, dpi=110)
+    axes[1].set_ylim(bottom=1e-6)
+    names = axes[0].get_legend_handles_labels()
+    figure.legend(*names, frameon=False, loc="outside upper center", ncols=len(traces))
+    figure.savefig(path, dpi=150)
 
 
 def main() -> None:

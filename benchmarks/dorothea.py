@@ -30,7 +30,10 @@ BETA, NODES = 16.0, 100
 
 #: Every step as atomcast runs it, and the paper's own protocol, which sends a winner every time.
 USUAL = [step for step in STEPS if step != "block-coordinate"]  # that one is for examples
-VARIANTS = {"classic, as in the paper": ("classic", True)} | {step: (step, False) for step in USUAL}
+PAPER = "classic, as in the paper"
+VARIANTS = {PAPER: ("classic", True)} | {step: (step, False) for step in USUAL}
+#: What is drawn: on sparse data auto is the corrective step, and takes no compound atoms.
+DRAWN = (PAPER, "line-search", "away", "pairwise", "blended-pairwise", "corrective")
 
 
 def lasso(nodes: int, step: str, max_rounds: int, resend: bool = False) -> Lasso:
@@ -73,9 +76,8 @@ def compare_steps(console: Console, X, y, rounds: int, picture: str | None) -> N
     if picture:
         from atomcast.plots.drawing import plot_convergence
 
-        plot_convergence(
-            traces, picture, tol=1e-4, title="Dorothea, 1,150 x 100,000, beta = 16, 100 nodes"
-        )
+        title = r"Dorothea, 1,150 x 100,000, $\beta$ = 16, 100 nodes"
+        plot_convergence({name: traces[name] for name in DRAWN}, picture, tol=1e-4, title=title)
 
 
 def compare_nodes(console: Console, X, y, repeats: int) -> None:

@@ -24,6 +24,7 @@ from rows import least_times
 
 from atomcast import Lasso, LocalCluster, Solver
 from atomcast.data import make_sparse_regression
+from atomcast.plots.drawing import COLORS, new_figure
 
 #: What is doubled, from where; the others stay as they are in BASE.
 BASE = {"n": 20_000, "d": 2_000, "support": 100, "N": 10}
@@ -72,20 +73,18 @@ def exponent(sizes, seconds):
 
 def draw(measured, path):
     """A panel for each size."""
-    from matplotlib.figure import Figure
-
-    figure = Figure(figsize=(11, 3), layout="constrained")
+    figure = new_figure(11, 3.4)
     axes = figure.subplots(1, len(measured), sharey=True)
     for ax, (name, (sizes, found)) in zip(axes, measured.items(), strict=True):
-        for (library, seconds), marker in zip(found.items(), "os", strict=True):
+        for (library, seconds), color, marker in zip(found.items(), COLORS, "os", strict=False):
             label = f"{library}, exponent {exponent(sizes, seconds):.2f}"
-            ax.loglog(sizes, 1e3 * seconds, marker=marker, label=label)
+            ax.loglog(sizes, 1e3 * seconds, color=color, marker=marker, label=label)
         ax.set(xlabel=name, xticks=sizes, xticklabels=[f"{size:,}" for size in sizes])
         ax.tick_params(axis="x", labelsize=7)
         ax.minorticks_off()
-        ax.legend(fontsize=7, loc="upper left")
+        ax.legend(fontsize=8, frameon=False, loc="lower center", bbox_to_anchor=(0.5, 1.0))
     axes[0].set(ylabel="processor time, ms", yticks=TICKS, yticklabels=TICKS, ylim=(2, 100))
-    figure.savefig(path, dpi=120)
+    figure.savefig(path, dpi=150)
 
 
 def main():

@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import numpy as np
+from rows import Row, least_times
 from sklearn.datasets import load_digits
 from sklearn.svm import SVC
 
@@ -33,24 +34,26 @@ def cases() -> Iterator[tuple[str, Any, Any, Any, Any, list[tuple[float, float]]
     yield "usps", usps.X, usps.y, usps.X_test, usps.y_test, settings
 
 
-def cpu_seconds(model: Any, X: Any, y: Any) -> float:
-    start = time.process_time()
-    model.fit(X, y)
-    return time.process_time() - start
-
-
-def classes(args: Any) -> None:
-    """CPU time on one thread, the minimum of fits in turn, and accuracy on the test rows."""
-    print("data, C, gamma: SVC s, KernelSVC s (ratio), accuracy of both, support vectors, atoms")
+def comparisons(repeats: int) -> Iterator[tuple[Row, SVC, KernelSVC, Any, Any]]:
+    """Yield, for each kind and setting, a `Row`, both fitted models and the test data."""
     for name, X, y, X_test, y_test, settings in cases():
         for C, gamma in settings:
             svc, ours = SVC(C=C, gamma=gamma, cache_size=1000), KernelSVC(C=C, gamma=gamma)
             ours.fit(X, y)  # compiles
-            times = [[cpu_seconds(model, X, y) for model in (svc, ours)] for _ in range(3)]
-            theirs, own = np.min(times, axis=0)
-            print(
-                f"{name}, {C:g}, {gamma:g}: {theirs:.3f}, {own:.3f} ({own / theirs:.2f}), "
-                f"{svc.score(X_test, y_test):.4f} and {ours.score(X_test, y_test):.4f}, "
-                f"{len(svc.support_)} and {len(ours.support_)}, {ours.result_.trace.atoms[-1]}",
-                flush=True,
-            )
+            fits = {"scikit-learn": partial(svc.fit, X, y), "atomcast": partial(ours.fit, X, y)}
+            seconds = least_times(fits, repeats)
+            problem = f"kernel SVM, {name}, C {C:g}, gamma {gamma:g}"
+            yield Row(problem, len(ours.support_), seconds), svc, ours, X_test, y_test
+
+
+def classes(args: Any) -> None:
+    """CPU time on one thread, the minimum of fits in turn, and accuracy on the test rows."""
+    print("problem: SVC s, KernelSVC s (ratio), accuracy of both, support vectors, atoms")
+    for row, svc, ours, *test in comparisons(repeats=3):
+        theirs, own = row.seconds.values()
+        print(
+            f"{row.problem}: {theirs:.3f}, {own:.3f} ({row.ratio:.2f}), "
+            f"{svc.score(*test):.4f} and {ours.score(*test):.4f}, "
+            f"{len(svc.support_)} and {len(ours.support_)}, {ours.result_.trace.atoms[-1]}",
+            flush=True,
+        )

@@ -110,15 +110,15 @@ def values(plot: str | None) -> Table:
 
 def draw(sizes: list[int], curves: dict[str, list[float]], path: str) -> None:
     """Values for a signal against the size of the batch."""
-    from atomcast.plots.drawing import new_figure
+    from atomcast.plots.drawing import COLORS, new_figure
 
-    figure = new_figure(5.0, 3.4)
+    figure = new_figure(5.0, 3.6)
     ax = figure.subplots()
-    for name, curve in curves.items():
-        ax.loglog(sizes, curve, marker="o", markersize=4, label=name)
+    for (name, curve), color in zip(curves.items(), COLORS, strict=False):
+        ax.loglog(sizes, curve, color=color, marker="o", markersize=4, label=name)
     ax.set_xlabel("signals in a batch")
     ax.set_ylabel("values sent for a signal")
-    ax.legend()
+    figure.legend(frameon=False, loc="outside upper center", ncols=2)
     figure.savefig(path, dpi=150)
 
 

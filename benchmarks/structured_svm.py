@@ -27,7 +27,7 @@ from sklearn.exceptions import ConvergenceWarning
 
 from atomcast import Solver, StructuredSVM
 from atomcast.data import load_letter
-from atomcast.plots.drawing import new_figure
+from atomcast.plots.drawing import COLORS, new_figure
 
 C = 0.3
 NOISE = 0.05
@@ -111,14 +111,14 @@ def passes_to(curve: np.ndarray, gap: float) -> str:
 
 def draw(curves: dict[str, np.ndarray], path: Path) -> None:
     """Write the picture of all curves."""
-    figure = new_figure(6.4, 4.2)
+    figure = new_figure(6.4, 4.6)
     axes = figure.subplots()
-    for name, curve in curves.items():
-        axes.plot(curve[:, 0], curve[:, 1], label=name)
+    for (name, curve), color in zip(curves.items(), COLORS, strict=False):
+        axes.plot(curve[:, 0], curve[:, 1], color=color, label=name)
     axes.set(yscale="log", xlabel="passes over the words", ylabel="relative gap")
     axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
-    figure.savefig(path, dpi=150, bbox_inches="tight")
+    figure.legend(fontsize=8, frameon=False, loc="outside upper center", ncols=2)
+    figure.savefig(path, dpi=150)
 
 
 def main() -> None:

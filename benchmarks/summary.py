@@ -4,7 +4,8 @@
 
 Every row is a problem that atomcast and its peers solve to the same certified gap, on one core, in
 one run, taking turns. Beside them stand the machine's limits, measured in the same run: how fast it
-reads memory, and how fast it multiplies. Written as Markdown, JSON and a picture.
+reads memory, how fast it multiplies, and how near to them kernel columns and rounds of MPI come.
+Written as Markdown, JSON and a picture. Data sets are looked for in the folder ATOMCAST_DATA.
 """
 
 from __future__ import annotations
@@ -16,12 +17,15 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 import argparse
 import json
+import subprocess
+import sys
 import time
 import warnings
 from functools import partial
 from pathlib import Path
 
 import group_lasso
+import kernel_svm_classes
 import lasso
 import logistic
 import numpy as np
@@ -32,6 +36,13 @@ from sklearn.svm import SVC
 
 from atomcast import KernelSVC
 
+#: What is measured by itself, on all cores, and shown as it was printed.
+OTHERS = (
+    ("kernel_svm.py", "columns"),
+    ("engines.py", "--only", "mpi"),
+    ("engines.py", "--speedup"),
+)
+
 
 def kernel_rows(seeds: int, repeats: int):
     """Yield a `Row` for kernel SVMs: ours to its own gap, scikit-learn's to its own tolerance."""
@@ -41,6 +52,8 @@ def kernel_rows(seeds: int, repeats: int):
         fits = {"atomcast": partial(ours.fit, X, y), "scikit-learn": partial(theirs.fit, X, y)}
         seconds = least_times(fits, repeats)
         yield Row(f"kernel SVM, 3,000 x 20, seed {seed}", len(ours.result_.atom_ids), seconds)
+    for row, *_ in kernel_svm_classes.comparisons(repeats):
+        yield row
 
 
 def rows(seeds: int, repeats: int):
@@ -63,8 +76,23 @@ def limits() -> dict[str, float]:
     }
 
 
-def markdown(found: list[Row], machine: dict[str, float]) -> str:
-    """The table, with the limits and the spread of the ratios below."""
+def others() -> dict[str, str]:
+    """What other benchmarks print, by command."""
+    here = Path(__file__).parent
+    environment = {name: v for name, v in os.environ.items() if not name.endswith("_NUM_THREADS")}
+    printed = {}
+    for script, *arguments in OTHERS:
+        done = subprocess.run(
+            [sys.executable, str(here / script), *arguments],
+            env=environment, capture_output=True, text=True, check=False,
+        )  # fmt: skip
+        command = " ".join(["python", f"benchmarks/{script}", *arguments])
+        printed[command] = done.stdout + (done.stderr if done.returncode else "")
+    return printed
+
+
+def markdown(found: list[Row], machine: dict[str, float], printed: dict[str, str]) -> str:
+    """The table, with the spread of the ratios, the limits and what was printed below."""
     peers = sorted({name for row in found for name in row.seconds} - {"atomcast"})
     heads = ["problem", "size", "atomcast ms", *(f"{peer} ms" for peer in peers), "ratio"]
     lines = ["| " + " | ".join(heads) + " |", "|" + "---|" * len(heads)]
@@ -76,7 +104,10 @@ def markdown(found: list[Row], machine: dict[str, float]) -> str:
         )
     measured = ", ".join(f"{name} {value:.1f}" for name, value in machine.items())
     ratios = [row.ratio for row in found]
-    return "\n".join([*lines, "", f"atomcast / fastest other: {spread(ratios)}", measured, ""])
+    lines += ["", f"atomcast / fastest other: {spread(ratios)}", "", measured, ""]
+    for command, text in printed.items():
+        lines += [f"    {line}".rstrip() for line in (f"$ {command}", *text.splitlines(), "")]
+    return "\n".join(lines)
 
 
 def picture(found: list[Row], path: Path) -> None:
@@ -110,9 +141,14 @@ def main() -> None:
         found.append(row)
         print(f"{time.perf_counter() - start:6.0f} s  {row.problem}: {row.ratio:.2f}", flush=True)
     arguments.out.mkdir(parents=True, exist_ok=True)
-    text = markdown(found, machine)
+    printed = others()
+    text = markdown(found, machine, printed)
     (arguments.out / "summary.md").write_text(text)
-    told = {"limits": machine, "rows": [{**vars(row), "ratio": row.ratio} for row in found]}
+    told = {
+        "limits": machine,
+        "rows": [{**vars(row), "ratio": row.ratio} for row in found],
+        "printed": printed,
+    }
     (arguments.out / "summary.json").write_text(json.dumps(told, indent=1, default=int))
     picture(found, arguments.out / "summary.png")
     print(text)

@@ -20,6 +20,7 @@ from atomcast.experiments.figures import EXPERIMENTS, atom_counts, fig3, find, t
 from atomcast.experiments.figures.fig2b import Fig2b
 from atomcast.experiments.figures.fig3 import Fig3, Truth
 from atomcast.experiments.figures.fig4 import Fig4
+from atomcast.experiments.page import output
 from atomcast.experiments.runs import admm_runs, baseline_runs, real_data
 from atomcast.experiments.runs.curves import (
     AUTO,
@@ -35,7 +36,7 @@ from atomcast.loop.solver import Solver
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem
 from atomcast.simulation.local import LocalCluster
-from pictures import check_pictures, read
+from pictures import check_legible, check_pictures, read
 from problems import optimum
 
 #: Sizes that are quicker still than the quick ones.
@@ -256,10 +257,15 @@ def tiny(monkeypatch):
     monkeypatch.setattr(real_data, "letter", partial(real_data.letter, n=400))
 
 
-def test_everything_with_one_command(tmp_path, tiny):
+def test_everything_with_one_command(tmp_path, tiny, monkeypatch):
+    drawn, write = [], output.write_figure
+    monkeypatch.setattr(output, "write_figure", lambda *args: (drawn.append(args[0]), write(*args)))
     arguments = ["all", "--quick", "--runs", "1", "--synthetic", "--out", str(tmp_path / "new")]
     outcome = CliRunner().invoke(reproduce_app, arguments)
     assert outcome.exit_code == 0, outcome.output
+    assert len(drawn) == len(EXPERIMENTS)
+    for figure in drawn:
+        check_legible(figure)
     for name in EXPERIMENTS:
         check_pictures(tmp_path / "new", name)
         assert read(tmp_path / "new" / f"{name}.csv")

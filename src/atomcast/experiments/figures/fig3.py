@@ -50,8 +50,10 @@ if TYPE_CHECKING:
 ARRIVED, BEYOND = 0.95, 0.99
 #: The steps of the paper stop once they have sent so many times what the best ADMM needs.
 FAR_MORE = 5
-#: What is drawn, and what the table calls it, in this order.
+#: What is measured, and what the table calls it, in this order.
 SHOWN = (CLASSIC, LINE_SEARCH, ONCE, CORRECTIVE, COMPOUND, AUTO)
+#: What is drawn beside ADMM: no more lines than can be told apart; the table has the others.
+DRAWN = (CLASSIC, LINE_SEARCH, CORRECTIVE, AUTO, COCOA)
 OURS = ("classic", "line_search", "once", "corrective", "compound", "auto")
 
 
@@ -235,13 +237,13 @@ class Fig3(Experiment):
         figure = new_figure(3.6 * across, 3.1 * down + 0.6)
         axes = figure.subplots(down, across, squeeze=False).ravel()
         for ax, label, needs in zip(axes, self.cases(), found.judged, strict=True):
-            labels = dict(zip((*SHOWN, COCOA), (*SHOWN, COCOA), strict=True))
-            labels[needs.parameters] = "ADMM, best"
+            labels = dict(zip(DRAWN, DRAWN, strict=True)) | {needs.parameters: "ADMM, best"}
             for color, (method, text) in enumerate(labels.items()):
-                draw(ax, found.lines[label, method], text, color)
-            title = "s_A = {:g}, s_alpha = {:g}\ns_A s_alpha n = {:g}\n".format(*needs[:3])
+                dash = "--" if method == AUTO else "-"  # it may coincide with the corrective step
+                draw(ax, found.lines[label, method], text, color, dash)
+            title = "s_A={:g}, s_alpha={:g}, s_A s_alpha n={:g}\n".format(*needs[:3])
             finish(ax, "values", "mse", title + needs.parameters)
-        legend_above(figure, axes[0], note, 3)
+        legend_above(figure, axes[0], note, min(3, across))
         return figure
 
     def findings(self, found: Found) -> list[Finding]:

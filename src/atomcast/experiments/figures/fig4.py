@@ -45,9 +45,10 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 AXES = ("values", "round", "seconds")
-#: What is drawn beside the best ADMM.
+#: What stands beside the best ADMM.
 OURS = (CLASSIC, LINE_SEARCH, ONCE, CORRECTIVE, COMPOUND, AUTO)
-DRAWN = (*OURS, "ADMM, coordinate descent", admm_runs.PROXIMAL)
+#: What is drawn: no more lines than can be told apart; the table has the others.
+DRAWN = (CLASSIC, LINE_SEARCH, CORRECTIVE, AUTO, "ADMM, coordinate descent", admm_runs.PROXIMAL)
 
 
 class Cost(NamedTuple):
@@ -155,7 +156,8 @@ class Fig4(Experiment):
             text = "ADMM, coordinate descent" if method in admm_runs.NAMES else method
             # Where nothing is sent, the classic step does the same with atoms sent once.
             dash = "--" if method in (ONCE, admm_runs.PROXIMAL) else "-"
-            draw(panels[label, x], line, text, DRAWN.index(text), dash)
+            if text in DRAWN:
+                draw(panels[label, x], line, text, DRAWN.index(text), dash)
         for (label, x), ax in panels.items():
             finish(ax, x, "mse", label)
         legend_above(figure, axes[0, 0], note, 3)

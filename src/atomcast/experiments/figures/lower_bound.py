@@ -72,7 +72,7 @@ class LowerBound(Experiment):
              r"$d\,/\,\epsilon$", "values sent"),
             (middle, pair, lambda row: row.d, "support", {"needed": "3d/4"},
              "$d$", r"atoms in the first solution within $\epsilon$"),
-            (right, path, lambda row: row.distance, "values", {"bound": "lower bound x distance"},
+            (right, path, lambda row: row.distance, "values", {"bound": "bound times distance"},
              "distance of the two nodes", "values sent"),
         ):  # fmt: skip
             _draw(ax, some, x, y, references)
@@ -141,7 +141,8 @@ def _draw(ax: Axes, rows: Sequence[HardRun], x: Any, y: str, references: Mapping
     for step, form in sorted({(row.step, row.form) for row in rows}):
         k = SERIES.index((step, form))
         mine = [row for row in rows if (row.step, row.form) == (step, form)]
-        points, style = sorted((x(row), getattr(row, y)) for row in mine), "os^v"[k % 4] + "-"
+        points = sorted((x(row), getattr(row, y)) for row in mine)
+        style = "os^v"[k % 4] + ("--" if form == "simplex" else "-")  # both forms nearly coincide
         look: dict[str, Any] = {"color": COLORS[k % len(COLORS)], "markersize": 4, "linewidth": 1.2}
         label = f"{step}, {form}".replace("l1", r"$\ell_1$ ball")
         ax.plot(*zip(*points, strict=True), style, label=label, **look)

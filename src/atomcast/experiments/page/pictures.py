@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
@@ -19,8 +20,13 @@ LABELS = {
     "clock": "seconds by the simulator's clock",
     "objective": "objective",
     "mse": "mean squared error",
-    "nodes": "nodes N",
+    "nodes": "nodes $N$",
 }
+#: Parameters, as pictures write them.
+SYMBOLS = {
+    "s_A": "$s_A$", "s_alpha": r"$s_\alpha$", "alpha": r"$\alpha$", "beta": r"$\beta$",
+    "rho": r"$\rho$", "C": "$C$", "N": "$N$", "d": "$d$", "n": "$n$", "p": "$p$",
+}  # fmt: skip
 #: How a method is drawn: a colour by number, and a dash.
 Styles = Mapping[str, tuple[int, str]]
 
@@ -28,8 +34,8 @@ Styles = Mapping[str, tuple[int, str]]
 def draw(ax: Axes, lines: Sequence[Average], label: str, color: int, style: str = "-") -> None:
     """A line for the mean and a band from the smallest to the largest, in a colour by number."""
     chosen = COLORS[color % len(COLORS)]
-    x = [line.x for line in lines]
-    ax.plot(x, [line.mean for line in lines], style, color=chosen, linewidth=1.5, label=label)
+    x, mean = [line.x for line in lines], [line.mean for line in lines]
+    ax.plot(x, mean, style, color=chosen, linewidth=1.5, label=in_symbols(label))
     low, high = [line.low for line in lines], [line.high for line in lines]
     ax.fill_between(x, low, high, color=chosen, alpha=0.2, linewidth=0)
 
@@ -50,13 +56,8 @@ def legend_below(ax: Axes) -> None:
 
 def in_symbols(text: str) -> str:
     """Parameters as the paper writes them."""
-    symbols = {
-        "s_alpha": r"$s_\alpha$", "s_A": "$s_A$", "beta": r"$\beta$", "rho": r"$\rho$",
-        "alpha": r"$\alpha$",
-    }  # fmt: skip
-    for name, symbol in symbols.items():
-        text = text.replace(f"{name}=", f"{symbol} = ").replace(f"{name} ", f"{symbol} ")
-    return text
+    names = re.compile(rf"\b({'|'.join(SYMBOLS)})\b")
+    return re.sub(" *= *", " = ", names.sub(lambda name: SYMBOLS[name[0]], text))
 
 
 def panels_in_a_row(
@@ -77,6 +78,6 @@ def panels_in_a_row(
 def legend_above(figure: Figure, ax: Axes, title: str, columns: int, **more: Any) -> None:
     """One legend for all panels, with what was run as its title."""
     figure.legend(
-        *ax.get_legend_handles_labels(), title=title, title_fontsize=9, frameon=False,
+        *ax.get_legend_handles_labels(), title=in_symbols(title), title_fontsize=9, frameon=False,
         loc="outside upper center", ncols=columns, **more,
     )  # fmt: skip
