@@ -372,6 +372,11 @@ def _first_rows(merit: Floats, id: Ids, count: int) -> Ids | slice:
     """The first `count` rows by `ranking`; a single one as a slice, which is cheaper to take."""
     few = _ranking_of_few(merit.tolist(), id.tolist()) if len(merit) <= FEW else None
     if few is None:
+        if count == 1:  # mostly, one is the best of all, and there is nothing to sort
+            top = int(merit.argmax())
+            best = merit.item(top)
+            if np.count_nonzero(merit >= best - 2 * TIE * abs(best)) == 1:
+                return slice(top, top + 1)
         return ranking(merit, id)[:count]
     if count == 1 or len(few) == 1:
         return slice(few[0], few[0] + 1) if few else slice(0)

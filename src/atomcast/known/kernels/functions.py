@@ -337,9 +337,9 @@ def pieces(n: int, m: int) -> list[slice]:
 
 def square_lengths(X: Points) -> Floats:
     """The squared length of each point, shape (n,)."""
-    if sparse.issparse(X):
+    if not isinstance(X, np.ndarray):
         return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
-    X = np.asarray(X, dtype=np.float64)
+    X = X.astype(np.float64, copy=False)
     squares: Floats = np.vecdot(X, X)
     return squares
 

@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from atomcast._threads import run_all
 from atomcast.known.columns import grown
@@ -85,7 +84,7 @@ class AugmentedKernel:
             stop = min(first + HEIGHT, self.count)
             block = self._blocks[start // HEIGHT]
             rows = block[start - first : stop - first, :stop]
-            if self._last_row is not None and stop - old == 1 and not sparse.issparse(points):
+            if self._last_row is not None and stop - old == 1 and isinstance(points, np.ndarray):
                 # As in every round of one atom: it must be quick.
                 np.multiply(self._last_row.of(points) + 1.0, self._signs(start), out=rows[0])
                 rows[0, start] = own[0]

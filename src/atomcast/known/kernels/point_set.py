@@ -144,7 +144,7 @@ class KernelActiveSet(ActiveSet):
             self._check_kernel()
         before = self.width * old
         self._products = grown(self._products, before, len(self))
-        self._products[before : len(self)] = self._joining(old) if np.any(self.weights) else 0.0
+        self._products[before : len(self)] = self._joining(old) if self.changes else 0.0
 
     def _joining(self, start: int) -> Floats:
         """The products of points from `start` on, which have no weight yet, shape (m,)."""

@@ -110,7 +110,7 @@ class DenseSums(KernelSums):
         factors = weights[:, None] * self.code.table[labels]
         points, codes, gamma = self.points, self.labels, self.kernel.gamma
         near = others
-        if others.dtype != points.dtype or sparse.issparse(others):
+        if others.dtype != points.dtype or not isinstance(others, np.ndarray):
             near = np.ascontiguousarray(dense_rows(others), dtype=points.dtype)
         if points.size < MANY:
             add_rbf(points, near, gamma, codes, factors, scale, total)
