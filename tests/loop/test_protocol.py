@@ -141,7 +141,7 @@ def test_few_rows_are_ranked_as_many_are(table, count, data):
             return agree(table, count)
         except FalseMessageError as error:  # some best merit is no number
             assert not np.all(table.best < np.inf)
-            return error.args
+            return str(error)
 
     few = ranking(merit, id), leaders(merit, id, node, count), agreed()
     with pytest.MonkeyPatch.context() as patch:
@@ -150,7 +150,7 @@ def test_few_rows_are_ranked_as_many_are(table, count, data):
             many = ranking(merit, id), leaders(merit, id, node, count), agreed()
             np.testing.assert_array_equal(few[0], many[0])
             np.testing.assert_array_equal(few[1], many[1])
-            if isinstance(few[2], tuple):
+            if isinstance(few[2], str):
                 assert few[2] == many[2]
                 return
             for name in ("best", "owner", "id", "score", "inner"):

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -157,7 +156,7 @@ class LogSession(LocalSession):
         heard = self._heard()
         if heard.all():
             return agree(proposals, request.count)
-        return replace(agree(proposals.of(heard), request.count), complete=False)
+        return agree(proposals.of(heard), request.count)._replace(complete=False)
 
     # -- waiting ----------------------------------------------------------------------------
 
