@@ -21,7 +21,9 @@ html_theme_options = {
     "navigation_with_keys": False,
     "secondary_sidebar_items": ["page-toc"],
 }
-html_sidebars = {"index": []}
+#: Pages without pages below them need no list of these; tables get its room.
+html_sidebars = {page: [] for page in ("index", "gallery", "howto", "reproduction")}
+html_context = {"default_mode": "auto"}
 myst_heading_anchors = 4
 autodoc_member_order = "bysource"
 autodoc_typehints = "none"  # docstrings say what is accepted, in words

@@ -193,6 +193,18 @@ def a_path_with_warm_starts(cluster_of, nodes):
 
 
 @case
+def atoms_that_better_ones_make_superfluous_are_left_out(cluster_of, nodes):
+    rng = np.random.default_rng(8)
+    factors, y = rng.standard_normal((40, 6)), rng.standard_normal(40)
+    X = factors @ rng.standard_normal((6, 120)) + 0.3 * rng.standard_normal((40, 120))
+    thin, usual = (fitted(X, y, cluster_of(nodes), thin=thin).result_ for thin in (True, False))
+    assert thin.status == usual.status == "optimal"
+    np.testing.assert_allclose(thin.objective, usual.objective, rtol=2e-4)
+    known, before = (result.trace.atoms[-1] for result in (thin, usual))
+    assert known < before
+
+
+@case
 def mixtures_of_every_node(cluster_of, nodes):
     X, y = regression(seed=12, d=40, n=90, support=40)
     how = {"beta": 8.0, "step": "compound", "tol": 1e-6}

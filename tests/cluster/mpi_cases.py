@@ -33,7 +33,9 @@ from atomcast import (
 from atomcast.atoms.explicit import DenseAtoms
 from atomcast.cluster.consistency import DriftError
 from atomcast.cluster.mpi.failures import RankError
+from atomcast.errors import ClusterError
 from atomcast.network.wire import codec as wire
+from atomcast.steps.inner.cone import Cones
 from cluster import resume_cases
 from cluster.contract import (
     assert_same_account,
@@ -76,6 +78,39 @@ def every_rank_brings_its_own_part(cluster):
         assert model.n_features_in_ == X.shape[1]
         assert list(model.feature_names_in_) == [f"x{j}" for j in range(X.shape[1])]
         np.testing.assert_allclose(model.predict(X), X @ model.coef_ + model.intercept_)
+
+
+@case
+def every_rank_keeps_the_weights_of_its_own_part(cluster):
+    nodes, rank = cluster.nodes, cluster.rank
+    X, y = regression(seed=12, d=40, n=90, support=40)
+    own = parts(X, nodes, rank)
+    how = {"beta": 8.0, "step": "compound", "tol": 1e-6, "reveal": "never"}
+    model = fitted(Shards.mine(X[:, own]), y, cluster, **how)
+    whole = Shards.split(X, nodes, by="contiguous")
+    expected = fitted(whole, y, simulated(nodes), **how)
+    assert model.result_.status == expected.result_.status == "optimal"
+    np.testing.assert_allclose(model.coef_[own], expected.coef_[own], rtol=0, atol=1e-3)
+    assert np.count_nonzero(model.coef_) == np.count_nonzero(model.coef_[own]) > 0
+    # Rounding decides where an iterative method stops; what is said in a round is the same.
+    first, there = (m.result_.ledger.by_round()[0] for m in (model, expected))
+    assert first.values == there.values
+    predicted = model.predict(Shards.mine(X[:5, own]))
+    np.testing.assert_allclose(predicted, expected.predict(X[:5]), rtol=0, atol=1e-2)
+    with pytest.raises(ValueError, match=r"Shards\.mine"):
+        model.predict(X[:5])
+
+
+@case
+def a_rank_that_cannot_answer_is_named_by_all(cluster):
+    X, y = regression(seed=12, d=40, n=90, support=40)
+    solver = Solver(step="compound", reveal="never")
+    with pytest.MonkeyPatch.context() as broken:
+        if cluster.rank == cluster.nodes - 1:
+            broken.setattr(Cones, "_room", lambda *asked: 1 / 0)
+        with pytest.raises(ClusterError, match=f"rank {cluster.nodes - 1}.*division by zero"):
+            Lasso(8.0, cluster=cluster, solver=solver).fit(X, y)
+    assert Lasso(8.0, cluster=cluster, solver=solver).fit(X, y).result_.status == "optimal"
 
 
 @case

@@ -101,6 +101,28 @@ def from_a_simulation_to_this_cluster_and_back(cluster_of, nodes):
     assert_resumed(solved(X, y, LocalCluster(5), 5, 5.0, **how), whole, 4)
 
 
+@case
+def stopped_and_resumed_at_a_point_that_was_told(cluster_of, nodes):
+    X, y = regression(seed=3, d=60, n=200, support=100)
+    for step in ("compound", "auto"):
+        path, local = common(f"told-{step}", nodes), own(f"told-{step}")
+        how = {"step": step, "tol": 1e-6, "atoms_per_round": "auto"}
+        whole = solved(X, y, simulated(nodes), nodes, 20.0, **how)
+        stop = {"max_rounds": 3 if step == "compound" else 2}
+        stop["callbacks"] = [Checkpoint(path)]
+        here = solved(X, y, cluster_of(nodes), nodes, 20.0, **how | stop)
+        stop["callbacks"] = [Checkpoint(local)]
+        there = solved(X, y, LocalCluster(3), 3, 20.0, **how | stop)
+        write_once(common(f"from-{step}", nodes), local)
+        assert nodes == 1 or "mixed.ids" in read_checkpoint(path).memory
+        for start, stopped in ((path, here), (common(f"from-{step}", nodes), there)):
+            assert stopped.status == "max_rounds"
+            resumed = solved(X, y, cluster_of(nodes), nodes, 20.0, resume=start, **how)
+            assert resumed.status == "optimal"
+            assert resumed.trace.objective[0] <= stopped.trace.objective[-2]
+            np.testing.assert_allclose(resumed.objective, whole.objective, rtol=2e-6)
+
+
 def write_once(path, source):
     """Put a copy of a file in its place, as every rank does with the same content."""
     part = path.with_suffix(f".{os.getpid()}")

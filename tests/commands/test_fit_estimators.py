@@ -317,6 +317,8 @@ def test_penalties_signs_and_weights(run, files, diabetes):
     assert model.beta_ == pytest.approx(np.abs(expected.coef_).sum(), rel=1e-6)
     both = run("fit", "lasso", "X.npy", "-y", "y.npy", "--alpha", 1, "--beta", 1)
     assert "exclude each other" in both.stderr
+    neither = run("fit", "lasso", "X.npy", "-y", "y.npy")
+    assert "penalty by --alpha; lasso-cv and logistic-cv choose one" in neither.stderr
     scored = run(
         "fit", "lasso-cv", "X.npy", "-y", "y.npy", "--n-betas", 3, "--folds", 2, "--scoring", "r2",
         "-o", "m.safetensors",

@@ -74,7 +74,7 @@ def test_one_table_is_prepared_and_cut_up(run, folder, monkeypatch):
     [
         ("estimator = 'lazzo'", "estimator must be one of lasso, "),
         ("estimator = 'lasso'\nparts = 'a.csv'", "parts must be a list of files"),
-        ("estimator = 'lasso'\nbetta = 3", "betta is no setting of lasso, which has "),
+        ("estimator = 'lasso'\nbetta = 3", "betta is no setting of lasso (did you mean beta?)"),
         ("estimator = 'lasso'\nintercept = 3", "intercept must be true or false, got 3"),
         ("estimator = ", "is no TOML file"),
         (
@@ -104,4 +104,4 @@ def test_no_preparation_where_there_is_none(run, folder, monkeypatch):
     (folder / "run.toml").write_text("beta = 3")
     options = ("--beta", 9, "--target", "y.csv:y", "--prepare", "run.toml")
     outcome = run("fit", "lasso", "all.csv", *options)
-    assert "run.toml has no table [prepare]" in outcome.stderr
+    assert "run.toml has no table [prepare]: put that line above" in outcome.stderr

@@ -381,14 +381,31 @@ def test_machines_without_a_cache_and_of_sparse_points(multi_class):
 @pytest.mark.parametrize("kernel", ["linear", "poly"])
 def test_badly_scaled_features_leave_a_model(kernel, monkeypatch):
     """Rounding makes the low-rank part of such a kernel indefinite."""
-    for name in ("MANY_WEIGHTS", "MANY_POINTS"):
-        monkeypatch.setattr(f"atomcast.steps.corrective.{name}", 100)
+    monkeypatch.setattr("atomcast.steps.corrective.MANY_POINTS", 100)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 5)) * [1e3, 1.0, 1e-3, 1.0, 1.0]
-    model = KernelSVC(C=100.0, kernel=kernel, gamma=1.0, solver=Solver(max_rounds=4))
+    few = {"solver": Solver(max_rounds=4), "cache_bytes": 50_000}  # no room for a matrix
+    model = KernelSVC(C=100.0, kernel=kernel, gamma=1.0, **few)
     with pytest.warns(match="the relative gap is"):
         model.fit(X, X[:, 1] > 0)
     assert np.isfinite(model.dual_coef_).all()
+
+
+@pytest.mark.parametrize("multi_class", ["one-vs-one", "direct"])
+def test_no_kernel_value_is_computed_for_two_purposes(multi_class):
+    """Of known points, scores come from their own matrix: no column is computed for them."""
+    computed = 0
+
+    def kernel(X, Z):
+        nonlocal computed
+        computed += len(X) * len(Z)
+        return np.exp(-0.1 * ((X[:, None] - Z) ** 2).sum(axis=2))
+
+    X, y = examples(3, n=400)
+    model = KernelSVC(C=0.1, kernel=kernel, multi_class=multi_class).fit(X, y)
+    known = int(model.result_.trace.atoms[-1])
+    assert known > 350  # nearly all: with columns of all examples, half as many values again
+    assert computed <= 1.1 * len(X) * known
 
 
 def test_machines_need_the_corrective_step():

@@ -45,7 +45,7 @@ def test_a_report_in_a_browser(browser, tmp_path):
 
     X, y = load_diabetes(return_X_y=True, as_frame=True)
     hostile = "<img src=x onerror=\"document.title='stolen'\">"
-    X = pandas.DataFrame(X.to_numpy(), columns=[hostile, *X.columns[1:]])
+    X = pandas.DataFrame(X.to_numpy(), columns=[hostile, *X.columns[1:-1], "long_" * 60])
     model = Lasso(2500.0, cluster=LocalCluster(3)).fit(X, y)
     browser.get(model.result_.report(tmp_path / "run.html", model).as_uri())
     assert browser.title == "Lasso: optimal"
@@ -53,6 +53,8 @@ def test_a_report_in_a_browser(browser, tmp_path):
     assert len(browser.find_elements("css selector", "figure svg")) == 2
     assert all(svg.size["height"] > 100 for svg in browser.find_elements("css selector", "svg"))
     atoms = browser.find_element("css selector", "section.table")
+    wide = atoms.find_element("css selector", ".wide")
+    assert int(wide.get_property("scrollWidth")) <= int(wide.get_property("clientWidth"))
     head = atoms.find_elements("css selector", "thead button")[3]
     head.click()
     weights = [float(text.replace(",", "")) for text in column(browser, atoms, 3)]

@@ -126,6 +126,22 @@ def test_a_page_tells_how_tables_were_prepared(tmp_path):
     assert "x, missing: 3" in Page((tmp_path / "m.html").read_text()).text
 
 
+def test_a_page_takes_no_other_files_place(model, tmp_path):
+    save_model(model, tmp_path / "m.safetensors")
+    before = (tmp_path / "m.safetensors").read_bytes()
+    file = str(tmp_path / "m.safetensors")
+    outcome = CliRunner().invoke(app, ["report", file, "--out", file])
+    assert outcome.exit_code == 2
+    assert "a report is a page of HTML" in outcome.stderr
+    assert (tmp_path / "m.safetensors").read_bytes() == before
+
+
+def test_columns_below_zero_are_shifted_up(tmp_path):
+    table = pd.DataFrame({"t": [-4.0, -2.0, 0.0]})
+    model = Lasso(9.0).fit(Shards.split(table, 1, prepare=Preparation(scale="standard")), [1, 2, 4])
+    assert "(x + 2) /" in model.result_.report(tmp_path / "run.html", model).read_text()
+
+
 def test_notebooks_show_tables(model):
     for shown in (model.result_, model.result_.ledger, model.result_.trace):
         page = Page(shown._repr_html_())

@@ -7,6 +7,7 @@ from scipy import sparse
 from atomcast.atoms.explicit import DenseAtoms, SparseAtoms
 from atomcast.domains.balls import L1Ball, Simplex
 from atomcast.known.active_set import ExplicitActiveSet
+from atomcast.known.columns import SparseColumns
 from atomcast.known.kernels.functions import KernelSpec
 from atomcast.known.kernels.labels import LabelCode
 from atomcast.known.kernels.point_set import KernelActiveSet
@@ -14,7 +15,7 @@ from atomcast.known.kernels.storage import Storage
 from atomcast.messages.atom import Atom
 from atomcast.objectives import Logistic, SquaredError
 from atomcast.steps.inner.corral import Corral
-from atomcast.steps.thinning import Thinning, cheapest_batch
+from atomcast.steps.thinning import Thinning, cheapest_batch, dearness
 from problems import dense_problem, make_domain, regression
 
 FIRST, MORE = 12, 5
@@ -58,6 +59,18 @@ def test_products_with_columns_are_those_after_they_have_come(objective, layout)
     active.append(atoms[FIRST:])
     np.testing.assert_allclose(before, active.products(FIRST, FIRST + MORE), atol=1e-12)
     np.testing.assert_allclose(alone, active.products(0, FIRST + MORE), atol=1e-12)
+
+
+def test_products_of_columns_with_few_nonzeros_need_no_dense_block(monkeypatch):
+    rng = np.random.default_rng(2)
+    X = np.where(rng.random((5000, 60)) < 0.02, rng.standard_normal((5000, 60)), 0.0)
+    X[:, 3] = 1.0  # an intercept makes nothing of it
+    active = ExplicitActiveSet(SquaredError(rng.standard_normal(5000), fit_intercept=True))
+    active.append(atoms_of(sparse.csc_array(X)))
+    monkeypatch.delattr(SparseColumns, "block")
+    centred = X - X.mean(axis=0)
+    expected = active.objective.curvature(active.image).diagonal * (centred.T @ centred[:, 20:])
+    np.testing.assert_allclose(active.products(20, 60), expected, atol=1e-10)
 
 
 def test_products_with_points_are_those_after_they_have_come():
@@ -124,7 +137,8 @@ def test_the_dearer_rounds_are_the_more_candidates_join():
     active, where = ExplicitActiveSet(SquaredError(y)), L1Ball(1e3)
     scores, atoms = X.T @ active.gradient, atoms_of(X)
     taken = [
-        len(Thinning(active, where).of_use(atoms, scores, price, 3)) for price in (1, 1e2, 1e4)
+        len(Thinning(active, where).of_use(atoms, scores, dearness(price), 3))
+        for price in (1, 1e2, 1e4)
     ]
     assert taken == sorted(taken)
     assert taken[0] < taken[-1]

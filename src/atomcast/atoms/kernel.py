@@ -13,7 +13,9 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from atomcast._threads import ranges
 from atomcast.data.shards import Shard
+from atomcast.known.kernels.kernel_matrix import kernel_block
 from atomcast.known.kernels.labels import Codes
 from atomcast.known.kernels.point_set import KernelActiveSet, rescaling
 from atomcast.known.kernels.points import Points
@@ -33,6 +35,11 @@ if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
 
 Floats = NDArray[np.float64]
+
+#: So many examples at a time are taken out of the data.
+PIECE = 1 << 13
+#: A position that no point ever has.
+UNKNOWN = np.iinfo(np.int64).max
 
 
 class KernelAtoms:
@@ -73,10 +80,10 @@ class KernelAtoms:
         self._total: Floats = np.zeros(self.n)
         self._weights: Floats = np.zeros(0)
         self._changes = 0
-        self._blocks: list[NDArray[Any]] = []
+        self._blocks: list[tuple[NDArray[np.int64], NDArray[Any]]] = []
         self._cached = 0
-        self._local: list[int] = []
-        self._known: list[int] = []
+        #: The position of each example among the known points, later than all if it is not one.
+        self._position = np.full(self.n, UNKNOWN)
         self._log = 0
 
     def take(self, rows: NDArray[np.int64]) -> KernelAtoms:
@@ -154,8 +161,7 @@ class KernelAtoms:
         new = np.array(active.ids[self._log * active.width :: active.width], dtype=np.int64)
         at = np.minimum(np.searchsorted(self.ids, new), max(self.n - 1, 0))
         ours = self.ids[at] == new if self.n else np.zeros(len(new), dtype=bool)
-        self._local.extend(at[ours].tolist())
-        self._known.extend((self._log + np.flatnonzero(ours)).tolist())
+        self._position[at[ours]] = self._log + np.flatnonzero(ours)
         self._log = active.atoms
 
     def _add(
@@ -185,41 +191,51 @@ class KernelAtoms:
         if sums.cacheable:
             self._keep_columns(active)
         start = 0
-        for block in self._blocks:
+        for rows, block in self._blocks:
             part = slice(start, start + block.shape[1])
-            sums.add_block(total, block, active.labels[part], weights[part])
+            some = np.flatnonzero(self._position[rows] == UNKNOWN)
+            sums.add_block(rows, total, block, some, active.labels[part], weights[part])
             start = part.stop
-        if start < len(weights):
-            left = start + np.flatnonzero(weights[start:])
-            unknown = np.ones(self.n, dtype=bool)
-            unknown[self._local] = False
-            sums.add_to(
-                np.flatnonzero(unknown), total, active.points[left], active.labels[left],
-                weights[left],
-            )  # fmt: skip
+        left, unknown = start + np.flatnonzero(weights[start:]), self._unknown(active.atoms)
+        for first in range(0, len(left), COLUMNS):
+            some = left[first : first + COLUMNS]
+            points, labels = active.points[some], active.labels[some]
+            sums.add_to(unknown, total, points, labels, weights[some])
         # The active set has these exactly, with 1/C on the diagonal.
-        total[self._local] = active.scores()[self._known]
+        known = np.flatnonzero(self._position < UNKNOWN)
+        total[known] = active.scores()[self._position[known]]
+
+    def _unknown(self, atoms: int) -> NDArray[np.int64]:
+        """The examples that are not among so many first points."""
+        return np.flatnonzero(self._position >= atoms)
 
     def _keep_columns(self, active: KernelActiveSet) -> None:
         """Compute and keep columns of new points while the budget lasts.
 
+        Only of examples that are not known themselves: of others, the active set has the scores.
         Blocks end where a broadcast did, so that a run that is resumed has the same ones.
         """
         ends, dtype = np.cumsum(active.arrivals), np.dtype(self.storage.dtype)
         while self._cached < active.atoms:
             end = int(ends[np.searchsorted(ends, self._cached, side="right")])
-            stop = min(self._cached + COLUMNS, end)
-            used = sum(block.nbytes for block in self._blocks)
-            more = self.n * (stop - self._cached) * dtype.itemsize
+            part = slice(self._cached, min(self._cached + COLUMNS, end))
+            rows = self._unknown(end)
+            used = sum(block.nbytes for _, block in self._blocks)
+            more = len(rows) * (part.stop - part.start) * dtype.itemsize
             if used + more > self.storage.cache_bytes:
                 return
-            part = slice(self._cached, stop)
-            self._blocks.append(self._columns(active, part))
-            self._cached = stop
+            self._blocks.append((rows, self._columns(active, rows, part)))
+            self._cached = part.stop
 
-    def _columns(self, active: KernelActiveSet, part: slice) -> NDArray[Any]:
-        """The kernel between the examples and some known points, as it is kept."""
-        return self._kernel_sums(active).block(active.points[part], self.storage.dtype)
+    def _columns(
+        self, active: KernelActiveSet, rows: NDArray[np.int64], part: slice
+    ) -> NDArray[Any]:
+        """The kernel between some examples and some known points, as it is kept."""
+        block = np.empty((len(rows), part.stop - part.start), self.storage.dtype)
+        for some in ranges(len(rows), -(-len(rows) // PIECE)):
+            points = self.points[rows[some]]
+            block[some] = kernel_block(active.kernel, points, active.points[part], block.dtype)
+        return block
 
 
 def _by_columns(replica: Replica) -> bool:

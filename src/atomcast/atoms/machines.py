@@ -2,25 +2,20 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast._threads import ranges
-from atomcast.atoms.kernel import KernelAtoms
-from atomcast.known.kernels.kernel_matrix import kernel_block
+from atomcast.atoms.kernel import UNKNOWN, KernelAtoms
 from atomcast.known.kernels.machine_set import MachineActiveSet
-from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.known.kernels.sums import COLUMNS
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
 
 Floats = NDArray[np.float64]
-
-#: So many examples at a time are brought in order.
-PIECE = 1 << 13
 
 
 class MachineAtoms(KernelAtoms):
@@ -44,32 +39,36 @@ class MachineAtoms(KernelAtoms):
         self._catch_up(active)
         self._keep_columns(active)
         margins, spread, start = np.zeros((self.n, active.width)), active.spread, 0
-        for block in self._blocks:
-            self._add_margins(margins, active, block, spread[start : start + block.shape[1]])
-            start += block.shape[1]
+        for rows, block in self._blocks:
+            part = slice(start, start + block.shape[1])
+            self._add_margins(margins, active, rows, block, spread[part])
+            start = part.stop
+        unknown = self._unknown(active.atoms)
         for first in range(start, len(spread), COLUMNS):
-            part = slice(first, first + COLUMNS)
-            self._add_margins(margins, active, self._columns(active, part), spread[part])
-        scores = np.empty(self.n)
-        scores[self._order] = active.relative(margins, self.labels[self._order])
-        # The active set has these exactly, with 1/C on the diagonal.
-        scores[self._local] = active.scores()[:: active.width][self._known]
+            part = slice(first, min(first + COLUMNS, len(spread)))
+            columns = self._columns(active, unknown, part)
+            self._add_margins(margins, active, unknown, columns, spread[part])
+        # The active set has the scores of known points exactly, with 1/C on the diagonal.
+        known, scores = np.flatnonzero(self._position < UNKNOWN), np.empty(self.n)
+        scores[known] = active.scores()[:: active.width][self._position[known]]
+        scores[unknown] = active.relative(margins[unknown], self.labels[unknown])
         return scores
 
-    def _columns(self, active: KernelActiveSet, part: slice) -> NDArray[Any]:
-        points, dtype, cuts = active.points[part], self.storage.dtype, -(-self.n // PIECE)
-        parts = [
-            kernel_block(active.kernel, self.points[self._order[rows]], points, dtype)
-            for rows in ranges(self.n, cuts)
-        ]
-        return parts[0] if len(parts) == 1 else np.concatenate(parts)
+    def _unknown(self, atoms: int) -> NDArray[np.int64]:
+        return self._order[self._position[self._order] >= atoms]
 
     def _add_margins(
-        self, margins: Floats, active: MachineActiveSet, block: NDArray[Any], spread: Floats
+        self,
+        margins: Floats,
+        active: MachineActiveSet,
+        rows: NDArray[np.int64],
+        block: NDArray[Any],
+        spread: Floats,
     ) -> None:
-        """Add what some points contribute, from their kernel columns, shape (n, m)."""
-        start = 0
-        for code, count in enumerate(np.bincount(self.labels).tolist()):
-            rows = slice(start, start + count)
-            margins[rows] += active.machines.sums(code, block[rows], spread)
-            start += count
+        """Add what some points contribute, from their kernel columns at some examples."""
+        some = np.flatnonzero(self._position[rows] == UNKNOWN)
+        at, whole = rows[some], len(some) == len(rows)
+        ends = np.searchsorted(self.labels[at], np.arange(active.width + 1))
+        for code, (start, stop) in enumerate(pairwise(ends.tolist())):
+            values = block[start:stop] if whole else block[some[start:stop]]
+            margins[at[start:stop]] += active.machines.sums(code, values, spread)

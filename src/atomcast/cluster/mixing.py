@@ -19,7 +19,7 @@ from numpy.typing import NDArray
 from atomcast.cluster.node import Fleet
 from atomcast.errors import FalseMessageError
 from atomcast.known.active_set import ExplicitActiveSet
-from atomcast.known.mixtures import REMEMBERED
+from atomcast.known.mixtures import REMEMBERED, NodeBasis, node_basis
 from atomcast.loop.replica import Replica
 from atomcast.messages.atom import Atom
 from atomcast.messages.mixture import ALL_IDS, Mixture
@@ -27,6 +27,7 @@ from atomcast.network.ledger import Accountant
 from atomcast.network.wire import codec as wire
 from atomcast.steps.auto import Auto
 from atomcast.steps.compound import Compound
+from atomcast.steps.inner.combination import Asked
 from atomcast.steps.inner.own_part import penalised_weights
 
 Floats = NDArray[np.float64]
@@ -93,12 +94,20 @@ class Mixer:
             ids, weights = active.support()
             own = self.fleet.owners(active.atoms_of(ids)) == self.node
             return ids[own], weights[own]
-        shares = point.shares[self.node, REMEMBERED - len(self._sent) :]
+        return self.weights_at(point.shares)
+
+    def weights_at(self, shares: Floats) -> tuple[Ids, Floats]:
+        """The same where the mixtures of all nodes have these shares, shape (N, REMEMBERED)."""
+        shares = shares[self.node, REMEMBERED - len(self._sent) :]
         ids = np.unique(np.concatenate([_NO_IDS, *(mixture.ids for mixture in self._sent)]))
         weights = np.zeros(len(ids))
         for share, mixture in zip(shares, self._sent, strict=True):
             weights[np.searchsorted(ids, mixture.ids)] += share * mixture.weights.values
         return ids, weights
+
+    def basis(self) -> NodeBasis:
+        """What this node has sent lately, and the weights behind it."""
+        return node_basis(self.node, self._sent, np.zeros(REMEMBERED))
 
     def mixtures(self, replica: Replica, best: float) -> list[Mixture]:
         """What the node has to send: a new mixture, and what it began with if nobody knows it.
@@ -126,7 +135,7 @@ class Mixer:
         new = [one for one in new if last is None or not one.same(last)]
         new = [one for one in new if len(one.ids) >= replica.step.min_mixture]
         self._sent.extend(new)
-        return new
+        return new if replica.step.reveals else [one.without_weights() for one in new]
 
     def _near(self, level: float) -> Ids:
         """The atoms whose merit was so large when they were scored last."""
@@ -153,12 +162,17 @@ def _placed(at: Ids, ids: Ids, weights: Floats) -> Floats:
     return placed
 
 
-def own_mixtures(fleet: Fleet, replica: Replica, best: float) -> list[Mixture]:
-    """What the nodes of a fleet have to send, given the best merit of all nodes."""
+def mixers_of(fleet: Fleet, replica: Replica) -> list[Mixer]:
+    """The nodes of a fleet, as far as they mix for this run."""
     if fleet.mixers is None or fleet.mixers[0] is not replica.active:
         nodes = np.unique(fleet.owner).tolist()
         fleet.mixers = replica.active, [Mixer(fleet, node) for node in nodes]
-    return [mixture for mixer in fleet.mixers[1] for mixture in mixer.said(replica, best)]
+    return fleet.mixers[1]
+
+
+def own_mixtures(fleet: Fleet, replica: Replica, best: float) -> list[Mixture]:
+    """What the nodes of a fleet have to send, given the best merit of all nodes."""
+    return [one for mixer in mixers_of(fleet, replica) for one in mixer.said(replica, best)]
 
 
 class Said(NamedTuple):
@@ -174,20 +188,38 @@ class Said(NamedTuple):
     @staticmethod
     def of(sent: Mixture) -> Said:
         """The same of a mixture of several weights, or of an atom."""
-        mixed, size = len(sent.ids), wire.encoded_size(sent.image)
-        if not mixed:
+        size = wire.encoded_size(sent.image)
+        if not sent.mixed:
             return Said(sent.node, sent.image.id, sent.image.name, 0, sent.count, size)
-        size += wire.encoded_size(sent.weights)
-        return Said(sent.node, -1, f"a mixture of {mixed}", mixed, sent.count, size)
+        size += wire.encoded_size(sent.weights) if len(sent.ids) else 0
+        return Said(sent.node, -1, f"a mixture of {sent.mixed}", sent.mixed, sent.count, size)
 
 
 def cast_point(
-    accountant: Accountant[Any], replica: Replica, best: float, sent: Sequence[Mixture]
+    accountant: Accountant[Any],
+    replica: Replica,
+    best: float,
+    sent: Sequence[Mixture],
+    asked: Asked | None = None,
 ) -> Atom:
     """What a coordinator that has heard all nodes tells everybody; entered in the ledger."""
-    assert isinstance(replica.step, Compound | Auto)
     enter(accountant, replica, [Said.of(one) for one in sent])
-    return replica.step.combine(replica, accountant.nodes, best, sent)
+    return combined(accountant, replica, best, sent, asked)
+
+
+def combined(
+    accountant: Accountant[Any],
+    replica: Replica,
+    best: float,
+    sent: Sequence[Mixture],
+    asked: Asked | None = None,
+) -> Atom:
+    """What a coordinator makes of what it has heard."""
+    step = replica.step
+    if isinstance(step, Compound):
+        return step.combine(replica, accountant.nodes, best, sent, asked)
+    assert isinstance(step, Auto)
+    return step.combine(replica, accountant.nodes, best, sent)
 
 
 def enter(accountant: Accountant[Any], replica: Replica, said: Sequence[Said]) -> None:
@@ -206,11 +238,11 @@ def as_message(sent: Sequence[Mixture]) -> bytes:
     """Mixtures as they travel between processes: how many, whose, of which lengths, and all."""
     parts = [(wire.encode(one.image), wire.encode(one.weights)) for one in sent]
     head = [
-        (one.node, one.image.d, len(image), len(weights))
+        (one.node, one.image.d, one.mixed, len(image), len(weights))
         for one, (image, weights) in zip(sent, parts, strict=True)
     ]
     whole = (part for pair in parts for part in pair)
-    numbers = np.array([(len(sent), 0, 0, 0), *head], dtype=np.int64)
+    numbers = np.array([(len(sent), 0, 0, 0, 0), *head], dtype=np.int64)
     return b"".join((numbers.tobytes(), *whole))
 
 
@@ -222,16 +254,16 @@ def from_message(message: bytes, replica: Replica) -> list[Mixture]:
     FalseMessageError
         If one of them cannot be of this problem.
     """
-    active, at, sent = replica.active, 32, list[Mixture]()
-    head = np.frombuffer(message, np.int64, 4 * int.from_bytes(message[:8], "little"), at)
+    active, at, sent = replica.active, 40, list[Mixture]()
+    head = np.frombuffer(message, np.int64, 5 * int.from_bytes(message[:8], "little"), at)
     at += head.nbytes
-    for node, d, image, weights in head.reshape(-1, 4).tolist():
+    for node, d, mixed, image, weights in head.reshape(-1, 5).tolist():
         one = wire.decode(message[at : at + image], d)
         behind = wire.decode(message[at + image : at + image + weights], ALL_IDS)
-        whole = not len(behind.values)
-        if d != (active.length_of(one.id, _rows_of(replica)) if whole else image_size(replica)):
+        length = image_size(replica) if mixed else active.length_of(one.id, _rows_of(replica))
+        if d != length or len(behind.values) != (mixed if replica.step.reveals else 0):
             raise FalseMessageError(f"node {node} sent {d} values, which is no image or atom here")
-        sent.append(Mixture(node, one, behind))
+        sent.append(Mixture(node, one, behind, mixed))
         at += image + weights
     return sent
 

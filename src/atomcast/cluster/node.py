@@ -300,7 +300,7 @@ class Fleet:
 
     def atom(self, id: int) -> Atom:
         """The atom with this global id, as its owner would send it."""
-        return self.atoms.atom(self._column(id), id)
+        return self.atoms.atom(int(self.ids.searchsorted(id // self._stride)), id)
 
     def holds(self, id: int) -> bool:
         """Whether a node of this fleet holds the atom with this global id."""
@@ -317,9 +317,6 @@ class Fleet:
         columns = ids // self._stride
         places = np.minimum(np.searchsorted(self.ids, columns), len(self.ids) - 1)
         return self.ids[places] == columns if len(self.ids) else np.zeros(len(ids), dtype=bool)
-
-    def _column(self, id: int) -> int:
-        return int(self.ids.searchsorted(id // self._stride))
 
     def _ids_put_forward(self, replica: Replica) -> Ids:
         """The atom that each column stands for in this round."""

@@ -54,7 +54,10 @@ def fits(estimator: str, **more: Any) -> Callable[[Callable[..., None]], Callabl
 
             for other in {"alpha", "C"} & given.keys():
                 if {"beta", other} <= given.keys() and given["beta"] is given[other] is None:
-                    raise ValueError(f"--beta is missing: give a radius, or a penalty by --{other}")
+                    raise ValueError(
+                        f"--beta is missing: give a radius, or a penalty by --{other}; "
+                        "lasso-cv and logistic-cv choose one by cross-validation"
+                    )
             if "residual" in given:  # for --tol is the tolerance of the solver
                 given["tol"] = given.pop("residual")
             for name in _READ.keys() & given.keys():

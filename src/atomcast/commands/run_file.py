@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Sequence
+from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -45,8 +46,10 @@ def _words(command: Any, key: str, value: Any, path: Path) -> list[str]:
     found = [p for p in command.params if option in (*p.opts, *p.secondary_opts)]
     if not found:
         known = sorted(word[2:] for p in command.params for word in p.opts if word[:2] == "--")
+        near = get_close_matches(option[2:], known, 1)
         raise ValueError(
-            f"{path}: {key} is no setting of {command.name}, which has {', '.join(known)}; "
+            f"{path}: {key} is no setting of {command.name}"
+            f"{f' (did you mean {near[0]}?)' if near else ''}, which has {', '.join(known)}; "
             "parts, and a table prepare"
         )
     if found[0].is_flag:
@@ -65,7 +68,10 @@ def read_preparation(path: Path, parties: Sequence[str]) -> dict[str, Preparatio
 
     table = read_toml(path).get("prepare")
     if not isinstance(table, dict):
-        raise ValueError(f"{path} has no table [prepare], which says how to prepare tables")
+        raise ValueError(
+            f"{path} has no table [prepare]: put that line above what says how to prepare tables, "
+            'for example impute = "median"'
+        )
     own = {key: value for key, value in table.items() if isinstance(value, dict)}
     for_all = {key: value for key, value in table.items() if key not in own}
     unknown = [name for name in own if name not in parties]

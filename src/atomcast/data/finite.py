@@ -54,7 +54,7 @@ def _first_dense(X: NDArray[Any]) -> tuple[int, int, float] | None:
     step = max(1, _BLOCK_VALUES // max(1, lines.shape[1]))
     for start in range(0, lines.shape[0], step):
         block = lines[start : start + step]
-        if _surely_finite(block):
+        if surely_finite(block):
             continue
         bad = np.argwhere(~np.isfinite(block))
         if len(bad):
@@ -67,7 +67,7 @@ def _first_dense(X: NDArray[Any]) -> tuple[int, int, float] | None:
 def _first_sparse(X: Any) -> tuple[int, int, float] | None:
     for start in range(0, X.indptr[-1], _BLOCK_VALUES):
         block = X.data[start : min(start + _BLOCK_VALUES, X.indptr[-1])]
-        if _surely_finite(block):
+        if surely_finite(block):
             continue
         bad = np.flatnonzero(~np.isfinite(block))
         if len(bad):
@@ -79,7 +79,7 @@ def _first_sparse(X: Any) -> tuple[int, int, float] | None:
     return None
 
 
-def _surely_finite(block: NDArray[Any]) -> bool:
+def surely_finite(block: NDArray[Any]) -> bool:
     """Tell by one sum, which needs no temporary; it may overflow, so False is only a suspicion."""
     with np.errstate(over="ignore", invalid="ignore"):
         return bool(np.isfinite(np.sum(block, dtype=np.float64)))

@@ -57,7 +57,8 @@ class Column(NamedTuple):
         fill = "" if shown is None else f", missing: {shown}"
         if self.values is None:
             scaled = (self.centre, self.scale) != (0.0, 1.0)
-            number = f"(x - {self.centre:.6g}) / {self.scale:.6g}" if scaled else "x"
+            shift = f"{'+' if self.centre < 0 else '-'} {abs(self.centre):.6g}"
+            number = f"(x {shift}) / {self.scale:.6g}" if scaled else "x"
             return number + fill
         return f"0 or 1 for each of {', '.join(self.values)}{fill}"
 

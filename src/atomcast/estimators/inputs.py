@@ -13,6 +13,7 @@ from sklearn.utils.validation import check_array, column_or_1d, validate_data
 from atomcast.cluster.mpi.rank_shards import RankShards
 from atomcast.data._split import SplitShards
 from atomcast.data.alignment import explain_difference, row_digest
+from atomcast.data.finite import surely_finite
 from atomcast.data.matrices import file_map
 from atomcast.data.prepared import together
 from atomcast.data.shards import Shards
@@ -22,6 +23,8 @@ from atomcast.loop.session import Cluster
 from atomcast.objectives.sample_weights import checked_sample_weight
 from atomcast.simulation.local import LocalCluster, as_cluster
 
+#: What may be said of arrays that need none of scikit-learn's conversions.
+PLAIN = {"accept_sparse", "dtype", "y_numeric", "multi_output", "reset"}
 FORMATS = {"accept_sparse": ["csc", "csr"], "dtype": [np.float64, np.float32]}
 #: The same where nodes hold rows.
 ROW_FORMATS = {**FORMATS, "accept_sparse": "csr"}
@@ -38,6 +41,8 @@ def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) 
     if isinstance(y, str) and hasattr(estimator, "preparation_"):
         X = together(estimator.preparation_).matrix(X, "X")
         return check_array(X, **{k: v for k, v in options.items() if k != "reset"})
+    if _is_plain(estimator, X, y, options):
+        return X if isinstance(y, str) else (X, y)
     check_sparse(X)
     if not isinstance(y, str):
         vars(estimator).pop("preparation_", None)  # of an earlier fit
@@ -53,6 +58,29 @@ def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) 
     if not isinstance(y, str):
         check_same_index(X, y)
     return checked
+
+
+def _is_plain(estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> bool:
+    """Whether plain arrays are right as they are; if so, notes what scikit-learn would.
+
+    Its own checks take longer than small models take to be fitted, or to predict.
+    """
+    target = not isinstance(y, str)
+    if options.keys() - PLAIN or type(X) is not np.ndarray or X.ndim != 2 or not X.size:
+        return False
+    if X.dtype not in (np.float64, np.float32) or not surely_finite(X):
+        return False
+    if not target:
+        known = getattr(estimator, "n_features_in_", None)
+        return X.shape[1] == known and not hasattr(estimator, "feature_names_in_")
+    if type(y) is not np.ndarray or y.dtype != np.float64 or y.shape != X.shape[:1]:
+        return False
+    if not ("y_numeric" in options and surely_finite(y)):
+        return False
+    for name in ("preparation_", "feature_names_in_"):  # of an earlier fit
+        vars(estimator).pop(name, None)
+    estimator.n_features_in_ = X.shape[1]
+    return True
 
 
 def check_same_index(X: Any, y: Any, axis: int = 1) -> None:
@@ -151,7 +179,8 @@ def examples_and_labels(
     X, cluster = placed_rows(estimator, X, cluster)
     count = X.count(axis=0)
     if len(y) != count:
-        raise ValueError(f"y has {len(y)} labels, but X has {count} rows: give one label each")
+        whose = "this process's X" if X.kind == "mine" else "X"
+        raise ValueError(f"y has {len(y)} labels, but {whose} has {count} rows: give one for each")
     return X, y, cluster
 
 
@@ -200,12 +229,29 @@ def keep_names(estimator: Any, shards: Shards, axis: int = 1) -> None:
 
 
 def linear_prediction(estimator: Any, X: Any, coef: NDArray[np.float64]) -> NDArray[np.float64]:
-    """The product X coef of new data, which may again be in shards."""
+    """The product X coef of new data, which may again be in shards.
+
+    Where each rank of an MPI job has a part of it, they add up their products.
+    """
+    cluster: Any = getattr(estimator, "cluster", None)
+    own_alone = getattr(getattr(estimator, "result_", None), "partial", False)
+    mine = isinstance(X, Shards) and (own_alone or X.kind == "mine")
+    if mine and isinstance(cluster, Cluster):
+        X = cluster.place(X)
+    if own_alone and not isinstance(X, RankShards):
+        raise ValueError(
+            f"this {type(estimator).__name__} has the coefficients of its own rank alone, for it "
+            'was fitted with reveal="never": give X as Shards.mine(X_local) on every rank'
+        )
     if not isinstance(X, Shards):
         X = validated(estimator, X, reset=False, **FORMATS)
         return np.asarray(X @ coef, dtype=np.float64)
     X = as_in_fit(estimator, X)
     check_features(estimator, X)
+    if isinstance(X, RankShards):
+        own = X.shard(X.rank)
+        total: NDArray[np.float64] = cluster.total(own.matrix @ coef[own.ids])
+        return total
     return X.combine(coef)
 
 

@@ -21,19 +21,28 @@ import numpy as np
 
 from atomcast.data.shards import Shards
 from atomcast.estimators.penalised import as_penalised, slopes
+from atomcast.known.active_set import ExplicitActiveSet
+from atomcast.loop.callbacks import State
+from atomcast.loop.replica import Replica
 from atomcast.loop.result import Result
+from atomcast.loop.session import LoopElsewhere
 from atomcast.loop.solver import Solver
 from atomcast.network.joined_ledgers import joined
 from atomcast.objectives import Objective
 from atomcast.problems.problem import Problem
+from atomcast.steps.inner.block_pivots import penalised_norm
 
 #: The first radius, as a share of the least one at which no loss could be left.
 FIRST = 0.1
 #: On the way to the penalty, the slope is to fall by no more than this factor from ball to ball.
 FALL = 4.0
+#: Balls whose radii differ by less than this share are too much alike to draw a line through.
+NEAR = 1e-3
 #: The radius grows by no more than this factor.
 GROWTH = 10.0
-#: So many balls are tried; ten or so are usual.
+#: Up to so many known atoms say what the radius would be if they were all.
+FEW = 500
+#: So many balls are tried; three or four are usual.
 MOST = 60
 
 
@@ -73,6 +82,8 @@ class PenaltySearch:
     ) -> None:
         self._make, self._norm, self._objective = make, norm, objective
         self._penalty_for = penalty
+        self._replica: Replica | None = None
+        self._asked = 0  # so many atoms were known when they were last asked for a radius
 
     def solve(
         self, solver: Solver, shards: Shards, cluster: Any, near: Result | None = None
@@ -90,7 +101,8 @@ class PenaltySearch:
             return as_penalised(empty, empty.objective, 0.0, 0, done=True)
         rounds = 0
         # Half of the gap is left to the ball, half to its radius.
-        halved = replace(solver, tol=0.5 * solver.tol)
+        watched = () if isinstance(cluster, LoopElsewhere) else (self._look,)
+        halved = replace(solver, tol=0.5 * solver.tol, callbacks=(*solver.callbacks, *watched))
         path = halved.solve_path(self._balls(), shards, cluster, start=start)
         with closing(path) as results:
             for result in results:
@@ -119,7 +131,30 @@ class PenaltySearch:
         self._tried.append(Tried(norm, slope, level))
         return norm
 
+    def _look(self, state: State) -> None:
+        """Remember the replica, which knows all atoms that were broadcast."""
+        self._replica = state.replica
+
+    def _over_known(self) -> float | None:
+        """The norm of the penalised solution over the known atoms, if it is news, and easy."""
+        if self._replica is None:
+            return None
+        active, asked = self._replica.active, self._asked
+        self._asked = len(active)
+        if type(active) is not ExplicitActiveSet or not active.quadratic:
+            return None
+        if not asked < len(active) <= FEW:
+            return None
+        return penalised_norm(self._replica.domain, active, self.penalty)
+
     def _next(self) -> float:
+        """The radius to try next: that of the known atoms' solution, if it is one to learn from."""
+        norm = self._over_known()
+        below = max(t.norm for t in self._tried if t.slope > self.penalty)
+        above = min((t.norm for t in self._tried if t.slope <= self.penalty), default=np.inf)
+        return norm if norm is not None and below < norm < above else self._guess()
+
+    def _guess(self) -> float:
         """Where the slope would be the penalty, if it went on falling as it did."""
         short = max((t for t in self._tried if t.slope > self.penalty), key=lambda t: t.norm)
         beyond = [t for t in self._tried if t.slope <= self.penalty]
@@ -130,6 +165,8 @@ class PenaltySearch:
             return FIRST * (1.0 - self.penalty / short.slope) * room / short.slope
         if not beyond:
             before = max((t for t in self._tried if t is not short), key=lambda t: t.norm)
+            if short.norm - before.norm <= NEAR * short.norm:
+                return (1.0 + NEAR) * short.norm
             ahead = _crossing(before, short, max(self.penalty, short.slope / FALL))
             return ahead if short.norm < ahead <= GROWTH * short.norm else GROWTH * short.norm
         long = min(beyond, key=lambda t: t.norm)

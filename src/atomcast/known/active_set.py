@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.domains.balls import Domain
-from atomcast.known.columns import Columns, grown, with_appended
+from atomcast.known.columns import Chosen, Columns, grown, with_appended
 from atomcast.known.gram import Gram
 from atomcast.known.mixtures import REMEMBERED, MixedPoint, Mixtures
 from atomcast.messages.atom import NO_EXTRAS, Atom, Misfit, Size, misfit_of, receive, rounding
@@ -43,6 +43,8 @@ class ActiveSet(ABC):
     inner_kind: str = "vertices"
     #: By this share, the same weights may have another value in another process.
     rounding: float = 1e-8
+    #: Whether an atom stays what it is from round to round, so that candidates may be kept.
+    lasting: bool = True
     #: The combination A alpha of the atoms, where atoms are vectors.
     image: Floats | None = None
     #: Where the iterate is made of what nodes have sent to a coordinator, what is known of it.
@@ -80,17 +82,18 @@ class ActiveSet(ABC):
 
     def append(self, atoms: Sequence[Atom]) -> None:
         """Add newly received atoms with weight zero."""
+        old = len(self.ids)
         for atom in atoms:
             if atom.id in self.position:
                 raise ValueError(f"atom {atom.id} was broadcast twice")
-            old, width = len(self.ids), self._width(atom)
-            self._weights = grown(self._weights, old, old + width)
-            self._weights[old : old + width] = 0.0
-            self.position[atom.id] = old
+            width = self._width(atom)
+            self.position[atom.id] = len(self.ids)
             self.extras[atom.id] = atom.extras
             self.ids += [atom.id] * width
             self.names += [atom.name] * width
         if atoms:
+            self._weights = grown(self._weights, old, len(self.ids))
+            self._weights[old : len(self.ids)] = 0.0
             self._store(atoms)
 
     def receive(
@@ -430,6 +433,8 @@ class ExplicitActiveSet(ActiveSet):
     def products(self, start: int, stop: int) -> Floats:
         """Columns start to stop of A'HA, H the curvature at the current image."""
         assert self.columns is not None
+        if self.columns.thin(stop - start):
+            return self._cross(slice(None), slice(start, stop))
         return self._across(self.columns, self.columns, start, stop)
 
     def _across(self, columns: Columns, others: Columns, start: int, stop: int) -> Floats:
@@ -440,10 +445,7 @@ class ExplicitActiveSet(ActiveSet):
         result = columns.products(block * (diagonal[:, None] if diagonal.ndim else diagonal))
         if curvature.rank_one is not None:
             u = curvature.rank_one
-            constant = np.outer(columns.scores(u), u @ block)
-            result -= constant
-            # What centring leaves of a constant atom is rounding, not a direction.
-            result[np.abs(result) <= 1e-14 * np.abs(constant)] = 0.0
+            _centre(result, columns.scores(u), u @ block)
         return result
 
     def products_with(self, atoms: Sequence[Atom]) -> Floats | None:
@@ -456,11 +458,23 @@ class ExplicitActiveSet(ActiveSet):
 
     def hessian(self, positions: NDArray[np.int64]) -> Floats:
         """The part of A'HA that belongs to some of the atoms, shape (m, m)."""
+        return self._cross(positions, positions)
+
+    def _cross(self, left: Chosen, right: Chosen) -> Floats:
+        """The products of some of the atoms with others in A'HA, shape (l, r)."""
         assert self.columns is not None
         curvature = self.objective.curvature(self.image)
         diagonal = np.broadcast_to(curvature.diagonal, self.objective.d)
-        result = self.columns.cross(positions, positions, diagonal)
+        result = self.columns.cross(left, right, diagonal)
         if curvature.rank_one is not None:
-            along = self.columns.scores(curvature.rank_one)[positions]
-            result -= np.outer(along, along)
+            along = self.columns.scores(curvature.rank_one)
+            _centre(result, along[left], along[right])
         return result
+
+
+def _centre(products: Floats, left: Floats, right: Floats) -> None:
+    """Subtract what a curvature of rank one takes from products of columns, in place."""
+    constant = np.outer(left, right)
+    products -= constant
+    # What centring leaves of a constant atom is rounding, not a direction.
+    products[np.abs(products) <= 1e-14 * np.abs(constant)] = 0.0

@@ -14,6 +14,11 @@ from atomcast.messages.atom import Atom
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
+Chosen = Positions | slice
+
+#: Columns with a smaller share of nonzeros than this are multiplied with each other as such, where
+#: dense ones would take at least so many values.
+THIN, MANY = 0.1, 1 << 17
 
 
 class Columns(Protocol):
@@ -50,7 +55,7 @@ class Columns(Protocol):
         """Columns start to stop as a dense array, shape (d, stop - start)."""
         ...
 
-    def cross(self, left: Positions, right: Positions, diagonal: Floats) -> Floats:
+    def cross(self, left: Chosen, right: Chosen, diagonal: Floats) -> Floats:
         """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
         ...
 
@@ -61,6 +66,10 @@ class Columns(Protocol):
     @property
     def compiled(self) -> Any:
         """The arrays that compiled passes take."""
+        ...
+
+    def thin(self, count: int) -> bool:
+        """Whether products with so many columns should look at nonzeros alone."""
         ...
 
     @property
@@ -90,7 +99,7 @@ class DenseColumns:
         """Add atoms as further columns."""
         self._rows = grown(self._rows, self.count, self.count + len(atoms))
         for atom in atoms:
-            self._rows[self.count] = atom.dense()
+            self._rows[self.count] = atom.values if atom.indices is None else atom.dense()
             self.count += 1
 
     def combine(self, weights: Floats) -> Floats:
@@ -128,14 +137,19 @@ class DenseColumns:
         """The columns as compiled passes take them: rows of an array."""
         return self._rows
 
+    def thin(self, count: int) -> bool:
+        """There are no zeros to leave out."""
+        return False
+
     @property
     def stored(self) -> int:
         """How many values are stored."""
         return self.count * self.d
 
-    def cross(self, left: Positions, right: Positions, diagonal: Floats) -> Floats:
+    def cross(self, left: Chosen, right: Chosen, diagonal: Floats) -> Floats:
         """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
-        return (self._rows[left] * diagonal) @ self._rows[right].T
+        rows = self._rows[: self.count]
+        return (rows[left] * diagonal) @ rows[right].T
 
 
 class SparseColumns:
@@ -205,6 +219,10 @@ class SparseColumns:
         result: Floats = squares @ diagonal
         return result
 
+    def thin(self, count: int) -> bool:
+        """Whether products with so many columns should look at nonzeros alone."""
+        return count * self.d > MANY and self.stored < THIN * self.d * self.count
+
     @property
     def compiled(self) -> tuple[Floats, NDArray[Any], NDArray[np.int64]]:
         """The columns as compiled passes take them: values, places, starts."""
@@ -223,14 +241,14 @@ class SparseColumns:
             dense[self._indices[part], k - start] = self._data[part]
         return dense
 
-    def cross(self, left: Positions, right: Positions, diagonal: Floats) -> Floats:
+    def cross(self, left: Chosen, right: Chosen, diagonal: Floats) -> Floats:
         """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
         columns, rows = self._matrices()
-        scaled = columns[:, right]
-        scaled = sparse.csc_array(
+        scaled = rows[right]  # the fewer ones, as a rule: their products are then in few rows
+        scaled = sparse.csr_array(
             (scaled.data * diagonal[scaled.indices], scaled.indices, scaled.indptr), scaled.shape
         )
-        result: Floats = (rows[left] @ scaled).toarray()
+        result: Floats = (scaled @ columns[:, left]).toarray().T
         return result
 
     def measured_one(self, position: int, vector: Floats) -> tuple[float, float]:

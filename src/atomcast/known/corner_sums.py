@@ -20,6 +20,7 @@ class CornerSums(ExplicitActiveSet):
     """
 
     inner_kind = "sums"
+    lasting = False
 
     def __init__(self, objective: Objective) -> None:
         super().__init__(objective)

@@ -17,6 +17,8 @@ Ids = NDArray[np.int64]
 #: So many mixtures of every node are remembered. The more, the fewer rounds; the time that it takes
 #: to combine them grows with the cube.
 REMEMBERED = 8
+#: Weights that cancel leave this share of the largest behind, at most.
+ROUNDING = 1e-9
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +37,15 @@ class MixedPoint:
     ids: Ids
     weights: Floats
     shares: Floats | None = None
+
+    @staticmethod
+    def of(parts: Sequence[tuple[Ids, Floats]]) -> MixedPoint:
+        """The point with the weights of several nodes, by their global ids."""
+        ids = np.concatenate([part for part, _ in parts])
+        weights = np.concatenate([part for _, part in parts])
+        weights[np.abs(weights) <= ROUNDING * np.max(np.abs(weights), initial=0.0)] = 0.0
+        order = np.argsort(ids)
+        return MixedPoint(ids[order], weights[order])
 
     def scaled(self, factor: float) -> MixedPoint:
         """The same direction from the origin, at another distance."""
@@ -98,10 +109,14 @@ class Mixtures:
     def parts(self) -> list[NodeBasis]:
         """The bases of all nodes that have sent something."""
         known = enumerate(zip(self._latest, self.shares, strict=True))
-        return [_part(node, latest, shares) for node, (latest, shares) in known if latest]
+        return [node_basis(node, latest, shares) for node, (latest, shares) in known if latest]
 
 
-def _part(node: int, known: Sequence[Mixture], present: Floats) -> NodeBasis:
+def node_basis(node: int, known: Sequence[Mixture], present: Floats) -> NodeBasis:
+    """The mixtures of a node as a basis; `present` are their shares, the newest of which is last.
+
+    Where weights are not known, it has no rows.
+    """
     from scipy.linalg import qr, solve_triangular
 
     images = np.stack([mixture.image.dense() for mixture in known], axis=1)

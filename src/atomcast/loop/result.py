@@ -59,6 +59,8 @@ class Result:
     family : int
         How many ids belong to each of the n places: more than one where each stands for a family
         of atoms.
+    partial : bool
+        Whether the weights of atoms on other processes are not here, for their owners keep them.
     """
 
     objective: float
@@ -76,6 +78,7 @@ class Result:
     content: Any = field(default=None, repr=False)
     radius: dict[int, float] = field(default_factory=dict, repr=False)
     family: int = field(default=1, repr=False)
+    partial: bool = field(default=False, repr=False)
 
     @property
     def uncertified(self) -> tuple[str, ...]:

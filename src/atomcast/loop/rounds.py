@@ -158,7 +158,8 @@ class Best:
     ) -> Result:
         """The result of a run that ended with `status`."""
         bounded, ids, weights = replica.domain.bounded, self.ids, self.weights
-        if replica.active.point is not None:
+        kept = not replica.step.reveals
+        if replica.active.point is not None and not kept:
             ids, weights = session.put_together(ids, weights)
         return Result(
             objective=self.objective,
@@ -176,6 +177,7 @@ class Best:
             content=replica.active.content(ids),
             radius=dict(replica.radius),
             family=replica.problem.family,
+            partial=kept and session.apart,
         )
 
 

@@ -106,6 +106,10 @@ class Session(Closing):
     recalls: bool = False
     #: Whether the nodes can cast mixtures of their atoms: somebody must be there to combine them.
     mixes: bool = False
+    #: Whether nodes can be asked, while mixtures are combined, about weights that they keep.
+    asks: bool = False
+    #: Whether weights that nodes keep are in other processes.
+    apart: bool = False
     #: How many values a row or column that is an atom has on average, as all nodes know.
     usual_size: float = 0.0
 

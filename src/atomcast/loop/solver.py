@@ -55,6 +55,10 @@ class Solver:
         on those that are of use; elsewhere each node looks at its own alone.
     min_mixture : int, default=1
         A node sends no mixture of fewer features than this (with the step "compound").
+    reveal : {"always", "never"}, default="always"
+        Whether the weights in a mixture go to the coordinator with it (with the step "compound").
+        Else they stay with their owners, who take part where mixtures are combined; so does the
+        model, of which each party has the coefficients of its own features.
     selection : str or selection, default="exact"
         Which local atoms may be proposed: "exact" (the best), "random-violators", "per-node" (an
         equal share for every node), "balanced" (slow nodes score fewer), or, leaving atoms out,
@@ -79,6 +83,7 @@ class Solver:
     atoms_per_round: int | Literal["auto"] = "auto"
     thin: bool = False
     min_mixture: int = 1
+    reveal: Literal["always", "never"] = "always"
     selection: str | Selection = "exact"
     callbacks: Sequence[Callback] = ()
     verbose: bool = False
@@ -106,6 +111,23 @@ class Solver:
             raise ValueError(
                 f"resume must be the path of a checkpoint or None, got {self.resume!r}; "
                 "Checkpoint(path) among the callbacks writes one"
+            )
+        self._check_reveal()
+
+    def _check_reveal(self) -> None:
+        """Raise ValueError where weights cannot stay with their owners."""
+        check_choice("reveal", self.reveal, ("always", "never"))
+        if self.reveal == "always":
+            return
+        if self.step != Compound.name:
+            raise ValueError(
+                f'reveal="never" is about the weights in mixtures, but step={self.step!r} needs '
+                'them in common: use step="compound"'
+            )
+        if self.resume is not None or any(isinstance(c, Checkpoint) for c in self.callbacks):
+            raise ValueError(
+                'a checkpoint has the weights of all nodes, which reveal="never" keeps with '
+                "their owners: leave Checkpoint and resume out"
             )
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
@@ -157,6 +179,11 @@ class Solver:
         its atoms begin with nothing.
         """
         if isinstance(cluster, LoopElsewhere):
+            if self.reveal == "never":
+                raise ValueError(
+                    f'with reveal="never" each rank has a part of the model, but {cluster!r} '
+                    "returns that of one: use MPICluster() in a program that mpirun starts"
+                )
             yield from cluster.solve_path(self, problems, shards, names, past)
             return
         if past is not None and self.resume is not None:
@@ -177,7 +204,8 @@ class Solver:
                 # Sessions of others may know nothing of this.
                 replica.step.coordinated = getattr(session, "mixes", False)
                 replica.step.usual_size = getattr(session, "usual_size", 0.0)
-                check_mixing(replica)
+                replica.step.alone = session.n if getattr(cluster, "unasked", False) else 0
+                check_mixing(replica, session)
                 session.ledger.begin(name, replica.first_round)
                 path = self.resume if first else None
                 replica = session.begin(replica, self.spec(resume=path is not None))
@@ -206,7 +234,7 @@ class Solver:
     def replica(self, problem: Problem, previous: Replica | None = None) -> Replica:
         """The state to start from: nothing known, or all that the previous run knew."""
         step = make_step(self.step, self.atoms_per_round, self.thin)
-        step.min_mixture = self.min_mixture
+        step.min_mixture, step.reveals = self.min_mixture, self.reveal == "always"
         replica = Replica(problem, step, self.tolerance, as_selection(self.selection))
         if previous is not None:
             shrink = min(1.0, problem.domain.scale / previous.domain.scale)
@@ -214,13 +242,18 @@ class Solver:
         return replica
 
 
-def check_mixing(replica: Replica) -> None:
+def check_mixing(replica: Replica, session: Session) -> None:
     """Raise ValueError where a step needs mixtures, and the cluster has no place for them."""
     if replica.step.mixes and not replica.step.coordinated:
         raise ValueError(
             f"step={replica.step.name!r} needs all nodes in every round, and a coordinator: use "
             'LocalCluster with topology="star" or "tree", MPICluster or RayCluster, without '
             'asynchronous and without lost messages, or step="corrective"'
+        )
+    if not replica.step.reveals and not getattr(session, "asks", False):
+        raise ValueError(
+            'reveal="never" needs owners that take part where mixtures are combined: use '
+            'LocalCluster with topology="star" or "tree", without faults, or MPICluster'
         )
 
 

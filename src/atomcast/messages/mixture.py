@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import NDArray
@@ -27,12 +27,16 @@ class Mixture:
     image : Atom
         The combination, of the length of an image; or the atom.
     weights : Atom
-        The weights of what is mixed, by their global ids; none for an atom.
+        The weights of what is mixed, by their global ids; none for an atom, nor where they stay
+        with the owner.
+    mixed : int
+        How many weights there are; 0 for an atom.
     """
 
     node: int
     image: Atom
     weights: Atom
+    mixed: int
 
     @staticmethod
     def of(node: int, image: Floats, ids: Ids, weights: Floats) -> Mixture:
@@ -40,12 +44,16 @@ class Mixture:
         flat = np.ravel(image)
         places = np.flatnonzero(flat)
         sent = Atom(node, len(flat), flat[places], places)
-        return Mixture(node, sent, Atom(node, ALL_IDS, weights, ids))
+        return Mixture(node, sent, Atom(node, ALL_IDS, weights, ids), len(ids))
 
     @staticmethod
     def whole(node: int, atom: Atom) -> Mixture:
         """An atom as it is."""
-        return Mixture(node, atom, Atom(node, ALL_IDS, np.zeros(0), np.zeros(0, dtype=np.int64)))
+        return Mixture(node, atom, _no_weights(node), 0)
+
+    def without_weights(self) -> Mixture:
+        """The same as it is known to others if the weights stay with the owner."""
+        return replace(self, weights=_no_weights(self.node))
 
     @property
     def ids(self) -> Ids:
@@ -60,3 +68,7 @@ class Mixture:
     def count(self) -> int:
         """How many real values it takes to send it."""
         return self.image.count + self.weights.count
+
+
+def _no_weights(node: int) -> Atom:
+    return Atom(node, ALL_IDS, np.zeros(0), np.zeros(0, dtype=np.int64))

@@ -17,7 +17,7 @@ from atomcast.messages.proposals import Agreement, Proposals
 from atomcast.network.disclosure import BEFORE, COORDINATOR, Disclosed, Disclosure
 from atomcast.network.ledger_views import Views
 from atomcast.network.picture import plot_network
-from atomcast.network.wave import KINDS, Count, Counts, Kind, Payload, Wave
+from atomcast.network.wave import KINDS, NUMBER, Count, Counts, Kind, Payload, Wave
 from atomcast.network.wire import codec as wire
 from atomcast.plots.page.html_tables import HtmlTable
 
@@ -364,15 +364,29 @@ class Accountant(Generic[Network]):
         """
         self.ledger.round = round
         amounts: dict[Kind, Counts] = {}
-        for node, atom, name, mixed, values, size in said:
+        for node, _, _, mixed, values, size in said:
             kind: Kind = "mixture" if mixed else "atom"
             sent = amounts.setdefault(kind, np.zeros((2, self.nodes), dtype=np.int64))
             sent[:, node] += values, size
-            if mixed and self.nodes > 1:
-                self.ledger.tell("mixture", node, name, values)
-            elif self.nodes > 1:
-                self.ledger.disclose(node, atom, name, values)
+        self.disclose_mixed(said)
         self.network.mix(amounts, answer, self.ledger)
+
+    def disclose_mixed(self, said: Sequence[tuple[int, int, str, int, int, int]]) -> None:
+        """Enter as disclosures what nodes have sent to the coordinator."""
+        for node, atom, name, mixed, values, _ in said if self.nodes > 1 else ():
+            if mixed:
+                self.ledger.tell("mixture", node, name, values)
+            else:
+                self.ledger.disclose(node, atom, name, values)
+
+    def combine(self, nodes: Sequence[int], question: tuple[int, int], answer: int) -> None:
+        """Enter a question of the coordinator to some nodes, and the numbers that each answers.
+
+        So many values of the question are for all of them, and so many for each.
+        """
+        asked = np.bincount(nodes, minlength=self.nodes)
+        said = np.outer((answer, NUMBER * answer), asked)
+        self.network.mix({"combination": said}, question, self.ledger, "combination", asked)
 
     def work(self, seconds: NDArray[np.float64]) -> None:
         """Let every node compute for so many simulated seconds."""

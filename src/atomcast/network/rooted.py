@@ -149,20 +149,29 @@ class RootedTree(Topology):
         for down in self._down:
             self.links.carry(down, parts, ledger)
 
-    def mix(self, amounts: Mapping[Kind, Counts], answer: tuple[int, int], ledger: Ledger) -> None:
+    def mix(
+        self,
+        amounts: Mapping[Kind, Counts],
+        answer: tuple[int, int],
+        ledger: Ledger,
+        kind: Kind = "image",
+        hearers: Counts | None = None,
+    ) -> None:
         """What nodes send is passed on up to the root, and its answer comes down."""
         held = np.zeros((2 * len(amounts) + 1, len(self.parent)), dtype=np.int64)
-        held[:, : self.nodes] = np.vstack([*amounts.values(), np.ones((1, self.nodes), np.int64)])
+        hearers = np.ones(self.nodes, dtype=np.int64) if hearers is None else hearers
+        held[:, : self.nodes] = np.vstack([*amounts.values(), hearers])
         for level, up in zip(reversed(self._levels[1:]), reversed(self._up), strict=True):
-            for k, kind in enumerate(amounts):
+            for k, sent in enumerate(amounts):
                 values, size = held[2 * k : 2 * k + 2, level]
                 said = size > 0
-                self.links.carry(up[said], {kind: Payload(values[said], size[said])}, ledger)
+                self.links.carry(up[said], {sent: Payload(values[said], size[said])}, ledger)
             for row in held:
                 np.add.at(row, self.parent[level], row[level])
         for level, down in zip(self._levels[1:], self._down, strict=True):
-            told = numbers(answer[0] + answer[1] * held[-1, level])
-            self.links.carry(down, {"image": told}, ledger)
+            below = held[-1, level]
+            told = numbers(answer[0] + answer[1] * below[below > 0])
+            self.links.carry(down[below > 0], {kind: told}, ledger)
 
 
 def _depths(parent: Counts) -> Counts:

@@ -53,15 +53,27 @@ class Topology(ABC):
     def add_up(self, values: int, ledger: Ledger, kind: Kind = "prediction") -> None:
         """Let every node learn the sums, over all nodes, of so many numbers of this kind."""
 
-    def mix(self, amounts: Mapping[Kind, Counts], answer: tuple[int, int], ledger: Ledger) -> None:
-        """Carry what nodes send to a coordinator, and its answer to everybody.
+    def mix(
+        self,
+        amounts: Mapping[Kind, Counts],
+        answer: tuple[int, int],
+        ledger: Ledger,
+        kind: Kind = "image",
+        hearers: Counts | None = None,
+    ) -> None:
+        """Carry what nodes send to a coordinator, and what it tells them.
 
         Parameters
         ----------
         amounts : mapping from kinds to arrays of shape (2, nodes)
             The real numbers and bytes of what each node sends.
         answer : pair of int
-            So many numbers are for everybody, and so many more for each node.
+            So many numbers are for all who hear it, and so many more for each of them.
+        ledger : Ledger
+        kind : Kind
+            Of what it tells.
+        hearers : array of shape (nodes,), optional
+            1 for nodes that hear it, 0 for others; default: all do.
 
         Raises
         ------

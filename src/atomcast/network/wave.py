@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 Kind = Literal[
     "proposal", "partial sum", "index", "candidate", "atom", "corner", "control", "prediction",
-    "repair", "target", "mixture", "image",
+    "repair", "target", "mixture", "image", "combination",
 ]  # fmt: skip
 KINDS: tuple[Kind, ...] = get_args(Kind)
 Counts = NDArray[np.int64]

@@ -50,6 +50,14 @@ def machine_batches(n: int) -> Batches:
     return BoundedBatches(0.5, max(n // 16, 64), max(n // 8, 64), kept=0.1)
 
 
+def _sample(spec: KernelSpec, code: LabelCode, solver: Solver) -> int:
+    """How many points to start with: those drawn at random are mostly sent in vain."""
+    if spec.needs_sample:
+        return SAMPLE
+    few = 2 * code.classes if solver.thin else SAMPLE
+    return few if solver.step == "corrective" else 1
+
+
 def kernel_problem(
     spec: KernelSpec,
     code: LabelCode,
@@ -73,8 +81,7 @@ def kernel_problem(
         one in which classes are as the code has them.
     """
     dtype: Any = np.float32 if solver.tol >= SINGLE_PRECISION_TOL else np.float64
-    batch = solver.step == "corrective" or spec.needs_sample
-    storage, sample = Storage(cache_bytes, dtype), SAMPLE if batch else 1
+    storage, sample = Storage(cache_bytes, dtype), _sample(spec, code, solver)
     numbered = spec.kernel == "precomputed"
     atoms = partial(kernel_atoms, labels=labels, storage=storage, numbered=numbered)
     if machines is not None:

@@ -82,6 +82,10 @@ class LocalCluster(Cluster):
     LocalCluster(nodes=10, topology=<Graph with 10 nodes and 10 edges>, broadcast='flooding')
     """
 
+    #: Whether it stands for no cluster at all: then nobody compares what would have been sent, and
+    #: more atoms may join in a round than on a cluster of one node that was asked for.
+    unasked = False
+
     def __init__(
         self,
         nodes: int | None = None,
@@ -182,7 +186,9 @@ def check_faults(cluster: LocalCluster, faults: Any) -> None:
 def as_cluster(cluster: Any) -> Any:
     """A cluster from what users may give: None (one node), a number of nodes, or a cluster."""
     if cluster is None:
-        return LocalCluster(1)
+        cluster = LocalCluster(1)
+        cluster.unasked = True
+        return cluster
     if isinstance(cluster, int | np.integer) and not isinstance(cluster, bool):
         return LocalCluster(int(cluster))
     if not isinstance(cluster, Cluster):

@@ -12,8 +12,9 @@ from numpy.typing import NDArray
 
 from atomcast._threads import thread_count
 from atomcast.cluster.balance import Balance
+from atomcast.cluster.keeping import Counted, cones_of, keep_own
 from atomcast.cluster.machine import machine
-from atomcast.cluster.mixing import cast_point, own_mixtures
+from atomcast.cluster.mixing import cast_point, mixers_of
 from atomcast.cluster.node import Fleet
 from atomcast.cluster.pace import Pace
 from atomcast.cluster.rounding import rounded
@@ -46,6 +47,7 @@ class LocalSession(Session):
     """The nodes of a `LocalCluster` with their shards loaded."""
 
     speaks = True
+    asks = True
     #: What becomes of a node's atoms.
     fleet_type = Fleet
 
@@ -156,14 +158,27 @@ class LocalSession(Session):
         if agreement.sum is not None:
             return agreement.summed
         if agreement.mixed:
-            fleets, best = self._fleets, agreement.best
-            mixtures = [said for fleet in fleets for said in own_mixtures(fleet, replica, best)]
-            return [cast_point(self._accountant, replica, best, mixtures)]
+            return [self._mixed(replica, agreement.best)]
         winners = agreement.new_to(() if self._resend else replica.active)
         atoms = self._sent(winners, replica.ledger_round)
         if self._prices is not None:
             self._prices.saw(atoms)
         return [atom for atom in atoms if atom.id not in replica.active]
+
+    def _mixed(self, replica: Replica, best: float) -> Atom:
+        """Where the mixtures of all nodes lead to."""
+        mixers = [mixer for fleet in self._fleets for mixer in mixers_of(fleet, replica)]
+        sent = [said for mixer in mixers for said in mixer.said(replica, best)]
+        if replica.step.reveals:
+            return cast_point(self._accountant, replica, best, sent)
+
+        def asked(nodes: Sequence[int], width: int) -> Counted:
+            own = [mixer for mixer in mixers if mixer.node in nodes]
+            return Counted(cones_of(own, replica, width), self._accountant, nodes)
+
+        point = cast_point(self._accountant, replica, best, sent, asked)
+        keep_own(mixers, replica, point)
+        return point
 
     def atom(self, owner: int, id: int) -> Atom:
         """An atom as its owner would send it."""

@@ -30,7 +30,9 @@ class LogEntry:
     atoms : tuple of Atom
         Those of the winners that were never broadcast before.
     owners : tuple of int
-        The node that holds each of these.
+        The node that holds each of these; the root if it is a point that follows from mixtures.
+    senders : Nodes
+        Those whose mixtures it follows from: they know so what they have sent before they died.
     final : bool
         Whether it only closes a run: there is no step to take for it.
     """
@@ -40,6 +42,7 @@ class LogEntry:
     agreement: Agreement
     atoms: tuple[Atom, ...] = ()
     owners: tuple[int, ...] = ()
+    senders: Nodes = 0
     final: bool = False
 
 

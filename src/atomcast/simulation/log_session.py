@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
+from atomcast.cluster.mixing import Said, combined, mixers_of
 from atomcast.cluster.validation import WITH_FAULTS, refuse_balanced, refuse_some_heard
 from atomcast.data.shards import Shards
 from atomcast.loop.replica import Replica
@@ -21,9 +23,11 @@ from atomcast.messages.atom import Atom, check_form
 from atomcast.messages.proposals import Agreement, Proposals, Request, agree
 from atomcast.messages.status import Status
 from atomcast.network.faults import Faults
+from atomcast.network.wave import Kind
+from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
 from atomcast.simulation.local_session import LocalSession
-from atomcast.simulation.log_messages import LogEntry
+from atomcast.simulation.log_messages import LogEntry, Nodes
 from atomcast.simulation.log_traffic import LogTraffic
 from atomcast.simulation.places import make_vertices, rooted
 from atomcast.simulation.simulator import Simulator
@@ -47,7 +51,7 @@ class LogSession(LocalSession):
         The vertices with their logs, and the messages between them.
     """
 
-    mixes = False
+    asks = False
 
     def __init__(
         self, cluster: LocalCluster, problem: Problem, shards: Shards, faults: Faults
@@ -66,6 +70,7 @@ class LogSession(LocalSession):
         self._clock = 0  # of the faults: the round, and every turn that is spent on waiting
         self._open: Agreement | None = None  # what was agreed, but is not in the log
         self._silent = 0  # nodes of which nothing was heard in the last round
+        self._unnamed = 0  # mixtures and points so far, whose ids are below zero
 
     def begin(self, replica: Replica, spec: RunSpec) -> Replica:
         """All nodes share this process: there is nothing to tell them."""
@@ -102,6 +107,8 @@ class LogSession(LocalSession):
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Get the winners that are not known yet from their owners, and add them to the log."""
         self.ledger.round = replica.ledger_round
+        if agreement.mixed:
+            return [self._mixed_point(replica, agreement)]
         winners = agreement.new_to(replica.active)
         owners = [owner for owner, _ in winners]
         atoms = [self.atom(owner, id) for owner, id in winners]
@@ -112,6 +119,34 @@ class LogSession(LocalSession):
         self._append(agreement, atoms, owners)
         self._accountant.disclose(owners, atoms)
         return atoms
+
+    def _mixed_point(self, replica: Replica, agreement: Agreement) -> Atom:
+        """Get what the nodes heard have to send, and add what the root makes of it to the log.
+
+        Where a run is resumed nobody was heard yet, and everybody has something to say.
+        """
+        heard = self._heard() | (agreement.best == -np.inf)
+        mixers = [mixer for fleet in self._fleets for mixer in mixers_of(fleet, replica)]
+        mixers = [mixer for mixer in mixers if heard[mixer.node]]
+        sent = [one for mixer in mixers for one in mixer.said(replica, agreement.best)]
+        said = [Said.of(one) for one in sent]
+        ids = [self._named("mixture" if s.mixed else "atom", s.values, s.bytes) for s in said]
+        pairs = [(one.node, id) for one, id in zip(sent, ids, strict=True)]
+        self.simulator.send(self._root.fetch(pairs))
+        self._insist(self._all_here, self._owners_of_missing, replica)
+        self._accountant.disclose_mixed(said)
+        point = combined(self._accountant, replica, agreement.best, sent)
+        id = self._named("image", point.count, wire.encoded_size(point))
+        entry, root = replace(point, id=id), self._root.place.number
+        senders = sum({1 << one.node for one in sent})
+        self._append(agreement, [entry], [root], senders)
+        return entry
+
+    def _named(self, kind: Kind, values: int, size: int) -> int:
+        """An id for something that is no atom."""
+        self._unnamed -= 1
+        self._traffic.know_size(self._unnamed, kind, values, size)
+        return self._unnamed
 
     def vote(self, status: Status | None) -> Status | None:
         """There is one clock and one set of callbacks; a run that ends is closed in the log."""
@@ -126,10 +161,11 @@ class LogSession(LocalSession):
         agreement: Agreement,
         atoms: Sequence[Atom] = (),
         owners: Sequence[int] = (),
+        senders: Nodes = 0,
         final: bool = False,
     ) -> None:
         version, round = self._root.version, self.ledger.round
-        entry = LogEntry(version, round, agreement, tuple(atoms), tuple(owners), final)
+        entry = LogEntry(version, round, agreement, tuple(atoms), tuple(owners), senders, final)
         self.simulator.send(self._root.append(entry))
         self.simulator.arm()
         self._open = None

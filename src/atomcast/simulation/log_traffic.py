@@ -7,7 +7,7 @@ been, stands under "repair".
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 
 import numpy as np
 
@@ -60,6 +60,7 @@ class LogTraffic:
         self._whole = below
         self._waves: dict[tuple[int, tuple[Kind, ...]], list[tuple[int, Amounts]]] = {}
         self._sizes: dict[int, tuple[int, int]] = {}
+        self._kinds: dict[int, Kind] = {}
         self._offered: list[int] = [0] * nodes
         self._offering = 0
         self._count, self._partial = 1, False
@@ -79,7 +80,11 @@ class LogTraffic:
     def know(self, atoms: Iterable[Atom]) -> None:
         """Note how long these atoms are on the wire."""
         for atom in atoms:
-            self._sizes[atom.id] = atom.count, wire.encoded_size(atom)
+            self.know_size(atom.id, "atom", atom.count, wire.encoded_size(atom))
+
+    def know_size(self, id: int, kind: Kind, values: int, size: int) -> None:
+        """Note how long something that travels as atoms do is on the wire."""
+        self._sizes[id], self._kinds[id] = (values, size), kind
 
     def enter(self, message: Message) -> float:
         """Enter a message; returns the seconds that its bytes take to pass over the link."""
@@ -114,14 +119,11 @@ class LogTraffic:
 
     def _entry(self, entry: LogEntry, wanted: Callable[[int, int], bool], again: bool) -> Amounts:
         """An entry with some of its atoms; the atoms first, if there are any."""
-        values = size = 0
-        for atom, owner in zip(entry.atoms, entry.owners, strict=True):
-            if wanted(atom.id, owner):
-                count, length = self._sizes[atom.id]
-                values, size = values + count, size + length
-        amounts: Amounts = {"atom": (values, size)} if size else {}
+        pairs = zip(entry.atoms, entry.owners, strict=True)
+        amounts = self._content([atom.id for atom, owner in pairs if wanted(atom.id, owner)])
         amounts |= self._proposals(len(entry.agreement.id), entry.agreement.inner is not None)
-        amounts["control"] = VERSION
+        control = 1 + (self._words if entry.senders else 0)
+        amounts["control"] = control, NUMBER * control
         return _as_repair(amounts) if again else amounts
 
     def _offer(self, offer: Offer) -> Amounts:
@@ -157,10 +159,16 @@ class LogTraffic:
         return {"repair" if fetch.again else "control": amount}
 
     def _deliver(self, deliver: Deliver) -> Amounts:
-        sizes = [self._sizes[id] for id in deliver.ids]
-        amount = sum(values for values, _ in sizes), sum(size for _, size in sizes)
-        amounts: Amounts = {"atom": amount, "control": VERSION}
+        amounts = self._content(deliver.ids) | {"control": VERSION}
         return _as_repair(amounts) if deliver.again else amounts
+
+    def _content(self, ids: Sequence[int]) -> Amounts:
+        """Some atoms, mixtures or a point."""
+        amounts: Amounts = {}
+        for id in ids:
+            values, size = amounts.get(self._kinds[id], (0, 0))
+            amounts[self._kinds[id]] = values + self._sizes[id][0], size + self._sizes[id][1]
+        return amounts
 
     def _proposals(self, offered: int, partial: bool) -> Amounts:
         key = offered, partial

@@ -214,6 +214,8 @@ class Vertex:
     def _on_fetch(self, fetch: Fetch) -> list[Message]:
         _, _, owner, version, ids, again = fetch
         number, parent = self.place.number, self.place.parent
+        if owner == number and min(ids) < 0 and (self.behind or version != len(self.log)):
+            return []  # a mixture follows from the log; the root will ask again
         here = tuple(id for id in ids if owner == number or id in self.passing)
         out: list[Message] = []
         if here:

@@ -50,7 +50,7 @@ class Weighing:
             for (owner, _), atom in zip(new, shown, strict=True):
                 ledger.tell("candidate", owner, atom.name, atom.count, atom.id)
         atoms = [self._seen[id] for id in candidates.id.tolist()]
-        return candidates.of(replica.step.thinned(replica, atoms, candidates.score))
+        return candidates.of(replica.step.picked(replica, atoms, candidates))
 
     def cast(self, winners: Winners) -> list[Atom] | None:
         """The winners, passed on to everybody; None if they are not at the root."""

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, ClassVar
 import numpy as np
 
 from atomcast.known.active_set import ExplicitActiveSet
-from atomcast.known.mixtures import MixedPoint, Mixtures
+from atomcast.known.mixtures import Mixtures
 from atomcast.messages.atom import Atom
 from atomcast.messages.mixture import Mixture
 from atomcast.messages.proposals import Agreement, Request
-from atomcast.steps.inner.combination import combine
+from atomcast.steps.inner.combination import Asked, combine
 from atomcast.steps.step import Step
 
 if TYPE_CHECKING:
@@ -50,7 +50,12 @@ class Compound(Step):
         """Nothing: everybody is told where the mixtures have led."""
 
     def combine(
-        self, replica: Replica, nodes: int, best: float, mixtures: Sequence[Mixture]
+        self,
+        replica: Replica,
+        nodes: int,
+        best: float,
+        mixtures: Sequence[Mixture],
+        asked: Asked | None = None,
     ) -> Atom:
         """What the coordinator tells: the image of the best combination, and the shares in it."""
         active = replica.active
@@ -62,8 +67,8 @@ class Compound(Step):
         unit = replica.unit
         gap = replica.domain.gap(active.inner(), best) / unit
         tolerance = unit * min(max(EXACT * gap**2, FINEST), COARSEST)
-        found = combine(active.mixtures, active, replica.domain, tolerance)
+        found = combine(active.mixtures, active, replica.domain, tolerance, asked)
         active.mixtures.shares = found.shares
-        active.point = MixedPoint(found.ids, found.weights)
+        active.point = found.point
         told = np.concatenate([found.image.ravel(), found.shares.ravel()])
         return Atom(0, len(told), told)

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
+from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Ids, Request
 from atomcast.steps.inner.block_pivots import minimise_by_pivots
@@ -26,8 +27,9 @@ from atomcast.steps.inner.group_solver import GroupSolver
 from atomcast.steps.inner.machine_solver import GreedyDescent, MachineSolver
 from atomcast.steps.inner.newton import Inner, Newton, QuadraticModel
 from atomcast.steps.inner.projected_newton import ProjectedNewton
+from atomcast.steps.pool import CANDIDATES_MORE, WEIGHTY, Pool
 from atomcast.steps.step import Floats, Step
-from atomcast.steps.thinning import FEW_MORE, Thinning, cheapest_batch
+from atomcast.steps.thinning import Thinning, cheapest_batch, dearness
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
@@ -39,10 +41,12 @@ NOTHING: Memory = MappingProxyType({})
 CARRIED = ("low_rank.", "corral.")
 #: Up to so many known weights, a dense inverse of their Gram matrix is the fastest way.
 MANY_WEIGHTS = 1000
-#: Up to so many known points, descent by rows of a square kernel matrix is.
-MANY_POINTS = 6000
+#: The same for points in a kernel space, where descent by rows of their matrix is the other way.
+MANY_POINTS = 500
 #: The same where the inverse would begin anew for each model of the objective.
 MANY_PRODUCTS = 300
+#: Where nothing is sent, all of so few atoms may join at once; of more, a share of their length.
+FREE, FREE_SHARE = 64, 4
 
 
 class Batches(Protocol):
@@ -128,6 +132,7 @@ class Corrective(Step):
         self.thin = thin
         self._last_violation = 0.0
         self._thinning: Thinning | None = None
+        self._pool: Pool | None = None
         self.inner: Inner | None = None
         self._carried: Memory = {}
 
@@ -136,11 +141,20 @@ class Corrective(Step):
         if self.atoms_per_round != "auto":
             return int(self.atoms_per_round)
         used = np.count_nonzero(replica.active.weights) / max(weights, 1)
-        size = replica.problem.batches.size(atoms, used)
+        size = max(replica.problem.batches.size(atoms, used), self._free(replica))
         if replica.round_in_atoms is None:
             return size
         most = max(size, 4 * atoms) if atoms else np.inf
         return cheapest_batch(replica.round_in_atoms(), used, most)
+
+    def _free(self, replica: Replica) -> int:
+        """How many atoms may join at least, as nobody has to be sent them."""
+        quick = replica.active.quadratic and replica.active.inner_kind == "vertices"
+        if not (self.alone and quick):
+            return 0
+        return (
+            self.alone if self.alone <= FREE else min(FREE, (replica.problem.d or 0) // FREE_SHARE)
+        )
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
@@ -151,16 +165,40 @@ class Corrective(Step):
         needed = replica.target / replica.domain.scale
         likely = replica.problem.batches.kept * self._last_violation
         level = _multiplier(replica) + max(needed, likely)
-        candidates = 2 * count + FEW_MORE if self.thin else 0
+        candidates = 2 * count + CANDIDATES_MORE if self._compares(replica) else 0
         return Request(count=count, threshold=level, known_too=False, candidates=candidates)
+
+    def _compares(self, replica: Replica) -> bool:
+        """Whether candidates are compared: sums, and directions of today, cannot be."""
+        return self.thin and replica.active.lasting
 
     def thinned(self, replica: Replica, atoms: Sequence[Atom], scores: Floats) -> Ids:
         """Those that still violate optimality once the better ones have joined."""
         if self._thinning is None:
             self._thinning = Thinning(replica.active, replica.domain)
-        priced = replica.round_in_atoms if self.atoms_per_round == "auto" else None
         most = self._batch(replica, replica.active.atoms, len(replica.active))
-        return self._thinning.of_use(atoms, scores, 1.0 if priced is None else priced(), most)
+        return self._thinning.of_use(atoms, scores, self._dearness(replica), most)
+
+    def picked(self, replica: Replica, atoms: Sequence[Atom], agreement: Agreement) -> Ids:
+        """Those with the largest weights over all that the root has seen.
+
+        At first it has seen little: few are picked, and hardly more than half of what is known.
+        """
+        if not atoms:
+            return np.arange(0)
+        active, dear = replica.active, self._dearness(replica)
+        if self._pool is None or not self._pool.holds(active):
+            self._pool = Pool(active, inner_solver(replica, {}))
+        gap = replica.domain.gap(active.inner(), agreement.best)
+        few = max(3 * self._batch(replica, 0, 0) // 5, active.atoms // 2, 1)
+        most = min(few, self._batch(replica, active.atoms, len(active)))
+        tolerance = max(0.1 * replica.target, 0.01 * gap)
+        return self._pool.pick(atoms, tolerance, WEIGHTY / dear, most)
+
+    def _dearness(self, replica: Replica) -> float:
+        """What a round costs, where batches follow from that."""
+        priced = replica.round_in_atoms if self.atoms_per_round == "auto" else None
+        return 1.0 if priced is None else dearness(priced())
 
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """Minimise over the hull of all known atoms."""
@@ -178,7 +216,7 @@ class Corrective(Step):
 
     def _full(self, replica: Replica, agreement: Agreement) -> bool:
         """Whether as many atoms have just joined as might; their weights are still zero."""
-        active, new = replica.active, 0 if self.thin else len(agreement.id)
+        active, new = replica.active, 0 if self._compares(replica) else len(agreement.id)
         weights = active.position.get(int(agreement.id[0]), len(active)) if new else 0
         return new > 0 and new == self._batch(replica, active.atoms - new, weights)
 
@@ -189,7 +227,7 @@ class Corrective(Step):
         if isinstance(inner, MachineSolver):
             return max(0.7 * replica.target, min(0.05, 0.2 * gap / replica.unit) * gap)
         kernel = isinstance(inner, KernelQuadratic)
-        few = len(active) <= MANY_WEIGHTS if kernel else not active.sweepable
+        few = len(active) <= MANY_POINTS if kernel else not active.sweepable
         if active.quadratic and few and active.inner_kind != "groups":  # exact, at no extra cost
             return 1e-3 * replica.target
         if kernel:
@@ -273,9 +311,9 @@ class KernelQuadratic:
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known atoms."""
-        many: Inner = self.greedy if self.greedy.fits(active, MANY_POINTS) else self.newton
-        solver = self.corral if len(active) <= MANY_WEIGHTS else many
-        solver.minimise(active, tolerance)
+        assert isinstance(active, KernelActiveSet)
+        many: Inner = self.newton if active.gram.matrix is None else self.greedy
+        (self.corral if len(active) <= MANY_POINTS else many).minimise(active, tolerance)
 
     def memory(self) -> Memory:
         """What the method in use has gathered: its rounding decides where inexact weights end."""

@@ -53,8 +53,12 @@ class Step(ABC):
     coordinated: bool = False
     #: A node sends no mixture of fewer weights than this.
     min_mixture: int = 1
+    #: Whether the weights of what is mixed go to the coordinator, too.
+    reveals: bool = True
     #: How many values an atom has on average; set where a run begins.
     usual_size: float = 0.0
+    #: How many atoms there are, where no cluster was asked for: none is ever sent then.
+    alone: int = 0
 
     def __init_subclass__(cls, **options: Any) -> None:
         super().__init_subclass__(**options)
@@ -70,7 +74,11 @@ class Step(ABC):
         return agreement
 
     def thinned(self, replica: Replica, atoms: Sequence[Atom], scores: Floats) -> Ids:
-        """Which of some candidates to send, where some make others superfluous: all of them."""
+        """Which of its candidates a node proposes, where some make others superfluous: all."""
+        return np.arange(len(atoms))
+
+    def picked(self, replica: Replica, atoms: Sequence[Atom], agreement: Agreement) -> Ids:
+        """Which candidates of an agreement a root that has seen them passes on: all of them."""
         return np.arange(len(atoms))
 
     @abstractmethod

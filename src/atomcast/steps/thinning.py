@@ -22,9 +22,7 @@ from atomcast.messages.atom import Atom
 Floats = NDArray[np.float64]
 Ids = NDArray[np.int64]
 
-#: Of candidates, a few more than twice as many as may join are looked at,
-FEW_MORE = 20
-#: and one joins that would still violate this share of what the best of them does.
+#: A candidate joins that would still violate this share of what the best of them does.
 STEEP = 0.4
 #: The share of atoms in vain, even if all have weights now, and the batch that it is typical of.
 LEAST_IN_VAIN, USUAL_BATCH = 0.05, 10.0
@@ -57,6 +55,11 @@ def cheapest_batch(round_in_atoms: float, used: float, most: float) -> int:
     return int(np.clip(np.sqrt(round_in_atoms / in_vain), 1, most))
 
 
+def dearness(round_in_atoms: float) -> float:
+    """How much dearer a round is than usual: one, or more where it takes as long as many atoms."""
+    return float(np.sqrt(max(round_in_atoms / USUAL_BATCH, 1.0)))
+
+
 class Thinning:
     """The weights of a round, and which candidates are of use beside each other there.
 
@@ -73,9 +76,7 @@ class Thinning:
         self._signs = np.sign(active.weights[self._used])
         self._factor: Floats | None = None
 
-    def of_use(
-        self, atoms: Sequence[Atom], scores: Floats, round_in_atoms: float, most: int
-    ) -> Ids:
+    def of_use(self, atoms: Sequence[Atom], scores: Floats, dear: float, most: int) -> Ids:
         """The candidates to send, in the order in which they would join.
 
         Parameters
@@ -83,8 +84,8 @@ class Thinning:
         atoms : sequence of Atom, length m
             Candidates that violate optimality, none of which is known.
         scores : array of shape (m,)
-        round_in_atoms : float
-            How many atoms more cost as much as a round more.
+        dear : float
+            See `dearness`: the dearer rounds are, the more are sent.
         most : int
             How many to send where nothing is known of what they have in common.
         """
@@ -92,8 +93,7 @@ class Thinning:
         if products is None:
             return np.arange(min(len(atoms), most))
         violation = self.domain.merit(scores) + self.active.inner() / self.domain.scale
-        kept = STEEP * np.sqrt(min(USUAL_BATCH / round_in_atoms, 1.0))
-        return _best_first(violation, self._unexplained(products, scores), kept)
+        return _best_first(violation, self._unexplained(products, scores), STEEP / dear)
 
     def _unexplained(self, products: Floats, scores: Floats) -> Floats:
         """The products of candidates' vertices without what the vertices in use make up, (m, m).

@@ -78,7 +78,7 @@ STATUSES: tuple[Status, ...] = get_args(Status)
 class MPISession(Session):
     """A rank with its shard loaded; made by `MPICluster.open`."""
 
-    mixes = True
+    mixes = asks = True
 
     def __init__(
         self, comm: Any, problem: Problem, shards: Shards, pulse: Pulse | None = None
@@ -87,6 +87,7 @@ class MPISession(Session):
         self._pulse = pulse or Pulse()
         self._pulse.at = (NO_ROUND, LOADING)
         self.rank, self.nodes = comm.Get_rank(), comm.Get_size()
+        self.apart = self.nodes > 1
         self.speaks = self.rank == 0
         self._broadcaster = Broadcaster(comm)
         self._table = Table(comm)

@@ -50,7 +50,8 @@ class Start:
     sizes : array of shape (N,)
         How many atoms each node holds.
     resumed : tuple (bytes, list of bytes) or None
-        The checkpoint that the run goes on from, and the atoms of its log.
+        The checkpoint that the run goes on from, and the atoms of its log; or, where it was at a
+        point that a coordinator told, that point, once it is known again.
     """
 
     problem: Problem
@@ -181,6 +182,15 @@ class RayNode:
             return None
         return as_message(own_mixtures(self._fleet, self._replica, best))
 
+    def recalled(self, run: int, start: Start) -> bytes | None:
+        """What this node has to say of a point that a run goes on from; None without a shard."""
+        if self._fleet is None:
+            return None
+        self._at = None
+        self._begin(run, start)
+        assert self._replica is not None
+        return as_message(own_mixtures(self._fleet, self._replica, -np.inf))
+
     def restore(self, log: Sequence[tuple[Any, Sequence[tuple[News, Sequence[bytes]]]]]) -> None:
         """Go through all that was broadcast, from the first run to the last round."""
         import ray
@@ -225,12 +235,28 @@ class RayNode:
         if previous is not None:
             replica.continue_from(previous, start.weights)
         if start.resumed is not None:
-            content, messages = start.resumed
-            snapshot = parse_checkpoint(content, "the checkpoint")
-            go_on("the checkpoint", snapshot, replica, self._read(replica, snapshot.ids, messages))
+            self._resume(replica, *start.resumed)
         assert self._fleet is not None
         self._fleet.sizes = start.sizes
         self._replica = replica
+
+    def _resume(self, replica: Replica, content: bytes, messages: Sequence[bytes]) -> None:
+        """Go to where the run was that wrote a checkpoint."""
+        assert self._fleet is not None
+        snapshot = parse_checkpoint(content, "the checkpoint")
+        if not replica.active.recall_point(snapshot.memory):
+            go_on("the checkpoint", snapshot, replica, self._read(replica, snapshot.ids, messages))
+            return
+        replica.round = snapshot.round
+        replica.step.remember(snapshot.memory)
+        for message in messages:
+            own_mixtures(self._fleet, replica, -np.inf)  # as it was said before the point was told
+            replica.active.go_to(self._point(replica, message))
+
+    def _point(self, replica: Replica, message: bytes) -> Atom:
+        """A point that the coordinator has told."""
+        shares = REMEMBERED * self._nodes if replica.step.mixes else 0
+        return wire.decode(message, image_size(replica) + shares)
 
     def _advance(self, news: News, parts: Sequence[Sequence[bytes]]) -> None:
         assert self._replica is not None
@@ -247,9 +273,7 @@ class RayNode:
             mixed=mixed,
         )
         if mixed:
-            shares = REMEMBERED * self._nodes if self._replica.step.mixes else 0
-            told = image_size(self._replica) + shares
-            self._replica.advance(agreement, [wire.decode(parts[0][0], told)])
+            self._replica.advance(agreement, [self._point(self._replica, parts[0][0])])
             return
         new = [id for _, id in agreement.new_to(self._replica.active)]
         self._replica.advance(agreement, self._read(self._replica, new, in_order(owners, parts)))

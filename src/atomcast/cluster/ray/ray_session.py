@@ -191,9 +191,7 @@ class RaySession(Session):
         refs: list[Any] = []
         messages = in_order(owners, self._answers(calls, refs))
         if self._resumed is not None:  # no step follows: the run starts with these atoms
-            start = replace(self._start, resumed=(self._resumed, messages))
-            self._log[-1] = (ray.put(start), [])
-            self._first, self._resumed = replica.round, None
+            self._start_again(replica, messages)
         else:
             news = as_news(agreement, owners)
             self._news = (news, *refs)
@@ -203,22 +201,32 @@ class RaySession(Session):
 
     def _mixed(self, replica: Replica, agreement: Agreement) -> Atom:
         """Combine the mixtures of all nodes, which hear of it with the next turn."""
+        run, best, start = len(self._log) - 1, agreement.best, self._start
         if self._resumed is not None:
-            raise ValueError(
-                f"a RayCluster cannot resume runs with step={replica.step.name!r}: use "
-                "LocalCluster or MPICluster for that, or start a new run"
-            )
-        run, best = len(self._log) - 1, agreement.best
-        calls = [
-            (i, lambda actor: actor.mixtures.remote(run, replica.round, best))
-            for i in range(self.nodes)
-        ]
-        said = [mixture for part in self._answers(calls) for mixture in from_message(part, replica)]
+            start = replace(start, resumed=(self._resumed, []))
+
+        def ask(actor: Any) -> Any:
+            if self._resumed is not None:
+                return actor.recalled.remote(run, start)
+            return actor.mixtures.remote(run, replica.round, best)
+
+        parts = self._answers([(i, ask) for i in range(self.nodes)])
+        said = [mixture for part in parts for mixture in from_message(part, replica)]
         point = cast_point(self._accountant, replica, best, said)
         news, messages = as_news(agreement, [0]), [wire.encode(point)]
-        self._news = (news, messages)
-        self._log[-1][1].append((news, messages))
+        if self._resumed is not None:
+            self._start_again(replica, messages)
+        else:
+            self._news = (news, messages)
+            self._log[-1][1].append((news, messages))
         return point
+
+    def _start_again(self, replica: Replica, messages: Sequence[bytes]) -> None:
+        """Let the run start from a checkpoint and what was told for it; no step follows."""
+        assert self._resumed is not None
+        start = replace(self._start, resumed=(self._resumed, list(messages)))
+        self._log[-1] = (ray.put(start), [])
+        self._first, self._resumed = replica.round, None
 
     # -- resuming ---------------------------------------------------------------------------
 

@@ -18,7 +18,7 @@ from atomcast.experiments.figures.options import Options
 from atomcast.experiments.figures.shape import Experiment, Facts, Found
 from atomcast.experiments.page.findings import Finding, count, finding, not_measured, spread
 from atomcast.experiments.page.output import TableForm
-from atomcast.experiments.page.pictures import draw, finish, legend_above
+from atomcast.experiments.page.pictures import draw, finish, legend_above, name_beside
 from atomcast.experiments.page.verdicts import MUCH, Verdict, by_count
 from atomcast.experiments.runs import admm_runs, curves, dfw
 from atomcast.experiments.runs.cost_ranges import LEFT_OUT, Range, cost_range, known
@@ -53,7 +53,7 @@ FAR_MORE = 5
 #: What is measured, and what the table calls it, in this order.
 SHOWN = (CLASSIC, LINE_SEARCH, ONCE, CORRECTIVE, COMPOUND, AUTO)
 #: What is drawn beside ADMM: no more lines than can be told apart; the table has the others.
-DRAWN = (CLASSIC, LINE_SEARCH, CORRECTIVE, AUTO, COCOA)
+DRAWN = (CLASSIC, LINE_SEARCH, CORRECTIVE, COMPOUND, AUTO)
 OURS = ("classic", "line_search", "once", "corrective", "compound", "auto")
 
 
@@ -135,7 +135,7 @@ class Fig3(Experiment):
         "Values sent for 95 % of the way to the optimum ({note})",
         dict.fromkeys(("rule", "atom_density", "solution_density"), "g")
         | dict.fromkeys(("support", "runs", *OURS, "cocoa", "admm", "parameters"), ""),
-        (10,),
+        (13,),
         {
             "rule": "s_A s_alpha n", "atom_density": "s_A", "solution_density": "s_alpha",
             "support": "nonzeros", "classic": "classic step", "line_search": "line search",
@@ -241,6 +241,7 @@ class Fig3(Experiment):
             for color, (method, text) in enumerate(labels.items()):
                 dash = "--" if method == AUTO else "-"  # it may coincide with the corrective step
                 draw(ax, found.lines[label, method], text, color, dash)
+            name_beside(ax, found.lines[label, COCOA], COCOA)
             title = "s_A={:g}, s_alpha={:g}, s_A s_alpha n={:g}\n".format(*needs[:3])
             finish(ax, "values", "mse", title + needs.parameters)
         legend_above(figure, axes[0], note, min(3, across))

@@ -40,6 +40,15 @@ def draw(ax: Axes, lines: Sequence[Average], label: str, color: int, style: str 
     ax.fill_between(x, low, high, color=chosen, alpha=0.2, linewidth=0)
 
 
+def name_beside(ax: Axes, lines: Sequence[Average], name: str) -> None:
+    """A grey line for one method more than a legend can hold, with its name where it ends."""
+    ax.plot([line.x for line in lines], [line.mean for line in lines], color="0.45", linewidth=1)
+    ax.annotate(
+        name, (lines[-1].x, lines[-1].mean), (2, 20), textcoords="offset points",
+        ha="right", va="bottom", fontsize=7, color="0.35",
+    )  # fmt: skip
+
+
 def finish(ax: Axes, x: str, y: str, title: str = "", *, legend: bool = False) -> None:
     """Logarithmic axes with their names, and a grid; the legend of a single panel is below it."""
     ax.set(xscale="log", yscale="log", xlabel=LABELS.get(x, x), ylabel=LABELS.get(y, y))

@@ -235,45 +235,6 @@ def add_bit_column(
 
 
 @njit(cache=True, nogil=True, fastmath=REORDER)
-def add_symmetric(
-    block: Any, first: Any, vector: Any, total: Any
-) -> None:  # pragma: no cover - compiled
-    """Add the product of a vector with rows of a symmetric matrix, and with their mirror.
-
-    The block holds rows `first` and on, a multiple of four, up to the end of the square on the
-    diagonal, which holds its own mirror. Sums are in double precision. Four rows at a time share
-    what is read and written of vector and total, which do not fit in the fastest cache.
-    """
-    across, one = uint64(first), uint64(1)
-    for quarter in range(uint64(block.shape[0]) // uint64(4)):
-        r = uint64(4) * uint64(quarter)
-        a, b, c, d = block[r], block[r + one], block[r + one + one], block[r + uint64(3)]
-        at = across + r
-        fa, fb = vector[at], vector[at + one]
-        fc, fd = vector[at + one + one], vector[at + uint64(3)]
-        sa, sb, sc, sd = 0.0, 0.0, 0.0, 0.0
-        for j in range(across):
-            va, vb = np.float64(a[j]), np.float64(b[j])
-            vc, vd = np.float64(c[j]), np.float64(d[j])
-            x = vector[j]
-            sa += va * x
-            sb += vb * x
-            sc += vc * x
-            sd += vd * x
-            total[j] += (fa * va + fb * vb) + (fc * vc + fd * vd)
-        for j in range(across, uint64(block.shape[1])):
-            x = vector[j]
-            sa += np.float64(a[j]) * x
-            sb += np.float64(b[j]) * x
-            sc += np.float64(c[j]) * x
-            sd += np.float64(d[j]) * x
-        total[at] += sa
-        total[at + one] += sb
-        total[at + one + one] += sc
-        total[at + uint64(3)] += sd
-
-
-@njit(cache=True, nogil=True, fastmath=REORDER)
 def row_products(block: Any, vector: Any, out: Any) -> None:  # pragma: no cover - compiled
     """The product of the first rows of a block with a vector, in double precision."""
     for r in range(uint64(len(out))):
@@ -284,24 +245,44 @@ def row_products(block: Any, vector: Any, out: Any) -> None:  # pragma: no cover
         out[r] = s
 
 
+@njit(cache=True, nogil=True, fastmath=REORDER)
+def some_products(
+    block: Any, rows: Any, vector: Any, out: Any
+) -> None:  # pragma: no cover - compiled
+    """The product of some rows of a block with a vector, in double precision."""
+    for r in range(uint64(len(rows))):
+        row = block[rows[r]]
+        s = 0.0
+        for j in range(uint64(len(vector))):
+            s += np.float64(row[j]) * vector[j]
+        out[r] = s
+
+
 @njit(cache=True, nogil=True)
 def gather_square(
-    block: Any, first: Any, positions: Any, start: Any, stop: Any, out: Any
+    matrix: Any, positions: Any, start: Any, out: Any
 ) -> None:  # pragma: no cover - compiled
-    """Rows start to stop of the part at some positions, and their mirror, from rows of a block.
+    """The part of a symmetric matrix at some positions, from row `start` on, and its mirror."""
+    for i in range(uint64(start), uint64(len(positions))):
+        row = matrix[positions[i]]
+        for j in range(i + uint64(1)):
+            out[i, j] = row[positions[j]]
+    mirror(out, start, len(positions))
 
-    Tile by tile, so that what is written to the mirror stays in cache.
+
+@njit(cache=True, nogil=True)
+def mirror(matrix: Any, start: Any, stop: Any) -> None:  # pragma: no cover - compiled
+    """Copy rows start to stop, up to the diagonal, to the columns that they mirror.
+
+    Tile by tile, so that what is written stays in cache.
     """
-    begin, end, size = uint64(start), uint64(stop), uint64(TILE)
-    for top in range(begin, end, size):
+    size, end = uint64(TILE), uint64(stop)
+    for top in range(uint64(start), end, size):
         last = min(uint64(top) + size, end)
         for left in range(uint64(0), last, size):
-            for i in range(uint64(top), last):
-                row = block[positions[i] - uint64(first)]
-                for j in range(uint64(left), min(uint64(left) + size, i + uint64(1))):
-                    value = row[positions[j]]
-                    out[i, j] = value
-                    out[j, i] = value
+            for j in range(uint64(left), min(uint64(left) + size, last)):
+                for i in range(max(uint64(top), j + uint64(1)), last):
+                    matrix[j, i] = matrix[i, j]
 
 
 @njit(cache=True, nogil=True)

@@ -51,6 +51,7 @@ class DirectionSet(ExplicitActiveSet):
     """
 
     inner_kind = "groups"
+    lasting = False
 
     def __init__(
         self,

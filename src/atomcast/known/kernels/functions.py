@@ -337,11 +337,13 @@ def pieces(n: int, m: int) -> list[slice]:
 
 def square_lengths(X: Points) -> Floats:
     """The squared length of each point, shape (n,)."""
-    if not isinstance(X, np.ndarray):
-        return np.asarray(X.multiply(X).sum(axis=1), dtype=np.float64).ravel()
-    X = X.astype(np.float64, copy=False)
-    squares: Floats = np.vecdot(X, X)
-    return squares
+    if isinstance(X, np.ndarray):
+        return np.asarray(np.vecdot(X, X, dtype=np.float64))
+    lengths = np.empty(X.shape[0])
+    for rows in pieces(*X.shape):  # squares of all values would take as much memory as the points
+        part = X[rows]
+        lengths[rows] = np.asarray(part.multiply(part).sum(axis=1)).ravel()
+    return lengths
 
 
 def _right_factor(Z: Points) -> Any:

@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
+import math
 from functools import partial
-from itertools import pairwise
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast._threads import run_all
+from atomcast._threads import ranges, run_all
 from atomcast.known.columns import grown
-from atomcast.known.kernels.functions import RBF, Kernel, Laplacian, LastRow
+from atomcast.known.kernels.functions import RBF, Kernel, Laplacian, LastRow, pieces
 from atomcast.known.kernels.labels import Codes, LabelCode
 from atomcast.known.kernels.points import Points, is_binary
 from atomcast.known.kernels.sums import MOST_BITS, BinarySums, fill_bit_block, packed, signed_table
@@ -22,25 +22,29 @@ Positions = NDArray[np.int64]
 #: Blocks with more values than this are worth compiled code, where there is any.
 LARGE_BLOCK = 1 << 20
 #: Up to so many points, the matrix is kept in double precision whatever was asked for.
-FULL_PRECISION_UP_TO = 4096
-#: Rows in a block.
-HEIGHT = 512
+FULL_PRECISION_UP_TO = 512
+#: So many rows at a time are computed, and so many values where nothing is kept.
+HEIGHT, VALUES = 512, 1 << 20
 
 
 class AugmentedKernel:
     """K~ = <y_i, y_j> (k(x_i, x_j) + 1) + delta_ij / C between points that everybody knows.
 
-    Rows are kept in blocks of equal height, up to the diagonal: the matrix is symmetric, so that
-    half of it is enough, and blocks never move when points are added.
+    The whole matrix is kept, though it is symmetric: whoever changes a weight reads its row.
 
     Parameters
     ----------
     kernel : Kernel
     code : LabelCode
     cache_bytes : int
-        As long as the blocks fit in so many bytes they are kept; beyond, rows are computed anew.
+        As long as the matrix fits in so many bytes it is kept; beyond, rows are computed anew.
     dtype : float32 or float64
-        The precision of blocks once there are many points; the first blocks are kept in full.
+        The precision of the matrix once there are many points.
+
+    Attributes
+    ----------
+    matrix : array of shape (m, m) with m >= count, or None
+        Rows and columns beyond those of known points are not filled yet; None if it does not fit.
     """
 
     def __init__(self, kernel: Kernel, code: LabelCode, cache_bytes: int, dtype: Any) -> None:
@@ -50,17 +54,12 @@ class AugmentedKernel:
         self.count = 0
         self.diagonal: Floats = np.zeros(0)
         self.ridge: Floats = np.zeros(0)
+        self.matrix: NDArray[Any] | None = np.empty((0, 0))
         self._dtype = np.dtype(dtype)
         self._points: Points = None
         self._labels: Codes = np.zeros(0, dtype=np.uint8)
-        self._blocks: list[NDArray[Any]] | None = []
         self._bits: BitLog | None = BitLog() if isinstance(kernel, RBF | Laplacian) else None
         self._last_row = LastRow(kernel) if isinstance(kernel, RBF) else None
-
-    @property
-    def blocks(self) -> list[NDArray[Any]] | None:
-        """Block b holds rows HEIGHT * b and on; None if they do not fit in the budget."""
-        return self._blocks
 
     def extend(self, points: Points, labels: Codes, weights: Floats | None = None) -> None:
         """Take in all points known now; the first `count` of them are the ones known before.
@@ -77,39 +76,43 @@ class AugmentedKernel:
         self.diagonal = np.concatenate([self.diagonal, own])
         if self._bits is not None and not self._bits.append(points[old:]):
             self._bits = None
-        start = old
-        while start < self.count and self._make_room(start):
-            assert self._blocks is not None
-            first = start - start % HEIGHT
-            stop = min(first + HEIGHT, self.count)
-            block = self._blocks[start // HEIGHT]
-            rows = block[start - first : stop - first, :stop]
+        self._make_room(old)
+        if self.matrix is None:
+            return
+        for start in range(old, self.count, HEIGHT):
+            stop = min(start + HEIGHT, self.count)
+            rows = self.matrix[start:stop]
             if self._last_row is not None and stop - old == 1 and isinstance(points, np.ndarray):
                 # As in every round of one atom: it must be quick.
-                np.multiply(self._last_row.of(points) + 1.0, self._signs(start), out=rows[0])
-                rows[0, start] = own[0]
+                values = (self._last_row.of(points) + 1.0) * self._signs(old)
+                rows[0, :old], rows[0, old] = values[:old], own[0]
             else:
                 self._compute(np.arange(start, stop), stop, rows)
-            block[: start - first, start:stop] = rows[:, first:start].T
-            start = stop
+            if rows.shape[0] * stop < LARGE_BLOCK:
+                self.matrix[:start, start:stop] = rows[:, :start].T
+            else:
+                from atomcast.known.kernels._loops import mirror
+
+                mirror(self.matrix, start, stop)
 
     def _signs(self, position: int) -> Floats:
         """<label, label> of a point with all, shape (count,)."""
         return self.code.table[self._labels[position]].take(self._labels)
 
-    def _make_room(self, start: int) -> bool:
-        """Have a block for the row `start`; False if that would exceed the budget."""
-        if self._blocks is None:
-            return False
-        if start // HEIGHT == len(self._blocks):
-            width = start - start % HEIGHT + HEIGHT
-            dtype = self._dtype if width > FULL_PRECISION_UP_TO else np.dtype(np.float64)
-            used = sum(block.nbytes for block in self._blocks)
-            if used + HEIGHT * width * dtype.itemsize > self.cache_bytes:
-                self._blocks = None
-                return False
-            self._blocks.append(np.zeros((HEIGHT, width), dtype=dtype))
-        return True
+    def _make_room(self, old: int) -> None:
+        """Have a place for every point, twice as many as before, or none if the budget is spent."""
+        if self.matrix is None or self.count <= len(self.matrix):
+            return
+        full = self.count <= FULL_PRECISION_UP_TO
+        dtype = np.dtype(np.float64) if full else self._dtype
+        most = math.isqrt(self.cache_bytes // dtype.itemsize)
+        if self.count > most:
+            self.matrix = None
+            return
+        side = FULL_PRECISION_UP_TO if full else max(2 * len(self.matrix), self.count)
+        larger = np.empty((min(side, most),) * 2, dtype)
+        larger[:old, :old] = self.matrix[:old, :old]
+        self.matrix = larger
 
     def _compute(self, positions: Positions, width: int, out: NDArray[Any]) -> None:
         """Put rows of the matrix up to column `width` into `out`, computed from the points."""
@@ -135,30 +138,25 @@ class AugmentedKernel:
             rows *= self.code.table.astype(rows.dtype)[left][:, right]
         return rows
 
-    def row(self, position: int) -> NDArray[Any]:
+    def row(self, position: int) -> Floats:
         """One row of the matrix, shape (count,), not to be changed."""
-        block = position // HEIGHT
-        if self._blocks is None or block < len(self._blocks) - 1:
+        if self.matrix is None:
             return self.rows(np.array([position]))[0]
-        return self._blocks[block][position % HEIGHT, : self.count]
+        return self.matrix[position, : self.count].astype(np.float64, copy=False)
 
     def rows(self, positions: Positions) -> Floats:
         """Some rows of the matrix, shape (m, count)."""
-        if self._blocks is None:
-            dtype = self._dtype if self.count > FULL_PRECISION_UP_TO else np.dtype(np.float64)
-            rows = np.empty((len(positions), self.count), dtype=dtype)
-            self._compute(positions, self.count, rows)
-            return rows.astype(np.float64, copy=False)
-        out = np.empty((len(positions), self.count))
-        for b, block in enumerate(self._blocks):
-            first = HEIGHT * b
-            last = min(first + HEIGHT, self.count)
-            inside = (positions >= first) & (positions < last)
-            out[inside, :last] = block[positions[inside] - first, :last]
-            above = positions < first
-            if above.any():
-                out[above, first:last] = block[: last - first, positions[above]].T
-        return out
+        if self.matrix is not None:
+            return self.matrix[positions, : self.count].astype(np.float64, copy=False)
+        dtype = self._dtype if self.count > FULL_PRECISION_UP_TO else np.dtype(np.float64)
+        rows = np.empty((len(positions), self.count), dtype=dtype)
+        self._compute(positions, self.count, rows)
+        return rows.astype(np.float64, copy=False)
+
+    def _pieces(self, positions: Positions) -> list[Positions]:
+        """Some positions in parts of which the rows take little memory."""
+        height = max(VALUES // max(self.count, 1), 16)
+        return [positions[start : start + height] for start in range(0, len(positions), height)]
 
     def rows_with(self, points: Points, labels: Codes, weights: Floats | None = None) -> Floats:
         """The rows that m more points would have, shape (m, count + m)."""
@@ -178,79 +176,57 @@ class AugmentedKernel:
         positions : array of shape (m,)
         start : int
             The part of so many points is there already.
-        out : array of shape (m, m)
+        out : array of shape (m, m), or larger
         """
-        if self._blocks is None:
-            out[start:] = self.rows(positions[start:])[:, positions]
-            out[:start, start:] = out[start:, :start].T
+        if self.matrix is not None:
+            from atomcast.known.kernels._loops import gather_square
+
+            gather_square(self.matrix, positions.astype(np.uint64), start, out)
             return
-        from atomcast.known.kernels._loops import gather_square
+        for part in self._pieces(np.arange(start, len(positions))):
+            out[part, : len(positions)] = self.rows(positions[part])[:, positions]
+        out[:start, start : len(positions)] = out[start : len(positions), :start].T
 
-        ends = np.searchsorted(positions, HEIGHT * np.arange(len(self._blocks) + 1))
-        columns = positions.astype(np.uint64)
-        for b, (first, stop) in enumerate(pairwise(np.maximum(ends, start).tolist())):
-            if first < stop:
-                gather_square(self._blocks[b], HEIGHT * b, columns, first, stop, out)
-
-    def part(self, start: int, columns: Positions) -> Floats:
-        """Rows `start` and on of some columns before them, or of any if start is 0."""
-        if self._blocks is None or start == 0:
-            return self.rows(columns)[:, start:].T
-        out = np.empty((self.count - start, len(columns)))
-        for b in range(start // HEIGHT, len(self._blocks)):
-            first = HEIGHT * b
-            rows = slice(max(start, first), min(first + HEIGHT, self.count))
-            local = self._blocks[b][rows.start - first : rows.stop - first]
-            out[rows.start - start : rows.stop - start] = local[:, columns]
+    def between(self, positions: Positions, others: Positions) -> Floats:
+        """The matrix at some rows and columns, without the ridge, in double precision."""
+        if self.matrix is not None:
+            values = self.matrix[np.ix_(positions, others)].astype(np.float64, copy=False)
+            return values - self.ridge[others] * (positions[:, None] == others)
+        out, labels = np.empty((len(positions), len(others))), self._labels
+        right, codes = self._points[others], labels[others]
+        for rows in pieces(*out.shape):
+            part = positions[rows]
+            out[rows] = self._between(self._points[part], right, labels[part], codes)
         return out
 
     def times(self, vector: Floats) -> Floats:
         """The product of the matrix with a vector, shape (count,), summed in double precision."""
         used = np.flatnonzero(vector)
-        if self._blocks is not None and len(used) * self.count >= LARGE_BLOCK:
-            return self._times_blocks(vector)
+        if self.matrix is not None and len(used) * self.count >= LARGE_BLOCK:
+            return self.row_products(0, vector)
         result = np.zeros(self.count)
-        for start in range(0, len(used), HEIGHT):
-            group = used[start : start + HEIGHT]
-            result += vector[group] @ self.rows(group)
+        for piece in self._pieces(used):
+            result += vector[piece] @ self.rows(piece)
         return result
 
     def row_products(self, start: int, vector: Floats) -> Floats:
         """The product of rows `start` and on with a vector, shape (count - start,)."""
-        if self._blocks is None or (self.count - start) * self.count < LARGE_BLOCK:
-            if start == self.count - 1:
-                return np.array([self.row(start) @ vector])
+        if start == self.count - 1:  # as in every round of one atom
+            return np.array([self.row(start) @ vector])
+        result = np.empty(self.count - start)
+        if self.matrix is None or result.size * self.count < LARGE_BLOCK:
             used = np.flatnonzero(vector)
-            parts = [
-                self.rows(np.arange(first, min(first + HEIGHT, self.count)))[:, used] @ vector[used]
-                for first in range(start, self.count, HEIGHT)
-            ]
-            return np.concatenate(parts)
+            for piece in self._pieces(np.arange(start, self.count)):
+                result[piece - start] = self.rows(piece)[:, used] @ vector[used]
+            return result
         from atomcast.known.kernels._loops import row_products
 
-        result = np.zeros(self.count)
-        for b in range(start // HEIGHT, len(self._blocks)):
-            rows = slice(HEIGHT * b, min(HEIGHT * (b + 1), self.count))
-            row_products(self._blocks[b], vector[: rows.stop], result[rows])
-        return result[start:]
-
-    def _times_blocks(self, vector: Floats) -> Floats:
-        """The product by one pass over the blocks, each of which counts for its mirror too."""
-        from atomcast.known.kernels._loops import add_symmetric
-
-        assert self._blocks is not None
-        padded = np.zeros(HEIGHT * len(self._blocks))
-        padded[: self.count] = vector
-        # Sums of four groups, whatever the number of threads, so that all nodes round alike.
-        results = np.zeros((4, len(padded)))
-
-        def add(group: int) -> None:
-            assert self._blocks is not None
-            for b in range(group, len(self._blocks), 4):
-                add_symmetric(self._blocks[b], HEIGHT * b, padded, results[group])
-
-        run_all([partial(add, group) for group in range(4)])
-        return results.sum(axis=0)[: self.count]
+        rows, padded = self.matrix[start:], np.ascontiguousarray(vector)
+        run_all([
+            partial(row_products, rows[part], padded, result[part])
+            for part in ranges(len(result), 4)
+        ])  # fmt: skip
+        return result
 
 
 class BitLog:

@@ -47,22 +47,24 @@ class LabelCode:
         ridge: Floats = 1.0 / self.costs[codes]
         return ridge if weights is None else ridge / weights
 
+    @property
+    def corners(self) -> Floats:
+        """The labels as vectors, whose products are the table, shape (T, T - 1)."""
+        return _corners(self.classes)
+
     def combine(self, codes: Codes, sums: Floats) -> Floats:
-        """Sum over classes c of <label, label of c> sums[:, c], for the label of each row.
+        """The product of the label of each row with a sum of labels, shape (n,).
 
         Parameters
         ----------
         codes : int array of shape (n,)
-        sums : array of shape (n, T)
+        sums : array of shape (n, T - 1)
         """
-        own = sums[np.arange(len(codes)), codes]
-        return (1.0 - self.other) * own + self.other * sums.sum(axis=1)
+        return np.einsum("ij,ij->i", self.corners[codes], sums)
 
     def spread(self, codes: Codes, weights: Floats) -> Floats:
-        """The weights in the column of each point's class, shape (m, T)."""
-        columns = np.zeros((len(codes), self.classes))
-        columns[np.arange(len(codes)), codes] = weights
-        return columns
+        """The label of each point times its weight, shape (m, T - 1)."""
+        return self.corners[codes] * weights[:, None]
 
 
 @cache
@@ -71,6 +73,17 @@ def _table(classes: int, other: float) -> Floats:
     np.fill_diagonal(table, 1.0)
     table.flags.writeable = False  # everybody has the same one
     return table
+
+
+@cache
+def _corners(classes: int) -> Floats:
+    corners = np.zeros((classes, classes - 1))
+    for k in range(classes - 1):
+        # The first k corners have no part in direction k, and those after the next share one.
+        corners[k, k] = np.sqrt(1.0 - corners[k] @ corners[k])
+        corners[k + 1 :, k] = (-1.0 / (classes - 1) - corners[k + 1] @ corners[k]) / corners[k, k]
+    corners.flags.writeable = False  # everybody has the same ones
+    return corners
 
 
 class Unsigned(LabelCode):

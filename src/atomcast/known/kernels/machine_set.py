@@ -79,6 +79,13 @@ class MachineActiveSet(KernelActiveSet):
         self._budget = storage.cache_bytes
         self._lock = Lock()
 
+    def __getstate__(self) -> dict[str, Any]:
+        """All but the lock, of which a copy has one of its own."""
+        return {name: value for name, value in vars(self).items() if name != "_lock"}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        vars(self).update(state, _lock=Lock())
+
     def _width(self, atom: Atom) -> int:
         return self.width
 
@@ -150,7 +157,7 @@ class MachineActiveSet(KernelActiveSet):
         )
 
     def matrix(self, part: MachinePart) -> NDArray[Any]:
-        """The augmented kernel between the points of a machine, without their sides.
+        """The augmented kernel between the points of a machine, without their sides, and room.
 
         Matrices are kept and extended as long as they fit in the budget.
         """
@@ -162,13 +169,12 @@ class MachineActiveSet(KernelActiveSet):
                 larger = np.empty((max(size, 5 * len(buffer) // 4),) * 2, buffer.dtype)
                 larger[:count, :count] = buffer[:count, :count]
                 buffer = larger
-            matrix = buffer[:size, :size]
             if count < size:
-                self.gram.fill_square(part.points, count, matrix)
+                self.gram.fill_square(part.points, count, buffer)
             if buffer.nbytes <= self._budget:
                 self._kept[key] = buffer, size
                 self._budget -= buffer.nbytes
-        return matrix
+        return buffer
 
     def gaps(self) -> Floats:
         """The relative duality gap of each machine within the known points, shape (machines,)."""

@@ -7,7 +7,7 @@ data, where compiling would cost more than it saves.
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cached_property, partial
 from typing import Any
 
 import numpy as np
@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from atomcast._threads import ranges, run_all, thread_count
-from atomcast.known.kernels.functions import RBF, Kernel, Laplacian
+from atomcast.known.kernels.functions import RBF, Kernel, Laplacian, square_lengths
 from atomcast.known.kernels.labels import Codes, LabelCode
 from atomcast.known.kernels.points import Points, dense_rows, is_binary
 
@@ -32,6 +32,8 @@ FEW = 8
 MANY = 1 << 24
 #: So many columns of a block are computed at a time.
 COLUMNS = 512
+#: Blocks with so many values are worth compiled code.
+LARGE = 1 << 16
 
 
 class KernelSums:
@@ -72,25 +74,63 @@ class KernelSums:
         others, labels, weights : the points z_j, their classes and weights, m of each
         """
         total *= scale
-        for start in range(0, len(weights), COLUMNS):
-            part = slice(start, start + COLUMNS)
-            self.add_block(total, self.block(others[part]), labels[part], weights[part])
+        for rows in _row_ranges(len(total)):
+            self._add_rows(rows, total, others, labels, weights)
 
-    def add_block(self, total: Floats, block: NDArray[Any], labels: Codes, weights: Floats) -> None:
-        """The same sum without scaling, from kernel values that were computed before."""
-        spread = self.code.spread(labels, weights)
-        for rows in _row_ranges(len(total)):  # mixed precision would widen the whole block
-            sums = block[rows].astype(np.float64, copy=False) @ spread
-            total[rows] += self.code.combine(self.labels[rows], sums + spread.sum(axis=0))
+    def add_block(
+        self,
+        rows: Rows,
+        total: Floats,
+        block: NDArray[Any],
+        some: Rows,
+        labels: Codes,
+        weights: Floats,
+    ) -> None:
+        """Add the sum to some entries, from kernel values that were computed before.
+
+        Parameters
+        ----------
+        rows : array of shape (r,)
+            Which entries the rows of the block belong to.
+        total : array of shape (n,)
+        block : array of shape (r, m)
+        some : array of shape (s,)
+            Those rows of the block that are asked for.
+        labels, weights : the classes and weights of the points that its columns belong to
+        """
+        spread, at = self.code.spread(labels, weights), rows[some]
+        sums = block_products(block, some, spread) + spread.sum(axis=0)
+        total[at] += self.code.combine(self.labels[at], sums)
 
     def add_to(
         self, rows: Rows, total: Floats, others: Points, labels: Codes, weights: Floats
     ) -> None:
         """Add the sum to some entries only."""
-        part = type(self)(self.points[rows], self.kernel, self.code, self.labels[rows])
-        sums = np.zeros(len(rows))
-        part.add(sums, 0.0, others, labels, weights)
-        total[rows] += sums
+        for part in _row_ranges(len(rows)):
+            self._add_rows(rows[part], total, others, labels, weights)
+
+    def _add_rows(
+        self, rows: Rows | slice, total: Floats, others: Points, labels: Codes, weights: Floats
+    ) -> None:
+        """The same for few entries, of which so many columns at a time take little memory."""
+        points, spread = self.points[rows], self.code.spread(labels, weights)
+        sums = np.tile(spread.sum(axis=0), (points.shape[0], 1))
+        for start in range(0, len(weights), COLUMNS):
+            part = slice(start, start + COLUMNS)
+            sums += self.kernel.block(points, others[part]) @ spread[part]
+        total[rows] += self.code.combine(self.labels[rows], sums)
+
+
+def block_products(block: NDArray[Any], rows: Rows, vectors: Floats) -> Floats:
+    """The product of some rows of a block with vectors, in double precision, shape (r, c)."""
+    if block.size < LARGE:
+        return np.asarray(block[rows].astype(np.float64, copy=False) @ vectors)
+    from atomcast.known.kernels._loops import some_products
+
+    result = np.empty((vectors.shape[1], len(rows)))
+    for vector, out in zip(vectors.T, result, strict=True):
+        some_products(block, rows.astype(np.uint64), np.ascontiguousarray(vector), out)
+    return result.T
 
 
 class DenseSums(KernelSums):
@@ -127,13 +167,20 @@ class SparseSums(KernelSums):
 
     kernel: RBF
 
-    def __init__(self, points: Points, kernel: RBF, code: LabelCode, labels: Codes) -> None:
-        super().__init__(points, kernel, code, labels)
-        self._columns, self._usual = less_usual(points.tocsc())
+    @cached_property
+    def _columns(self) -> tuple[Any, NDArray[Any], Floats]:
+        """The points column by column, the rows of their entries, and what is left out of them."""
+        columns, usual = less_usual(self.points.tocsc())
         # Signed numbers might be negative, and count from the end: to look takes time.
-        self._rows = self._columns.indices.view(f"u{self._columns.indices.itemsize}")
-        self._norms = np.asarray(points.multiply(points).sum(axis=1), dtype=np.float64).ravel()
-        self._products = np.zeros(points.shape[0])
+        return columns, columns.indices.view(f"u{columns.indices.itemsize}"), usual
+
+    @cached_property
+    def _norms(self) -> Floats:
+        return square_lengths(self.points)
+
+    @cached_property
+    def _products(self) -> Floats:
+        return np.zeros(self.points.shape[0])
 
     def add(
         self, total: Floats, scale: float, others: Points, labels: Codes, weights: Floats
@@ -145,27 +192,16 @@ class SparseSums(KernelSums):
         from atomcast.known.kernels._loops import add_exp, add_scattered
 
         factors = weights[:, None] * self.code.table[labels]
-        columns, gamma = self._columns, self.kernel.gamma
+        (columns, rows, usual), gamma = self._columns, self.kernel.gamma
         near = others if sparse.issparse(others) else sparse.csr_array(others)
         for j in range(len(weights)):
             part = slice(near.indptr[j], near.indptr[j + 1])
             features, values = near.indices[part], near.data[part].astype(np.float64)
-            add_scattered(
-                columns.indptr, self._rows, columns.data, features, values, self._products
-            )
+            add_scattered(columns.indptr, rows, columns.data, features, values, self._products)
             # What all points have in common is in no column, but in every product.
-            norm = float(values @ values) - 2.0 * float(values @ self._usual[features])
+            norm = float(values @ values) - 2.0 * float(values @ usual[features])
             keep = scale if j == 0 else 1.0
             add_exp(self._products, self._norms, norm, gamma, self.labels, factors[j], keep, total)
-
-    def add_to(
-        self, rows: Rows, total: Floats, others: Points, labels: Codes, weights: Floats
-    ) -> None:
-        """Add the sum to some entries only."""
-        plain = KernelSums(self.points[rows], self.kernel, self.code, self.labels[rows])
-        sums = np.zeros(len(rows))
-        plain.add(sums, 0.0, others, labels, weights)
-        total[rows] += sums
 
 
 def less_usual(columns: Any) -> tuple[Any, Floats]:
@@ -323,5 +359,5 @@ def packed(points: Points) -> NDArray[np.uint64]:
     return out
 
 
-def _row_ranges(n: int, height: int = 1 << 13) -> list[slice]:
+def _row_ranges(n: int, height: int = 1 << 11) -> list[slice]:
     return [slice(start, min(start + height, n)) for start in range(0, n, height)]

@@ -119,7 +119,7 @@ class KernelPlan:
         return np.array(listed, dtype=np.int64)
 
     def spread(self, v: Floats) -> Floats:
-        """A vector in columns that a kernel matrix can be multiplied with, shape (n, T)."""
+        """A vector in columns that a kernel matrix can be multiplied with, shape (n, T - 1)."""
         if self.code is None or self.codes is None:
             return v[:, None]
         return self.code.spread(self.codes, v)

@@ -64,6 +64,8 @@ class Story:
 
     def write(self, path: str | PathLike[str]) -> Path:
         """Write the page; an older one is replaced once the new one is complete."""
+        if Path(path).suffix.lower() not in (".html", ".htm"):
+            raise ValueError(f"a report is a page of HTML, but path is {str(path)!r}: use .html")
         with replacing(path, encoding="utf-8") as file:
             file.write(self.html())
         return Path(path)
@@ -160,6 +162,8 @@ def _progress(trace: Trace) -> Figure:
     for y, row in zip(("objective", "gap"), grid, strict=True):
         for x, ax in zip(axes, row, strict=True):
             plot_trace(trace, x, y, ax).label_outer()
+            if ax.get_xscale() == "linear":
+                ax.locator_params(axis="x", nbins=4)  # or the numbers of two panels touch
     return figure
 
 

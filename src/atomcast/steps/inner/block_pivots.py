@@ -47,20 +47,51 @@ def minimise_by_pivots(domain: Domain, active: ActiveSet, tolerance: float) -> b
     return False
 
 
-def _on_face(matrix: Floats, at_zero: Floats, signs: Floats, domain: Domain) -> Floats | None:
-    """The best weights with some of these signs, and zeros; None where there is no such face."""
+def penalised_norm(domain: Domain, active: ActiveSet, penalty: float) -> float | None:
+    """The norm of the best weights of known atoms where a unit of it costs so much, if it is easy.
+
+    That is the radius of the ball with the same solution. Nothing is changed.
+    """
+    gram, weights, slopes = active.kept_products, active.weights, active.scores()
+    gram.extend(active)
+    at_zero = slopes - gram.matrix @ weights
+    for face in range(2 * FACES):
+        signs = np.sign(weights)
+        joining = (domain.merit(slopes) > (1.0 + 1e-9) * penalty) & (signs == 0.0)
+        if face and not joining.any():
+            return float(np.abs(weights).sum())
+        signs[joining] = domain.signs(slopes[joining])
+        found = _on_face(gram.matrix, at_zero, signs, domain, penalty)
+        if found is None:
+            return None
+        weights = found
+        slopes = at_zero + gram.matrix @ weights
+    return None
+
+
+def _on_face(
+    matrix: Floats, at_zero: Floats, signs: Floats, domain: Domain, penalty: float | None = None
+) -> Floats | None:
+    """The best weights with some of these signs, and zeros; None where there is no such face.
+
+    They are within the domain, or, with a penalty on their norm, anywhere.
+    """
     while True:
         free = signs.nonzero()[0]
         if not len(free):
             return None
         sign = signs[free]
         right = np.array([-at_zero[free], sign]).T
-        _, solution, failed = dposv(matrix[free[:, None], free], right)
+        # As LAPACK wants them, so that nothing is copied: the transpose is the same matrix.
+        face = matrix[free[:, None], free].T
+        _, solution, failed = dposv(face, right, overwrite_a=True, overwrite_b=True)
         if failed:
             return None
         down, across = solution.T
         level = (float(sign @ down) - domain.scale) / float(sign @ across)
-        if level > 0.0 or not domain.has_origin:
+        if penalty is not None:
+            down = down - penalty * across
+        elif level > 0.0 or not domain.has_origin:
             down = down - level * across
             down *= domain.scale / float(sign @ down)  # but for rounding, that is one
         kept = down * sign > 0.0

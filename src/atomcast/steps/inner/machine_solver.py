@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import linalg
 
 from atomcast._threads import run_all
 from atomcast.known.active_set import ActiveSet
@@ -28,39 +29,17 @@ FIRST = 0.2
 class GreedyDescent:
     """The same for one machine over all points that are known."""
 
-    def __init__(self) -> None:
-        self._buffer: NDArray[Any] = np.empty((0, 0))
-        self._count = 0
-
-    def fits(self, active: ActiveSet, most: int) -> bool:
-        """Whether there are at most so many points, and their square matrix is in the budget."""
-        assert isinstance(active, KernelActiveSet)
-        return len(active) <= most and 8 * len(active) ** 2 <= active.storage.cache_bytes
-
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known points."""
-        from atomcast.steps.inner._greedy import descend
-
         assert isinstance(active, KernelActiveSet)
+        assert active.gram.matrix is not None
         value = active.value()
         relative = tolerance / value if value > 0 else FIRST
         # In units of the margin, where the objective is the inverse of the sum.
         beta, margins = (part / (value or 1.0) for part in (active.weights, active.image_products))
-        matrix, sides = self._matrix(active), np.ones(len(beta))
-        descend(matrix, sides, beta, margins, relative, STEPS * len(beta))
+        descend(active.gram.matrix, np.ones(len(beta)), beta, margins, relative)
         total = float(beta.sum())
         active.install(beta / total, margins / total)
-
-    def _matrix(self, active: KernelActiveSet) -> NDArray[Any]:
-        """The augmented kernel between all known points, which only grows."""
-        size, count = len(active), self._count
-        if size > len(self._buffer):
-            larger = np.empty((max(size, 5 * len(self._buffer) // 4),) * 2, active.storage.dtype)
-            larger[:count, :count] = self._buffer[:count, :count]
-            self._buffer = larger
-        matrix, self._count = self._buffer[:size, :size], size
-        active.gram.fill_square(np.arange(size), count, matrix)
-        return matrix
 
 
 class MachineSolver:
@@ -83,12 +62,57 @@ def _improve(
     active: MachineActiveSet, m: int, tolerance: float, weights: Floats, products: Floats
 ) -> None:
     """Improve the weights of one machine in place, scaled to a mean margin of one."""
-    from atomcast.steps.inner._greedy import descend
-
     part = active.part(m)
     if not len(part.at):
         return
     beta, margins = weights[part.at], products[part.at]
-    descend(active.matrix(part), part.side, beta, margins, tolerance, STEPS * len(beta))
+    descend(active.matrix(part), part.side, beta, margins, tolerance)
     scale = beta.sum() / float(beta @ margins)
     weights[part.at], products[part.at] = scale * beta, scale * margins
+
+
+def descend(
+    matrix: NDArray[Any], side: Floats, beta: Floats, margins: Floats, tolerance: float
+) -> None:
+    """Improve weights and their margins, K~ beta, in place, until the relative gap is small.
+
+    Once coordinate descent has taken as long as a Newton step on the weights that are not zero
+    would, such a step is taken: where margin errors cost much, a few of these save thousands of
+    steps. K~ is a kernel matrix with signs, side_i side_j matrix_ij, or the first part of one.
+    """
+    from atomcast.steps.inner._greedy import greedy_steps
+
+    left = STEPS * len(beta)
+    while left > 0:
+        taken, enough = greedy_steps(matrix, side, beta, margins, tolerance, left)
+        if enough:
+            return
+        left -= taken
+        _go_to_face(matrix, side, beta, margins)
+
+
+def _go_to_face(matrix: NDArray[Any], side: Floats, beta: Floats, margins: Floats) -> None:
+    """Go to the best weights on a face, on which those at zero, or that would fall below, stay."""
+    free = np.flatnonzero(beta)
+    own = matrix[np.ix_(free, free)] * (side[free, None] * side[free]).astype(matrix.dtype)
+    change, used = -beta[free], np.arange(len(free))
+    while len(used):
+        try:
+            factor = linalg.cho_factor(own[np.ix_(used, used)], overwrite_a=True)
+        except linalg.LinAlgError:  # by rounding: descent has to do
+            return
+        goal = linalg.cho_solve(factor, np.ones(len(used)))
+        if goal.min() > 0.0:
+            change[used] += goal
+            break
+        used = used[goal > 0.0]
+    from atomcast.known.kernels._loops import row_products
+
+    moved, image = np.zeros(len(beta)), np.empty(len(beta))
+    moved[free] = side[free] * change
+    row_products(matrix, moved, image)
+    image *= side
+    slope, bend = float(change @ (1.0 - margins[free])), float(change @ image[free])
+    length = min(1.0, slope / bend) if slope > 0.0 else 0.0
+    beta[free] = np.maximum(beta[free] + length * change, 0.0)
+    margins += length * image

@@ -231,9 +231,7 @@ class LowRank:
     def _add_rows(self, gram: AugmentedKernel, old: int, stop: int) -> None:
         """Extend the factor by the rows of the points from `old` to `stop`."""
         self._ends.append(stop)
-        across = gram.part(old, self._marks)[: stop - old]
-        here = (self._marks >= old) & (self._marks < stop)
-        across[self._marks[here] - old, np.flatnonzero(here)] -= gram.ridge[self._marks[here]]
+        across = gram.between(np.arange(old, stop), self._marks)
         rows = linalg.solve_triangular(self._lower, across.T, lower=True, check_finite=False).T
         self._factor = np.concatenate([self._factor[:old], rows.astype(np.float32)])
         lengths = np.einsum("ij,ij->i", rows, rows)
@@ -245,9 +243,7 @@ class LowRank:
         """Take landmarks of the first points; returns how many rows remain valid: none."""
         self._ends, rank = [], max(min(RANK, count // 4), 1)
         self._marks = np.linspace(0, count - 1, rank).astype(np.int64)
-        corner = gram.rows(self._marks)[:, self._marks]
-        corner[np.diag_indices(rank)] -= gram.ridge[self._marks]
-        self._lower = lower_factor(corner, 1e-6)
+        self._lower = lower_factor(gram.between(self._marks, self._marks), 1e-6)
         self._factor = np.zeros((0, rank), dtype=np.float32)
         self._free = np.zeros(0, dtype=bool)
         self._inner = np.eye(rank)
