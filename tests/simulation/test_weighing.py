@@ -64,7 +64,7 @@ def test_where_a_root_looks_the_partition_and_the_network_do_not_matter():
     X, y = alike()
     star, tree = (lasso(X, y, LocalCluster(7, topology)) for topology in ("star", "tree"))
     assert sent(star) == sent(tree)
-    other, alone = lasso(X, y, 31), lasso(X, y)
+    other, alone = lasso(X, y, 31), lasso(X, y, 1)
     assert [one[1] for one in sent(star)] == [one[1] for one in sent(other)]
     for result in (tree, other, alone):
         np.testing.assert_allclose(result.weights, star.weights, atol=1e-9)

@@ -14,6 +14,7 @@ from atomcast import (
     GroupLasso,
     Lasso,
     LocalCluster,
+    MPICluster,
     Shards,
     Solver,
     SparseLogisticRegression,
@@ -144,6 +145,25 @@ def test_no_mixture_of_few_features_is_sent():
     assert dense_fit(tol=1e-4).result_.objective <= result.objective * (1 + 1e-4)
     with pytest.raises(ValueError, match="compound"):
         Solver(step="corrective", min_mixture=6)
+
+
+def test_where_nobody_may_send_its_mixture_the_run_stops_at_zero():
+    result = dense_fit(min_mixture=1000).result_
+    assert (result.status, result.gap > 0.0, np.any(result.weights)) == ("stopped", True, False)
+
+
+@pytest.mark.parametrize("reveal", ["always", "never"])
+def test_a_warm_start_sends_no_single_feature(reveal):
+    X, y = regression(seed=3, d=60, n=200, support=100)
+    solver = Solver(step="compound", tol=1e-6, reveal=reveal)
+    model = Lasso(20.0, warm_start=True, cluster=5, solver=solver).fit(X, y)
+    cold = model.result_
+    warm = model.fit(X, y).result_
+    assert warm.ledger.disclosures == []
+    assert warm.rounds < 0.5 * cold.rounds
+    smaller = model.set_params(beta=15.0).fit(X, y).result_
+    assert np.abs(smaller.weights).sum() <= 15.0 * (1 + 1e-9)
+    assert smaller.status == warm.status == "optimal"
 
 
 def test_on_a_tree_mixtures_are_passed_on_and_the_answer_comes_down_once():
@@ -289,6 +309,11 @@ def test_on_a_tree_answers_are_passed_on():
 def test_where_weights_cannot_stay_is_said(how, remedy):
     with pytest.raises(ValueError, match=remedy):
         Solver(reveal="never", **how)
+
+
+def test_ranks_that_end_with_the_run_cannot_keep_weights():
+    with pytest.raises(ValueError, match="mpirun"):
+        dense_fit(cluster=MPICluster.launch(2), reveal="never")
 
 
 # -- interrupted runs, paths, refusals ------------------------------------------------------

@@ -97,7 +97,6 @@ def test_kernels_and_data(tmp_path, how, as_stored):
 @pytest.mark.parametrize("tol", [1e-2, 1e-5])
 def test_the_other_inner_solver(tmp_path, monkeypatch, tol):
     """Its weights are inexact, so that they depend on its preconditioner and all its rounding."""
-    monkeypatch.setattr("atomcast.steps.corrective.MANY_POINTS", 250)
     monkeypatch.setattr("atomcast.steps.inner.projected_newton.RANK", 100)
     X, y = examples(3, n=900)
     how = {"C": 1.0, "multi_class": "direct", "cache_bytes": 100_000}  # no room for a matrix

@@ -41,8 +41,8 @@ class MixedPoint:
     @staticmethod
     def of(parts: Sequence[tuple[Ids, Floats]]) -> MixedPoint:
         """The point with the weights of several nodes, by their global ids."""
-        ids = np.concatenate([part for part, _ in parts])
-        weights = np.concatenate([part for _, part in parts])
+        ids = np.concatenate([np.zeros(0, dtype=np.int64), *(part for part, _ in parts)])
+        weights = np.concatenate([np.zeros(0), *(part for _, part in parts)])
         weights[np.abs(weights) <= ROUNDING * np.max(np.abs(weights), initial=0.0)] = 0.0
         order = np.argsort(ids)
         return MixedPoint(ids[order], weights[order])

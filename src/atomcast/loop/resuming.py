@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -103,14 +103,21 @@ def resume(path: str | os.PathLike[str], replica: Replica, best: Best, session: 
 def start_from(weights: Floats, replica: Replica, session: Session) -> None:
     """Begin with the weights of an earlier solution, shape (n,) or (n * T,), as far as allowed.
 
-    The owners broadcast its atoms once more, for the nodes of this run do not know them.
+    The owners broadcast its atoms once more, for the nodes of this run do not know them; with
+    mixtures, they send one of these.
     """
-    by_atom = weights.reshape(session.n, -1)
+    by_atom, active = weights.reshape(session.n, -1), replica.active
     ids = np.flatnonzero(by_atom.any(axis=1))
     if not session.recalls or not len(ids):
         return
     recalled = Agreement(-np.inf, _resumable(session).owners(ids), ids, np.zeros(len(ids)))
-    atoms, active = session.cast(replica, recalled), replica.active
+    if replica.step.mixes:
+        used = np.flatnonzero(weights)
+        active.recall_point({"mixed.ids": used, "mixed.weights": weights[used]})
+        recalled = replace(recalled, mixed=True)
+        active.receive(session.cast(replica, recalled), recalled, {}, replica.domain.scale)
+        return
+    atoms = session.cast(replica, recalled)
     check_form(active, atoms, recalled)
     active.append(atoms)
     active.set_weights(replica.domain.project(active.ids, by_atom[ids].ravel()))

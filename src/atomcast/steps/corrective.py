@@ -312,8 +312,8 @@ class KernelQuadratic:
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known atoms."""
         assert isinstance(active, KernelActiveSet)
-        many: Inner = self.newton if active.gram.matrix is None else self.greedy
-        (self.corral if len(active) <= MANY_POINTS else many).minimise(active, tolerance)
+        kept: Inner = self.corral if len(active) <= MANY_POINTS else self.greedy
+        (self.newton if active.gram.matrix is None else kept).minimise(active, tolerance)
 
     def memory(self) -> Memory:
         """What the method in use has gathered: its rounding decides where inexact weights end."""

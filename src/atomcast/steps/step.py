@@ -57,7 +57,7 @@ class Step(ABC):
     reveals: bool = True
     #: How many values an atom has on average; set where a run begins.
     usual_size: float = 0.0
-    #: How many atoms there are, where no cluster was asked for: none is ever sent then.
+    #: How many atoms there are, where there is no cluster: none is ever sent then.
     alone: int = 0
 
     def __init_subclass__(cls, **options: Any) -> None:

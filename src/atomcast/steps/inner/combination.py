@@ -59,6 +59,8 @@ def combine(
     Unless owners are to be `asked`, the weights in the mixtures are known here.
     """
     parts, objective = mixtures.parts(), active.objective
+    if not parts:  # nobody may send what it has
+        return Combination(active.image, mixtures.shares, MixedPoint.of([]))
     width = max(len(part.start) for part in parts)
     if asked is None:
         owners: Owners = Cones(norms_of(parts, active, domain, width))
