@@ -2,9 +2,9 @@
 
     python benchmarks/cold.py [--only boosting]
 
-Seconds of the processor: to import, for the first fit with an empty cache of compiled code, for the
-same in a process after that, and for a second fit. The last column says how many functions were
-compiled.
+Seconds of the processor: to import atomcast, with NumPy there and models not yet loaded; for the
+first fit with an empty cache of compiled code; for the same in a process after that; and for a
+second fit. The last column says how many functions were compiled.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ FITS: dict[str, Callable[[Any], Any]] = {
     "logistic, many features": lambda atomcast: atomcast.SparseLogisticRegression(40.0),
     "group": lambda atomcast: atomcast.GroupLasso(20.0, groups=np.arange(400).reshape(-1, 4)),
     "kernel SVM": lambda atomcast: atomcast.KernelSVC(gamma=0.1),
-    "boosting": lambda atomcast: atomcast.L1AdaBoost(),
+    "boosting": lambda atomcast: atomcast.L1AdaBoost(max_rounds=20),
     "pursuit": lambda atomcast: atomcast.MatchingPursuit(n_nonzero=10),
 }
 

@@ -108,7 +108,7 @@ def main() -> None:
     for name, (X, y) in problems.items():
         print(f"\n| {name} | s | CV error | features |\n|---|---|---|---|")
         for solver, make in solvers.items():
-            # With an intercept, celer and skglm take ten times as long on sparse data.
+            # With an intercept, celer takes ten times as long on sparse data.
             with_intercept = not sparse.issparse(X)
             model = make(fit_intercept=with_intercept)
             seconds = timed(model, X, y if with_intercept else y - y.mean(), repeats)

@@ -11,6 +11,7 @@ from atomcast.estimators.dictionary_learning import DictionaryLearning as Dictio
 from atomcast.estimators.group_lasso import GroupLasso as GroupLasso
 from atomcast.estimators.group_lasso import GroupLogisticRegression as GroupLogisticRegression
 from atomcast.estimators.kernel_svc import KernelSVC as KernelSVC
+from atomcast.estimators.kernel_svr import KernelSVR as KernelSVR
 from atomcast.estimators.lasso import Lasso as Lasso
 from atomcast.estimators.lasso_cv import LassoCV as LassoCV
 from atomcast.estimators.lasso_path import lasso_path as lasso_path

@@ -23,6 +23,13 @@ def check_positive(name: str, value: Any, meaning: str) -> float:
     return float(value)
 
 
+def check_not_negative(name: str, value: Any, meaning: str) -> float:
+    """Return `value` as a float if it is a finite number that is not negative."""
+    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < math.inf:
+        raise ValueError(f"{name} must be a finite number >= 0 ({meaning}), got {value!r}")
+    return float(value)
+
+
 def check_in_scale(name: str, numbers: ArrayLike, meaning: str = "") -> None:
     """Raise ValueError if the largest of some numbers is too large or too small to compute with."""
     largest = float(np.max(np.abs(numbers), initial=0.0))

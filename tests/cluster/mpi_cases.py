@@ -19,6 +19,7 @@ from sklearn.datasets import make_classification
 from atomcast import (
     Checkpoint,
     KernelSVC,
+    KernelSVR,
     Lasso,
     LassoCV,
     LocalCluster,
@@ -324,6 +325,11 @@ def a_kernel_machine_of_which_every_rank_knows_its_own_examples(cluster):
     plain = KernelSVC(cluster=LocalCluster(cluster.nodes)).fit(whole, y)
     assert_same_result(mine.result_, plain.result_)
     np.testing.assert_allclose(mine.decision_function(X), plain.decision_function(X))
+    target = X[:, 0] + 0.1 * y
+    mine = KernelSVR(cluster=cluster).fit(Shards.mine(X[own]), target[own])
+    plain = KernelSVR(cluster=LocalCluster(cluster.nodes)).fit(whole, target)
+    assert_same_result(mine.result_, plain.result_)
+    np.testing.assert_allclose(mine.predict(X), plain.predict(X))
 
 
 @case

@@ -12,6 +12,7 @@ from atomcast import (
     GroupLasso,
     GroupLogisticRegression,
     KernelSVC,
+    KernelSVR,
     L1AdaBoost,
     LocalCluster,
     MatchingPursuit,
@@ -64,6 +65,7 @@ MODELS = {
         lambda **how: KernelSVC(multi_class="one-vs-rest", **how),
         three_classes,
     ),
+    "regression": (lambda **how: KernelSVR(**how), three_classes),
     "structured svm": (lambda **how: StructuredSVM(**how), three_classes),
     "structured svm by blocks": (
         lambda cluster, **how: StructuredSVM(

@@ -1,6 +1,7 @@
 """Every estimator from the command line: fit, predict and inspect agree with the library."""
 
 import json
+from pathlib import Path
 
 import numpy as np
 import pandas as pd
@@ -15,6 +16,7 @@ from atomcast import (
     GroupLasso,
     GroupLogisticRegression,
     KernelSVC,
+    KernelSVR,
     L1AdaBoost,
     L1BoostRegressor,
     LassoCV,
@@ -101,6 +103,7 @@ def test_features_in_two_files(run, wine, name):
 
 def test_every_estimator_has_a_command():
     named = {"lasso": "Lasso", "kernel-svm": "KernelSVC", "structured-svm": "StructuredSVM"}
+    named |= {"kernel-svr": "KernelSVR"}
     named |= {"sparse-coder": "SparseCoder", "dictionary-learning": "DictionaryLearning"}
     named |= {name: type(estimator).__name__ for name, (_, estimator) in CASES.items()}
     assert set(named) == set(ESTIMATORS)
@@ -175,6 +178,23 @@ def test_a_kernel_machine_of_rows_in_files(run, wine):
     assert pd.read_csv("p.csv").row_id.tolist() == X.row_id.tolist()
     printed = run("predict", "m.safetensors", "three.csv").stdout.splitlines()
     assert set(printed) == {"anna", "berta", "clara"}
+
+
+def test_a_regression_of_rows_in_files(run, wine):
+    X = pd.read_csv("three.csv")
+    target = X.iloc[:, 0].to_numpy()
+    for part, rows in (("up.csv", X[:90]), ("down.csv", X[90:])):
+        rows.to_csv(part, index=False)
+    np.save("target.npy", target)
+    outcome = run(
+        *("fit", "kernel-svr", "up.csv", "down.csv", "--target", "target.npy", "--C", 5),
+        *("--epsilon", 0.2, "--tol", 1e-6, "--out", "m.safetensors", "--report", "run.html"),
+    )
+    assert outcome.exit_code == 0, outcome.stderr
+    expected = KernelSVR(5.0, epsilon=0.2, tol=1e-6).fit(X, target)
+    assert run("predict", "m.safetensors", "three.csv", "--out", "p.npy").exit_code == 0
+    np.testing.assert_allclose(np.load("p.npy"), expected.predict(X), rtol=1e-6)
+    assert "KernelSVR" in Path("run.html").read_text(encoding="utf-8")
 
 
 def test_a_structured_machine_of_sequences_in_files(run, tmp_path, monkeypatch):

@@ -41,3 +41,14 @@ def test_values_may_be_missing():
     model = L1BoostRegressor(beta=3.0).fit(gaps, Y)
     assert model.result_.status == "optimal"
     assert model.score(gaps, Y) > 0.3
+
+
+def test_stumps_one_after_the_other():
+    model = L1BoostRegressor(beta=2.0).fit(X, Y)
+    stages = list(model.staged_predict(X))
+    assert len(stages) == len(model.estimators_) == model.n_estimators_ > 1
+    np.testing.assert_allclose(stages[-1], model.predict(X))
+    votes = np.array([stump.predict(X) for stump in model.estimators_])
+    first = model.intercept_ + model.estimator_weights_[0] * votes[0]
+    np.testing.assert_allclose(stages[0], first)
+    np.testing.assert_allclose(model.estimator_weights_ @ votes + model.intercept_, stages[-1])

@@ -308,6 +308,16 @@ def test_predicting_with_the_wrong_number_of_features():
             model.predict(wrong)
 
 
+def test_without_a_cluster_the_known_features_double_where_nearly_all_are_of_use():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((300, 500))
+    y = X[:, :100] @ rng.standard_normal(100) + rng.standard_normal(300)
+    alone, sent = (Lasso(60.0, cluster=cluster).fit(X, y).result_ for cluster in (None, 2))
+    assert alone.trace.atoms[:4].tolist() == [0, 32, 64, 128]
+    assert alone.rounds <= 0.6 * sent.rounds
+    np.testing.assert_allclose(alone.objective, sent.objective, rtol=2e-4)
+
+
 def test_without_a_cluster_few_rounds_are_needed():
     X, y = regression(seed=2, d=80, n=60)
     alone, four = (Lasso(40.0, cluster=nodes).fit(X, y) for nodes in (None, 4))

@@ -19,6 +19,7 @@ from atomcast import (
     GroupLasso,
     GroupLogisticRegression,
     KernelSVC,
+    KernelSVR,
     L1AdaBoost,
     L1BoostRegressor,
     Lasso,
@@ -128,6 +129,9 @@ CASES = {
     "linear": (KernelSVC(kernel="linear", class_weight="balanced"), classes(), np.asarray),
     "poly": (KernelSVC(kernel="poly", degree=2, coef0=1.0), classes(3), sparse.csr_array),
     "probability": (KernelSVC(probability=True), classes(), np.asarray),
+    "regression": (KernelSVR(10.0, epsilon=20.0, cluster=2), numbers(), np.asarray),
+    "regression, sparse": (KernelSVR(kernel="linear"), numbers(), sparse.csr_array),
+    "regression without points": (KernelSVR(epsilon=1e4), numbers(), np.asarray),
     "probabilities": (KernelSVC(probability=True), classes(3), np.asarray),
     "many kernels": (
         MultipleKernelRegressor(views=GROUPS, cluster=2, solver=Solver(tol=1e-3)),

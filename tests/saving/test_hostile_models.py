@@ -18,6 +18,7 @@ from atomcast import (
     Checkpoint,
     GroupLasso,
     KernelSVC,
+    KernelSVR,
     L1AdaBoost,
     Lasso,
     MultipleKernelClassifier,
@@ -46,6 +47,7 @@ MODELS = {
     "kernel": lambda: KernelSVC().fit(X, texts),
     "structured": lambda: StructuredSVM().fit(X, texts),
     "many kernels": lambda: MultipleKernelClassifier(views=[[0, 1], [2, 3, 4]]).fit(X, texts),
+    "kernel regression": lambda: KernelSVR().fit(X, y),
     "sparse kernel": lambda: KernelSVC().fit(sparse.csr_array(X), texts),
 }
 

@@ -245,17 +245,23 @@ def boosting_regressor(
     """Boosting for numbers: the best sum of decision stumps, by least squares."""
 
 
+KernelName = Annotated[
+    str, typer.Option(help="rbf, linear, poly, laplacian, sigmoid or precomputed.")
+]
+GammaName = Annotated[
+    str, typer.Option(help="Of the kernel: mean-distance, scale, auto, or a number.")
+]
+Degree = Annotated[int, typer.Option(help="Of the polynomial kernel.")]
+Constant = Annotated[float, typer.Option(help="The constant in the polynomial kernel.")]
+
+
 @fits("KernelSVC", axis=0, numeric_target=False, vectors=WEIGHTED)
 def kernel_svm(
     C: Annotated[float, typer.Option("--C", help="What margin errors cost.")] = 1.0,
-    kernel: Annotated[
-        str, typer.Option(help="rbf, linear, poly, laplacian, sigmoid or precomputed.")
-    ] = "rbf",
-    gamma: Annotated[
-        str, typer.Option(help="Of the kernel: mean-distance, scale, auto, or a number.")
-    ] = "mean-distance",
-    degree: Annotated[int, typer.Option(help="Of the polynomial kernel.")] = 3,
-    coef0: Annotated[float, typer.Option(help="The constant in the polynomial kernel.")] = 0.0,
+    kernel: KernelName = "rbf",
+    gamma: GammaName = "mean-distance",
+    degree: Degree = 3,
+    coef0: Constant = 0.0,
     multi_class: Annotated[
         str, typer.Option(help="one-vs-one, one-vs-rest, direct (one machine) or auto.")
     ] = "auto",
@@ -263,6 +269,19 @@ def kernel_svm(
     sample_weight: Weights = None,
 ) -> None:
     """A kernel support vector machine; here a file holds the rows of a node, with all columns."""
+
+
+@fits("KernelSVR", axis=0, vectors=WEIGHTED)
+def kernel_svr(
+    C: Annotated[float, typer.Option("--C", help="What errors cost.")] = 1.0,
+    epsilon: Annotated[float, typer.Option(help="Errors up to this cost nothing.")] = 0.1,
+    kernel: KernelName = "rbf",
+    gamma: GammaName = "mean-distance",
+    degree: Degree = 3,
+    coef0: Constant = 0.0,
+    sample_weight: Weights = None,
+) -> None:
+    """Kernel regression within a tube; here a file holds the rows of a node, with all columns."""
 
 
 Lengths = Annotated[

@@ -154,6 +154,41 @@ class Nonnegative(Simplex):
         return np.maximum(weights, 0.0)
 
 
+@dataclass(frozen=True)
+class WholeSpace(Domain):
+    """Weights of any size, for objectives that curve so much that a gap is a sum over all atoms.
+
+    The score of an atom is its share of that sum; as only the best score is known of most atoms,
+    the gap is bounded by `count` times that.
+
+    Parameters
+    ----------
+    count : int
+        How many atoms there are on all nodes.
+    """
+
+    count: int
+    has_origin: ClassVar[bool] = True
+    polytope: ClassVar[bool] = False
+
+    @property
+    def scale(self) -> float:
+        """As many shares as there are atoms."""
+        return float(self.count)
+
+    def merit(self, scores: Floats) -> Floats:
+        """The absolute value of each score."""
+        return np.abs(scores)
+
+    def signs(self, scores: Floats) -> Floats:
+        """Against the gradient."""
+        return np.where(scores > 0, -1.0, 1.0)
+
+    def project(self, ids: Sequence[int], weights: Floats) -> Floats:
+        """The weights as they are."""
+        return weights
+
+
 def onto_simplex(weights: Floats, total: float) -> Floats:
     """The nearest nonnegative weights with this sum (by sorting)."""
     falling = np.sort(weights)[::-1]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
@@ -13,7 +14,7 @@ from sklearn.utils.validation import check_is_fitted
 from atomcast.atoms.stumps import family_size, stump_atoms
 from atomcast.data.shards import Shards
 from atomcast.domains.balls import Domain, SolidSimplex
-from atomcast.estimators.base_classifiers import features_for, stump_votes
+from atomcast.estimators.base_classifiers import StumpClassifier, features_for, stump_votes
 from atomcast.estimators.inputs import features_and_target, rows_that_count
 from atomcast.estimators.lasso import LeastSquares
 from atomcast.estimators.radial import BallModel
@@ -91,6 +92,12 @@ class L1BoostRegressor(BallModel, LeastSquares):
         self.n_estimators_ = len(result.atom_weights)
 
     @property
+    def estimators_(self) -> list[StumpClassifier]:
+        """The stumps, which predict 1 or -1, in the order in which they joined."""
+        check_is_fitted(self)
+        return [StumpClassifier(row, np.array([-1.0, 1.0])) for row in self.stumps_]
+
+    @property
     def feature_importances_(self) -> Floats:
         """The share of each feature in the weights, shape (n_features,)."""
         check_is_fitted(self)
@@ -111,6 +118,15 @@ class L1BoostRegressor(BallModel, LeastSquares):
         """
         check_is_fitted(self)
         return stump_votes(self, X, self.stumps_, self.estimator_weights_) + self.intercept_
+
+    def staged_predict(self, X: Any) -> Iterator[Floats]:
+        """What the first stump predicts, what the first two do, and so on, with final weights."""
+        check_is_fitted(self)
+        total: Any = self.intercept_
+        for k in range(self.n_estimators_):
+            one = slice(k, k + 1)
+            total = total + stump_votes(self, X, self.stumps_[one], self.estimator_weights_[one])
+            yield total
 
     def __sklearn_tags__(self) -> Any:
         tags = super().__sklearn_tags__()

@@ -166,21 +166,37 @@ def examples_and_labels(
     estimator: Any, X: Any, y: Any, cluster: Any
 ) -> tuple[Shards, NDArray[Any], Any]:
     """Check the data of a classifier whose nodes hold rows; returns them, labels, the cluster."""
+    X, y, cluster = _examples(estimator, X, y, cluster, "label")
+    check_classification_targets(y)
+    return X, y, cluster
+
+
+def examples_and_targets(
+    estimator: Any, X: Any, y: Any, cluster: Any
+) -> tuple[Shards, NDArray[np.float64], Any]:
+    """The same of a regressor, with a number for each row."""
+    X, y, cluster = _examples(estimator, X, y, cluster, "target", y_numeric=True)
+    y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_min_samples=0, input_name="y")
+    return X, y, cluster
+
+
+def _examples(
+    estimator: Any, X: Any, y: Any, cluster: Any, what: str, **formats: Any
+) -> tuple[Shards, NDArray[Any], Any]:
+    """Rows in shards, what is known of each, and the cluster."""
     if not isinstance(X, Shards):
-        X, y = validated(estimator, X, y, **ROW_FORMATS)
-        check_classification_targets(y)
+        X, y = validated(estimator, X, y, **ROW_FORMATS, **formats)
         cluster = as_cluster(cluster)
         return SplitShards(X, cluster.nodes), y, cluster
     if y is None:
-        raise ValueError("y is missing: every node must know the labels of its examples")
+        raise ValueError(f"y is missing: every node must know the {what}s of its examples")
     check_same_index(X, y, axis=0)
     y = column_or_1d(y)
-    check_classification_targets(y)
     X, cluster = placed_rows(estimator, X, cluster)
     count = X.count(axis=0)
     if len(y) != count:
         whose = "this process's X" if X.kind == "mine" else "X"
-        raise ValueError(f"y has {len(y)} labels, but {whose} has {count} rows: give one for each")
+        raise ValueError(f"y has {len(y)} {what}s, but {whose} has {count} rows: give one for each")
     return X, y, cluster
 
 

@@ -2,34 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import KW_ONLY, dataclass
 from typing import Any, Self
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.utils import check_random_state
 from sklearn.utils.metaestimators import available_if
-from sklearn.utils.validation import check_is_fitted
 
-from atomcast._checks import check_choice, check_count, check_positive
+from atomcast._checks import check_choice
 from atomcast.atoms.kernel import LocalLabels, OwnLabels
-from atomcast.data.shards import Shards
 from atomcast.estimators.calibration import fitted_sigmoids, probabilities, with_ledgers
 from atomcast.estimators.class_weights import class_weights
-from atomcast.estimators.inputs import (
-    ROW_FORMATS,
-    class_codes,
-    examples_and_labels,
-    rows_that_count,
-    validated,
-)
+from atomcast.estimators.inputs import class_codes, examples_and_labels, rows_that_count
+from atomcast.estimators.kernel_machine import KernelMachine
 from atomcast.estimators.score_classifier import ScoreClassifier
 from atomcast.estimators.solving import warn_unless_converged
 from atomcast.estimators.voting import machine_coefficients, pair_values, votes
-from atomcast.known.kernels.functions import Gamma, KernelSpec
-from atomcast.known.kernels.kernel_matrix import kernel_block
 from atomcast.known.kernels.labels import LabelCode, Machines, one_vs_one, one_vs_rest
 from atomcast.known.kernels.point_set import SupportVectors
 from atomcast.loop.interrupting import all_or_nothing
@@ -40,8 +29,6 @@ from atomcast.problems.examples import USUAL_N, kernel_problem
 Floats = NDArray[np.float64]
 
 MULTI_CLASS = ("auto", "one-vs-one", "one-vs-rest", "direct")
-#: Kernel values that prediction computes at a time.
-PIECE = 1 << 23
 
 
 def _calibrated(estimator: KernelSVC) -> bool:
@@ -51,7 +38,7 @@ def _calibrated(estimator: KernelSVC) -> bool:
 
 
 @dataclass(eq=False, repr=False)
-class KernelSVC(ScoreClassifier):
+class KernelSVC(ScoreClassifier, KernelMachine):
     """Kernel support vector machine for examples that are spread over a network.
 
     Solves the dual of the L2-loss SVM, min alpha' K~ alpha over the simplex, by distributed
@@ -132,20 +119,12 @@ class KernelSVC(ScoreClassifier):
     True
     """
 
-    C: float = 1.0
     _: KW_ONLY
-    kernel: str | Callable[[Any, Any], Any] = "rbf"
-    gamma: Gamma = "mean-distance"
-    degree: int = 3
-    coef0: float = 0.0
     class_weight: Any = None
     probability: bool = False
     multi_class: str = "auto"
     decision_function_shape: str = "ovr"
     random_state: Any = None
-    cache_bytes: int = 2**31
-
-    usual_tol = 1e-3
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None, *, classes: Any = None) -> Self:
         """Fit the model.
@@ -162,14 +141,11 @@ class KernelSVC(ScoreClassifier):
             All labels that occur anywhere; needed if X is `Shards.mine`, because no process sees
             the labels of the others.
         """
-        check_positive("C", self.C, "what margin errors cost")
-        check_count("cache_bytes", self.cache_bytes, "memory for kernel values", minimum=0)
-        spec = KernelSpec(self.kernel, self.gamma, self.degree, self.coef0)
+        spec = self._kernel_spec("what margin errors cost")
         _check_seed(self.random_state)
         solver = self._solver()
         shards, y, cluster = examples_and_labels(self, X, y, self.cluster)
-        if self.kernel == "precomputed":
-            self._check_square(shards, sample_weight)
+        self._check_square(shards, sample_weight)
         shards, used, weights, kept = rows_that_count(shards, y, sample_weight, axis=0)
         codes = class_codes(self, used, classes, shards)
         labels = (OwnLabels if shards.kind == "mine" else LocalLabels)(codes, weights)
@@ -224,8 +200,8 @@ class KernelSVC(ScoreClassifier):
         """
         self._keep(result, None)
         content: SupportVectors = result.content
-        classes, labels, self._kernel = len(self.classes_), content.labels, content.kernel
-        points = content.points[:, -1:] if self.kernel == "precomputed" else content.points
+        classes, labels = len(self.classes_), content.labels
+        points = self._kept_points(content)
         self.n_support_ = np.bincount(labels, minlength=classes)
         if machines is None:
             order = np.argsort(result.atom_ids)
@@ -241,12 +217,6 @@ class KernelSVC(ScoreClassifier):
             ids = np.unique(result.atom_ids // machines.width)
         self.support_ = (ids if kept is None else kept[ids])[order]
         self.support_vectors_ = points[order]
-
-    @property
-    def gamma_(self) -> float:
-        """The gamma that was used."""
-        check_is_fitted(self)
-        return float(getattr(self._kernel, "gamma", np.nan))
 
     def decision_function(self, X: Any) -> Floats:
         """How far examples are on a class's side, in units of the margin, or of votes.
@@ -272,17 +242,6 @@ class KernelSVC(ScoreClassifier):
         number = values[:, 0] > 0 if two else self._by_class(values).argmax(axis=1)
         return np.asarray(self.classes_[number.astype(int)])
 
-    def _values(self, X: Any) -> Floats:
-        """What each machine says of new examples, shape (n_samples, n_machines)."""
-        check_is_fitted(self)
-        if not isinstance(X, Shards):
-            return self._decision(validated(self, X, reset=False, **ROW_FORMATS))
-        values = np.zeros((X.count(axis=0), len(self.intercept_)))
-        for i in range(X.nodes):
-            shard = X.shard(i, axis=0)
-            values[shard.ids] = self._decision(shard.matrix)
-        return values
-
     def _by_class(self, values: Floats) -> Floats:
         """How much machines are for each class, shape (n_samples, n_classes)."""
         return votes(values, len(self.classes_)) if self._pairs else values
@@ -292,21 +251,10 @@ class KernelSVC(ScoreClassifier):
         """Whether there is a machine for every two of more than two classes."""
         return 1 < len(self.dual_coef_) < len(self.classes_)
 
-    def _decision(self, X: Any) -> Floats:
-        points, intercept = self.support_vectors_, self.intercept_
-        if sparse.issparse(points) and not sparse.issparse(X):
-            X = sparse.csr_array(X)
-        values = np.empty((X.shape[0], len(intercept)))
-        height = max(PIECE // max(points.shape[0], 1), 1)
-        for start in range(0, X.shape[0], height):
-            rows = slice(start, start + height)
-            block = kernel_block(self._kernel, X[rows], points, np.float64)
-            values[rows] = intercept + (
-                pair_values(block, self.dual_coef_, self.n_support_)
-                if self._pairs
-                else block @ self.dual_coef_.T
-            )
-        return values
+    def _combined(self, block: Floats) -> Floats:
+        if self._pairs:
+            return pair_values(block, self.dual_coef_, self.n_support_)
+        return super()._combined(block)
 
     @available_if(_calibrated)
     def predict_proba(self, X: Any) -> Floats:
@@ -318,24 +266,6 @@ class KernelSVC(ScoreClassifier):
         """The logarithm of the probability of each class, shape (n_samples, n_classes)."""
         with np.errstate(divide="ignore"):
             return np.log(self.predict_proba(X))
-
-    def _check_square(self, shards: Shards, sample_weight: Any) -> None:
-        n, columns = shards.count(axis=0), shards.rows(axis=0)
-        if sparse.issparse(shards.matrix) or (n != columns and shards.kind != "mine"):
-            raise ValueError(
-                'X must be a square matrix with kernel="precomputed", dense, with a row and a '
-                f"column for each example, got {n} rows and {columns} columns"
-            )
-        if sample_weight is not None and not np.all(sample_weight):
-            raise ValueError(
-                'sample_weight has zeros, but rows of a kernel="precomputed" belong to its '
-                "columns: leave these examples out of both"
-            )
-
-    def __sklearn_tags__(self) -> Any:
-        tags = super().__sklearn_tags__()
-        tags.input_tags.pairwise = self.kernel == "precomputed"
-        return tags
 
 
 def _check_seed(random_state: Any) -> None:

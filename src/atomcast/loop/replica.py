@@ -157,7 +157,7 @@ class Replica:
         """What the next round asks of the nodes."""
         request = self.step.request(self)
         if self.problem.sample and not len(self.active):
-            return replace(request, count=self.problem.sample, random=True)
+            return replace(request, count=self.problem.sample, random=True, threshold=-math.inf)
         return request
 
     def wanted(self, agreement: Agreement) -> Agreement:
@@ -177,6 +177,8 @@ class Replica:
         """
         if not self.feasible:
             return math.inf
+        if self.active.lower_bound == -math.inf:
+            return duality_gap
         above_bound = self.objective - self.active.lower_bound
         return min(duality_gap, above_bound) if above_bound <= self.target else duality_gap
 

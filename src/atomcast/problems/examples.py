@@ -1,4 +1,4 @@
-"""The dual of the L2-loss kernel SVM as a problem for the solver (problem (4) of the paper)."""
+"""The duals of L2-loss kernel machines as problems for the solver (problem (4) of the paper)."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ import numpy as np
 
 from atomcast.atoms.kernel import LocalLabels, kernel_atoms
 from atomcast.atoms.machines import MachineAtoms
-from atomcast.domains.balls import Nonnegative, Simplex
+from atomcast.atoms.targets import TargetAtoms
+from atomcast.domains.balls import Nonnegative, Simplex, WholeSpace
 from atomcast.known.kernels.functions import KernelSpec
-from atomcast.known.kernels.labels import LabelCode, Machines, Unsigned
+from atomcast.known.kernels.labels import LabelCode, Machines, Targets, Unsigned
 from atomcast.known.kernels.machine_set import MachineActiveSet
 from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.known.kernels.storage import Storage
+from atomcast.known.kernels.target_set import TargetActiveSet
 from atomcast.problems.problem import Problem
 from atomcast.steps.corrective import Batches, BoundedBatches
 
@@ -100,4 +102,35 @@ def kernel_problem(
         axis=0,
         batches=batches(n, code),
         sample=sample,
+    )
+
+
+def target_problem(
+    spec: KernelSpec,
+    code: Targets,
+    epsilon: float,
+    labels: LocalLabels,
+    n: int,
+    cache_bytes: int,
+) -> Problem:
+    """Minimise the dual of regression within a tube, where the rows of the data are the points.
+
+    Parameters
+    ----------
+    spec, code, labels : the kernel, what errors cost, and the target of each point
+    epsilon : float
+        How far a prediction may be off at no cost.
+    n : int
+        How many points there are in all, which the gap depends on.
+    cache_bytes : int
+    """
+    storage = Storage(cache_bytes)
+    atoms = partial(kernel_atoms, labels=labels, storage=storage, kind=TargetAtoms)
+    return Problem(
+        WholeSpace(n),
+        partial(TargetActiveSet, spec, code, storage, epsilon),
+        partial(atoms, numbered=spec.kernel == "precomputed"),
+        axis=0,
+        batches=batches(n, code),
+        sample=SAMPLE,
     )

@@ -14,16 +14,15 @@ from atomcast.saving.layouts import Atoms, check_decisions, finite, increasing
 from atomcast.storage.container import Arrays, text_array, texts_of
 
 
-class KernelLayout:
-    """`KernelSVC`, of one machine for all classes, one a class or one for every two."""
+class SupportLayout:
+    """`KernelSVR`, and what it has in common with `KernelSVC`."""
 
     atoms_are = "examples"
 
     def pack(self, estimator: Any) -> Arrays:
-        """Support vectors, coefficients, classes, the kernel, and the sigmoids if there are any."""
-        arrays = {
+        """Support vectors, coefficients and the kernel."""
+        return {
             **kernel_arrays(estimator._kernel),
-            **class_arrays(estimator.classes_),
             **point_arrays(estimator.support_vectors_),
             "support": np.asarray(estimator.support_, dtype=np.int64),
             "n_support": np.asarray(estimator.n_support_, dtype=np.int64),
@@ -31,40 +30,68 @@ class KernelLayout:
             "intercept": np.asarray(estimator.intercept_, dtype=np.float64),
             "n_iter": np.asarray(estimator.n_iter_, dtype=np.int64),
         }
-        if estimator.probability:
-            arrays["calibration"] = estimator.calibration_
-        return arrays
 
     def unpack(self, estimator: Any, arrays: Arrays) -> None:
         """Set the fitted attributes."""
-        classes = classes_in(arrays)
         support, dual_coef = _support_in(arrays)
-        n_support, pairs = arrays["n_support"], 1 < len(dual_coef) == len(classes) - 1
-        if not pairs:
-            check_decisions(len(dual_coef), classes)
-        if n_support.shape != classes.shape or (n_support < 0).any():
-            raise ValueError("n_support does not say how many there are of each class")
-        if n_support.sum() != len(support):
+        n_support, machines = arrays["n_support"], self._machines(arrays, len(dual_coef))
+        if (n_support < 0).any() or n_support.sum() != len(support):
             raise ValueError("n_support does not count the support vectors of each class")
-        machines = len(classes) * (len(classes) - 1) // 2 if pairs else len(dual_coef)
         estimator._kernel = kernel = kernel_in(arrays, estimator.n_features_in_)
         numbered = isinstance(kernel, Precomputed)
         shape = len(support), 1 if numbered else estimator.n_features_in_
         estimator.support_vectors_ = points = points_in(arrays, shape)
         if numbered and not np.all((points >= 0) & (points < estimator.n_features_in_)):
             raise ValueError("a support vector has no column in a precomputed kernel")
-        estimator.classes_, estimator.support_, estimator.n_support_ = classes, support, n_support
+        estimator.support_, estimator.n_support_ = support, n_support
         estimator.dual_coef_ = dual_coef
         estimator.intercept_ = finite(arrays["intercept"], (machines,))
         estimator.n_iter_ = int(arrays["n_iter"])
-        if estimator.probability:
-            decisions = len(classes) if pairs else len(dual_coef)
-            estimator.calibration_ = finite(arrays["calibration"], (decisions, 2))
+
+    def _machines(self, arrays: Arrays, rows: int) -> int:
+        """How many machines there are, if that goes with the rows of coefficients."""
+        if rows != 1 or arrays["n_support"].shape != (1,):
+            raise ValueError(f"a regression has one row of coefficients, not {rows}")
+        return 1
 
     def atoms(self, arrays: Arrays) -> Atoms:
         """The support vectors and their coefficients."""
         support, dual_coef = _support_in(arrays)
         return support, dual_coef[0] if len(dual_coef) == 1 else dual_coef.T
+
+
+class KernelLayout(SupportLayout):
+    """`KernelSVC`, of one machine for all classes, one a class or one for every two."""
+
+    def pack(self, estimator: Any) -> Arrays:
+        """Also the classes, and the sigmoids if there are any."""
+        arrays = super().pack(estimator) | class_arrays(estimator.classes_)
+        if estimator.probability:
+            arrays["calibration"] = estimator.calibration_
+        return arrays
+
+    def unpack(self, estimator: Any, arrays: Arrays) -> None:
+        """Set the fitted attributes."""
+        super().unpack(estimator, arrays)
+        estimator.classes_ = classes = classes_in(arrays)
+        rows = len(estimator.dual_coef_)
+        if estimator.probability:
+            decisions = len(classes) if _pairs(classes, rows) else rows
+            estimator.calibration_ = finite(arrays["calibration"], (decisions, 2))
+
+    def _machines(self, arrays: Arrays, rows: int) -> int:
+        classes = classes_in(arrays)
+        if arrays["n_support"].shape != classes.shape:
+            raise ValueError("n_support does not say how many there are of each class")
+        if _pairs(classes, rows):
+            return len(classes) * (len(classes) - 1) // 2
+        check_decisions(rows, classes)
+        return rows
+
+
+def _pairs(classes: NDArray[Any], rows: int) -> bool:
+    """Whether so many rows of coefficients are those of a machine for every two classes."""
+    return 1 < rows == len(classes) - 1
 
 
 def _support_in(arrays: Arrays) -> Atoms:
@@ -148,4 +175,4 @@ def points_in(arrays: Arrays, shape: tuple[int, int]) -> Any:
     return points
 
 
-LAYOUT = KernelLayout()
+LAYOUT, REGRESSION = KernelLayout(), SupportLayout()

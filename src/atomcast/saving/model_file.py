@@ -71,6 +71,7 @@ LAYOUTS: dict[str, Layout | str] = {
     "L1AdaBoost": BoostingLayout(),
     "L1BoostRegressor": StumpSumLayout(),
     "KernelSVC": "atomcast.saving.kernel_layout:LAYOUT",
+    "KernelSVR": "atomcast.saving.kernel_layout:REGRESSION",
     "SparseModel": "atomcast.saving.composed_layout:LAYOUT",
     "StructuredSVM": "atomcast.saving.structured_layout:LAYOUT",
     "MultipleKernelClassifier": "atomcast.saving.views_layout:LAYOUT",
@@ -131,9 +132,9 @@ def save_model(estimator: Any, path: str | os.PathLike[str]) -> None:
     Parameters
     ----------
     estimator : fitted estimator
-        Any of this package, but for `KernelSVC` with a kernel function of yours, `L1AdaBoost` over
-        a list of fitted classifiers, `StructuredSVM` with outputs of yours, and `SparseModel` with
-        a loss or a domain of yours, which cannot be saved without code.
+        Any of this package, but for kernel machines with a function of yours, `L1AdaBoost` over a
+        list of fitted classifiers, `StructuredSVM` with outputs of yours, and `SparseModel` with a
+        loss or a domain of yours, which cannot be saved without code.
     path : path
         Replaced if it exists; ".safetensors" is the usual suffix.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -63,7 +62,7 @@ class Auto(Corrective):
         more = self._more(replica, agreement)
         if active.point is None and max(columns, more / IMAGES) * values <= 1.0:
             return agreement
-        return replace(agreement.first(0), mixed=True)
+        return agreement.first(0)._replace(mixed=True)
 
     def _more(self, replica: Replica, agreement: Agreement) -> float:
         """About how many atoms are still needed, by how much the first ones lowered the objective.

@@ -1,13 +1,19 @@
-"""Labels as vectors (equal ones have product 1, others -1/(T-1)), or as sides of machines."""
+"""Labels as vectors (equal ones have product 1, others -1/(T-1)), or as sides of machines.
+
+Also what points tell of themselves when they are broadcast: a class or a target, and a weight.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import Any
+from typing import Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+
+from atomcast._checks import LARGEST, SMALLEST
 
 Floats = NDArray[np.float64]
 Codes = NDArray[np.integer]
@@ -31,6 +37,27 @@ class LabelCode:
     classes: int
     costs: Floats
     weighted: bool = False
+
+    #: What points tell of themselves, beside their weight.
+    told: ClassVar[str] = "class"
+
+    def codes(self, told: Sequence[float]) -> Codes:
+        """The classes of points, from what they tell of themselves."""
+        return np.array(told, dtype=np.uint8 if self.classes <= 256 else np.int32)
+
+    def doubt(self, told: list[float]) -> str | None:
+        """Why a point cannot tell these numbers of itself, if it cannot."""
+        if len(told) != 1 + self.weighted:
+            return f"its {self.told} and weight are {told}"
+        if not self._possible(told[0]):
+            return f"its {self.told} is {told[0]}"
+        if not all(SMALLEST <= weight <= LARGEST for weight in told[1:]):
+            return f"its weight is {told[1]}"
+        return None
+
+    def _possible(self, told: float) -> bool:
+        # A float in a range would be compared with every number of it.
+        return 0 <= told < self.classes and told % 1 == 0
 
     @property
     def other(self) -> float:
@@ -93,6 +120,24 @@ class Unsigned(LabelCode):
     def other(self) -> float:
         """One, as of equal labels."""
         return 1.0
+
+
+class Targets(Unsigned):
+    """Points of a single class, which tell a number of themselves: the target of a regression."""
+
+    told: ClassVar[str] = "target"
+
+    def codes(self, told: Sequence[float]) -> Codes:
+        """All of the same class."""
+        return np.zeros(len(told), dtype=np.uint8)
+
+    @property
+    def corners(self) -> Floats:
+        """The number one, as the only label, shape (1, 1)."""
+        return np.ones((1, 1))
+
+    def _possible(self, told: float) -> bool:
+        return abs(told) <= LARGEST
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,170 @@
+"""What everybody knows of a regression in a kernel space: points, targets, weights, objective."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast.domains.balls import Domain
+from atomcast.known.columns import grown
+from atomcast.known.kernels.functions import KernelSpec
+from atomcast.known.kernels.labels import LabelCode
+from atomcast.known.kernels.point_set import (
+    ROUNDING,
+    SCORE_ROUNDING,
+    KernelActiveSet,
+    SupportVectors,
+)
+from atomcast.known.kernels.storage import Storage
+from atomcast.messages.atom import Atom, Misfit, misfit_of
+from atomcast.messages.proposals import Agreement
+
+Floats = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class SupportTargets(SupportVectors):
+    """The points of a solution, and the middle of all targets that are known."""
+
+    middle: float
+
+
+class TargetActiveSet(KernelActiveSet):
+    """Points received, and the dual of their regression as an objective of signed weights beta.
+
+    That is ``f = beta' K~ beta / 2 - y' beta + epsilon ||beta||_1`` where the weights sum to zero,
+    with K~ as in `KernelActiveSet` for points of one class. As K~ has 1/C on its diagonal, f is at
+    most ``sum_i C g_i^2 / 2`` above its minimum, for any subgradient g plus any constant, the same
+    for all points: the level, which is the intercept of the regression. The score of a point is its
+    share C g_i^2 / 2 of that sum, with the sign of g_i.
+
+    Parameters
+    ----------
+    spec, code, storage : see `KernelActiveSet`
+    epsilon : float
+        How far a prediction may be off at no cost.
+    """
+
+    inner_kind = "targets"
+
+    def __init__(self, spec: KernelSpec, code: LabelCode, storage: Storage, epsilon: float) -> None:
+        super().__init__(spec, code, storage)
+        self.epsilon = epsilon
+        self._targets: Floats = np.zeros(16)
+        #: Follows from the weights; there is none before the first.
+        self.level: float | None = None
+
+    @property
+    def targets(self) -> Floats:
+        """The target of each known point."""
+        return self._targets[: len(self)]
+
+    @property
+    def costs(self) -> Floats:
+        """C times the weight of each known point."""
+        return 1.0 / self.gram.ridge
+
+    def _store(self, atoms: Sequence[Atom]) -> None:
+        old = len(self) - len(atoms)
+        self._targets = grown(self._targets, old, len(self))
+        self._targets[old : len(self)] = [atom.extras[0] for atom in atoms]
+        super()._store(atoms)
+
+    def install(self, weights: Floats, products: Floats) -> None:
+        """Replace all weights, by someone who knows the products K~ beta too."""
+        super().install(weights, products)
+        used = np.flatnonzero(weights)
+        if len(used):
+            self.level = level_of(
+                weights[used],
+                products[used],
+                self.targets[used],
+                self.costs[used],
+                self.epsilon,
+            )
+        elif len(self):
+            self.level = self.middle()
+
+    def middle(self) -> float:
+        """The number that no known target is further from than necessary."""
+        return 0.5 * float(self.targets.min() + self.targets.max())
+
+    def shares(
+        self,
+        weights: Floats | float,
+        products: Floats,
+        targets: Floats,
+        costs: Floats,
+        level: float | None = None,
+    ) -> Floats:
+        """The scores of points, now or at another level; zero before there is one."""
+        level = self.level if level is None else level
+        if level is None:
+            return np.zeros(len(targets))
+        slope, epsilon = products + level - targets, self.epsilon
+        inside = np.sign(slope) * np.maximum(np.abs(slope) - epsilon, 0.0)
+        excess = np.where(weights == 0.0, inside, slope + epsilon * np.sign(weights))
+        return np.asarray(0.5 * costs * np.abs(excess) * excess)
+
+    def scores(self) -> Floats:
+        """The score of each known point."""
+        return self.shares(self.weights, self.image_products, self.targets, self.costs)
+
+    def value(self) -> float:
+        """The objective; up to rounding, the level makes no difference to it."""
+        if self._value is None:
+            beta, level = self.weights, self.level or 0.0
+            linear = float(beta @ (0.5 * self.image_products - (self.targets - level)))
+            self._value = linear + self.epsilon * float(np.abs(beta).sum())
+        return self._value
+
+    def inner(self) -> float:
+        """Zero: scores are shares of the gap."""
+        return 0.0
+
+    def gap(self, domain: Domain, agreement: Agreement) -> float:
+        """The bound on the distance to the optimum, which nobody knows before the first points."""
+        return np.inf if self.level is None else super().gap(domain, agreement)
+
+    def iterate(self) -> tuple[Floats, float | None]:
+        """The weights, and the level that follows from them."""
+        return self.weights.copy(), self.level
+
+    def misfit(self, ids: Sequence[int], stated: Floats, iterate: Any = None) -> Misfit:
+        """Compare stated scores with those of points that came one after the other."""
+        start = self.position[ids[0]]
+        part = slice(start, start + len(ids))
+        weights, level = self.weights, self.level
+        products = self.image_products[part]
+        if iterate is not None:
+            weights, level = np.zeros(len(self)), iterate[1]
+            weights[: len(iterate[0])] = iterate[0]
+            products = self.gram.rows(np.arange(part.start, part.stop)) @ weights
+        targets, costs, length = self.targets[part], self.costs[part], np.sqrt(self.gram.diagonal)
+        scores = self.shares(weights[part], products, targets, costs, level)
+        slack = SCORE_ROUNDING * length[part] * float(np.abs(weights) @ length)
+        slack += ROUNDING * (np.abs(targets) + abs(level or 0.0))
+        # The square root of a score is what is off by so much.
+        allowed = np.sqrt(2.0 * costs * np.abs(scores)) * slack + costs * slack**2
+        return misfit_of(stated - scores, allowed, length[part])
+
+    def remember(self, memory: dict[str, NDArray[Any]]) -> None:
+        """Take over the products, and what follows from them."""
+        super().remember(memory)
+        self.install(self.weights, self.image_products)
+
+    def content(self, ids: NDArray[np.int64]) -> SupportTargets | None:
+        """The points with these global ids, the kernel, and the middle of all targets."""
+        found = super().content(ids)
+        return None if found is None else SupportTargets(**vars(found), middle=self.middle())
+
+
+def level_of(
+    beta: Floats, products: Floats, targets: Floats, costs: Floats, epsilon: float
+) -> float:
+    """The level at which points with weight contribute least to the gap."""
+    return float(np.average(targets - products - epsilon * np.sign(beta), weights=costs))
