@@ -8,6 +8,7 @@
     python benchmarks/kernel_svm.py training --C 100 --svc-iterations 200000
     python benchmarks/kernel_svm.py scale --n 1000000
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/kernel_svm.py classes
+    OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/kernel_svm.py binary --n 6500
 
 The data sets a9a, letter and usps are looked for in the folder ATOMCAST_DATA. Compiling is not part
 of any time.
@@ -26,6 +27,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+from kernel_svm_binary import binary
 from kernel_svm_classes import classes
 from kernel_svm_rounds import accuracy, rounds
 from numba import njit, uint64
@@ -206,6 +208,7 @@ SECTIONS = {
     "accuracy": accuracy,
     "training": training,
     "scale": scale,
+    "binary": binary,
     "classes": classes,
 }
 

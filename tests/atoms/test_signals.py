@@ -33,7 +33,7 @@ def test_atoms_that_signals_have_chosen_are_compared_with_every_score():
     np.testing.assert_array_equal(active.dictionary, ATOMS[:2])
     np.testing.assert_allclose(active.gram, ATOMS[:2] @ ATOMS[:2].T)
     score = agreement.choice.score * [1.0, 1.0, 1.0 + 1e-9]
-    lie = replace(agreement, choice=replace(agreement.choice, score=score))
+    lie = agreement._replace(choice=replace(agreement.choice, score=score))
     with pytest.raises(FalseMessageError, match="node 1 said that atom 4 has the score"):
         SignalsActiveSet(signals).receive(atoms, lie, {}, 1.0)
     with pytest.raises(FalseMessageError, match="it has 5 values instead of 6"):
@@ -48,6 +48,6 @@ def test_the_winner_of_a_pursuit_is_compared_with_its_score(normalize):
     score = np.linalg.norm(2.0 * (Y - Y.mean(axis=0)).T @ ATOMS[0]) / unit
     agreement = Agreement(score, np.array([2]), np.array([5]), np.array([score]))
     PursuitActiveSet(objective, normalize).receive([Atom(5, 6, ATOMS[0])], agreement, {}, 1.0)
-    lie = replace(agreement, score=agreement.score * (1.0 - 1e-9))
+    lie = agreement._replace(score=agreement.score * (1.0 - 1e-9))
     with pytest.raises(FalseMessageError, match="node 2 said that atom 5 has the score"):
         PursuitActiveSet(objective, normalize).receive([Atom(5, 6, ATOMS[0])], lie, {}, 1.0)

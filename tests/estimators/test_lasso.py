@@ -306,3 +306,50 @@ def test_predicting_with_the_wrong_number_of_features():
     for wrong in (X[:, :5], Shards.split(X[:, :5], 2)):
         with pytest.raises(ValueError, match="has 5 features, but Lasso is expecting 30"):
             model.predict(wrong)
+
+
+def test_without_a_cluster_the_known_features_double_where_nearly_all_are_of_use():
+    rng = np.random.default_rng(1)
+    X = rng.standard_normal((300, 500))
+    y = X[:, :100] @ rng.standard_normal(100) + rng.standard_normal(300)
+    alone, sent = (Lasso(60.0, cluster=cluster).fit(X, y).result_ for cluster in (None, 2))
+    assert alone.trace.atoms[:4].tolist() == [0, 32, 64, 128]
+    assert alone.rounds <= 0.6 * sent.rounds
+    np.testing.assert_allclose(alone.objective, sent.objective, rtol=2e-4)
+
+
+def test_without_a_cluster_few_rounds_are_needed():
+    X, y = regression(seed=2, d=80, n=60)
+    alone, four = (Lasso(40.0, cluster=nodes).fit(X, y) for nodes in (None, 4))
+    assert alone.n_iter_ == 1  # all features join at once, as nobody has to be sent them
+    assert four.n_iter_ > 2
+    assert alone.result_.objective == pytest.approx(four.result_.objective, rel=1e-4)
+    assert alone.result_.ledger.values == 0
+
+
+def test_plain_arrays_need_none_of_scikit_learns_checks(monkeypatch):
+    X, y = regression(seed=2, d=30, n=20)
+    model = Lasso(2.0).fit(pd.DataFrame(X).add_prefix("x"), y)
+    assert len(model.feature_names_in_) == 20
+    expected = model.coef_
+
+    def never(*arguments, **options):
+        raise AssertionError("the quick way was not taken")
+
+    with monkeypatch.context() as patched:
+        patched.setattr("atomcast.estimators.inputs.validate_data", never)
+        model.fit(X[:, :19], y)
+        assert model.n_features_in_ == 19
+        assert not hasattr(model, "feature_names_in_")
+        model.fit(X, y)
+        np.testing.assert_array_equal(model.predict(X), X @ model.coef_ + model.intercept_)
+        np.testing.assert_array_equal(model.coef_, expected)
+    spoilt = X.copy()
+    spoilt[3, 4] = np.nan
+    for wrong in (spoilt, X[:0], X[0], X[:-1]):
+        with pytest.raises(ValueError):
+            model.fit(wrong, y)
+    with pytest.raises(ValueError, match="NaN"):
+        model.predict(spoilt)
+    with pytest.raises(ValueError, match="NaN"):
+        model.fit(X, np.where(y > 0, y, np.nan))

@@ -218,6 +218,16 @@ def test_radii_found_from_the_data(diabetes):
     assert model.score(X, y) > 0.45
 
 
+def test_a_path_goes_on_hardly_further_than_the_best_radius():
+    rng = np.random.default_rng(0)
+    X, w = rng.standard_normal((60, 40)), rng.standard_normal(40)
+    X[:, 0] *= 30.0  # what its penalty leaves empty is far above that of the others
+    w[0] = 0.3
+    model = LassoCV(n_betas=12).fit(X, X @ w + 0.3 * rng.standard_normal(60))
+    best = int(np.argmin(model.mse_path_.mean(axis=1)))
+    assert 12 <= best < len(model.betas_) <= best + 3
+
+
 def test_a_constant_target():
     X, _ = regression(seed=8)
     model = LassoCV(cv=3, n_betas=4).fit(X, np.full(20, 2.5))

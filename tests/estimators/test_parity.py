@@ -99,7 +99,7 @@ def test_a_warm_start_begins_where_the_fit_before_ended(how, targets, isolated):
     assert model.n_iter_ == 0 < first
     np.testing.assert_allclose(model.coef_, coef, atol=1e-9)
     nearby = {name: 0.8 * value for name, value in how.items()}
-    cold = Lasso(**nearby, tol=1e-9).fit(A, y)
+    cold = Lasso(**nearby, tol=1e-9, cluster=cluster).fit(A, y)
     model.set_params(**nearby).fit(A, y)
     np.testing.assert_allclose(model.coef_, cold.coef_, atol=1e-6)
     assert model.n_iter_ < cold.n_iter_

@@ -18,6 +18,8 @@ from atomcast import (
     Solver,
     SparseLogisticRegression,
 )
+from atomcast.estimators.penalty_search import PenaltySearch, Tried
+from atomcast.objectives import SquaredError
 from problems import regression
 
 X, Y = load_diabetes(return_X_y=True)
@@ -162,3 +164,21 @@ def test_on_every_kind_of_nodes_and_data():
         ledger = model.result_.ledger
         assert ledger.atoms_sent >= np.count_nonzero(alone.coef_)
         assert len({one.atom for one in ledger.disclosures}) == ledger.atoms_sent
+
+
+@pytest.mark.parametrize("share", [0.3, 0.02])
+def test_known_atoms_say_what_the_radius_is(share):
+    A, b = regression(seed=5, d=80, n=60)
+    alpha = share * np.abs(A.T @ b).max() / len(b)
+    model = Lasso(alpha=alpha, fit_intercept=False).fit(A, b)
+    theirs = TheirLasso(alpha=alpha, fit_intercept=False, tol=1e-12).fit(A, b)
+    assert model.beta_ == pytest.approx(np.abs(theirs.coef_).sum(), rel=1e-6)
+    assert model.n_iter_ <= 4  # secants alone take seven and more
+
+
+def test_balls_that_are_alike_lead_on_by_a_small_step():
+    objective = SquaredError(np.arange(9.0))
+    search = PenaltySearch(lambda beta: None, lambda result: 0.0, objective, lambda most: 1.0)
+    search.penalty = 1.0
+    search._tried = [Tried(0.0, 9.0, 50.0), Tried(2.0, 1.1, 40.0), Tried(2.0, 1.1, 40.0)]
+    assert 2.0 < search._next() < 2.01

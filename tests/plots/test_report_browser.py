@@ -67,3 +67,8 @@ def test_a_report_in_a_browser(browser, tmp_path):
     assert atoms.find_element("css selector", "output").text.startswith("1 of ")
     assert browser.title == "Lasso: optimal"
     assert browser.save_screenshot(str(tmp_path / "run.png"))
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    body = browser.find_element("css selector", "body")
+    for media, text in (("screen", "228, 231, 235"), ("print", "28, 30, 33")):  # paper is white
+        browser.execute_cdp_cmd("Emulation.setEmulatedMedia", {"media": media, "features": dark})
+        assert text in body.value_of_css_property("color")

@@ -20,6 +20,7 @@ from atomcast import (
     SparseLogisticRegression,
     lasso_path,
 )
+from atomcast.data.generators import make_sparse_regression
 from atomcast.domains.balls import L1Ball, Simplex
 from atomcast.objectives import Multinomial, SquaredError
 from atomcast.steps import Compound
@@ -208,6 +209,19 @@ def test_where_atoms_are_cheaper_to_broadcast_they_are():
     )
     assert one.ledger.by_kind() == other.ledger.by_kind()
     assert one.ledger.disclosures == other.ledger.disclosures
+
+
+@pytest.mark.parametrize(("beta", "pays"), [(30.0, False), (100.0, True)])
+def test_auto_foresees_whether_images_pay(beta, pays):
+    """77 atoms are cheaper to broadcast than four images, 241 are not; either is known at once."""
+    made = make_sparse_regression(500, 5000, 0.02, 0.1)
+    auto, simple = (
+        Lasso(beta, fit_intercept=False, cluster=50, solver=step).fit(made.X, made.y).result_
+        for step in ("auto", "corrective")
+    )
+    assert auto.status == "optimal"
+    assert bool(auto.ledger.by_kind()["image"].values) == pays
+    assert auto.ledger.values <= (0.6 if pays else 1.0) * simple.ledger.values
 
 
 @pytest.mark.parametrize(

@@ -81,6 +81,7 @@ class KernelAtoms:
         self._sums: KernelSums | None = None
         self._total: Floats = np.zeros(self.n)
         self._weights: Floats = np.zeros(0)
+        self._changes = 0
         self._blocks: list[tuple[NDArray[np.int64], NDArray[Any]]] = []
         self._cached = 0
         #: The position of each example among the known points, later than all if it is not one.
@@ -128,24 +129,28 @@ class KernelAtoms:
         active = replica.active
         assert isinstance(active, KernelActiveSet)
         self.follow(active)
-        weights = active.weights
-        if not np.any(weights):
-            return self._total
-        self._sums = self._kernel_sums(active)
-        self._catch_up(active)
-        before = np.zeros(len(weights))
+        if active.changes != self._changes:
+            last = active.last_change
+            if last is not None and active.changes == self._changes + 1:
+                self._add(active, last.factor, [last.position], [last.amount])
+            elif np.any(active.weights):
+                self._compare(active, _by_columns(replica))
+            self._weights, self._changes = active.weights.copy(), active.changes
+        return self._total
+
+    def _compare(self, active: KernelActiveSet, by_columns: bool) -> None:
+        """Find the cheapest way from the last weights that were scored to the present ones."""
+        before = np.zeros(len(active))
         before[: len(self._weights)] = self._weights
-        scale, rest = rescaling(before, weights)
-        changed = np.flatnonzero(rest)
+        scale, rest = rescaling(before, active.weights)
+        changed = np.flatnonzero(rest).tolist()
         # A run of single atoms that is resumed sums as it did before: column by column.
-        if len(changed) <= FEW or (not len(self._weights) and _by_columns(replica)):
+        if len(changed) <= FEW or (not len(self._weights) and by_columns):
             for start in range(0, max(len(changed), 1), FEW):
                 part = changed[start : start + FEW]
-                self._add(active, 1.0 if start else scale, part, rest[part])
+                self._add(active, 1.0 if start else scale, part, rest[part].tolist())
         else:
             self._sum_afresh(active)
-        self._weights = weights.copy()
-        return self._total
 
     def _kernel_sums(self, active: KernelActiveSet) -> KernelSums:
         """The way to sum columns over these examples, chosen when it is first needed."""
@@ -162,40 +167,42 @@ class KernelAtoms:
         self._log = active.atoms
 
     def _add(
-        self, active: KernelActiveSet, scale: float, changed: NDArray[np.int64], rest: Floats
+        self, active: KernelActiveSet, scale: float, changed: list[int], rest: list[float]
     ) -> None:
         """Scale the scores and add a few columns."""
-        assert self._sums is not None
-        points, labels = active.points[changed], active.labels[changed]
-        if len(changed):
-            self._sums.add(self._total, scale, points, labels, 2.0 * rest)
-        else:
+        if not changed:
             self._total *= scale
-        for position, amount in zip(changed.tolist(), rest.tolist(), strict=True):
-            row = int(np.searchsorted(self.ids, active.ids[position]))
-            if row < self.n and self.ids[row] == active.ids[position]:
-                own = slice(row, row + 1)
-                weight = None if self.weights is None else self.weights[own]
-                self._total[own] += 2.0 * amount * active.code.ridge(self.labels[own], weight)
+            return
+        # A slice takes no copy, which is quicker for one, as there mostly is.
+        part = slice(changed[0], changed[0] + 1) if len(changed) == 1 else changed
+        weights = np.array([2.0 * amount for amount in rest])
+        sums = self._kernel_sums(active)
+        sums.add(self._total, scale, active.points[part], active.labels[part], weights)
+        for position, amount in zip(changed, rest, strict=True):
+            id = active.ids[position]
+            row = int(self.ids.searchsorted(id))
+            if row < self.n and self.ids[row] == id:
+                self._total[row] += 2.0 * amount * active.gram.ridge[position]
 
     def _sum_afresh(self, active: KernelActiveSet) -> None:
         """Sum over all known points: from columns that are kept, and anew for the others."""
-        assert self._sums is not None
+        self._catch_up(active)
         total, weights = self._total, 2.0 * active.weights
         total[:] = 0.0
-        if self._sums.cacheable:
+        sums = self._kernel_sums(active)
+        if sums.cacheable:
             self._keep_columns(active)
         start = 0
         for rows, block in self._blocks:
             part = slice(start, start + block.shape[1])
             some = np.flatnonzero(self._position[rows] == UNKNOWN)
-            self._sums.add_block(rows, total, block, some, active.labels[part], weights[part])
+            sums.add_block(rows, total, block, some, active.labels[part], weights[part])
             start = part.stop
         left, unknown = start + np.flatnonzero(weights[start:]), self._unknown(active.atoms)
         for first in range(0, len(left), COLUMNS):
             some = left[first : first + COLUMNS]
             points, labels = active.points[some], active.labels[some]
-            self._sums.add_to(unknown, total, points, labels, weights[some])
+            sums.add_to(unknown, total, points, labels, weights[some])
         # The active set has these exactly, with 1/C on the diagonal.
         known = np.flatnonzero(self._position < UNKNOWN)
         total[known] = 2.0 * active.image_products[self._position[known]]

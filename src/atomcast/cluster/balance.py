@@ -60,7 +60,7 @@ class Balance:
         scored = np.sum([fleet.scored for fleet in fleets], axis=0)
         everything = sum(len(fleet.ids) for fleet in fleets)
         if scored.sum() < everything:
-            return replace(agreement, complete=request.random)
+            return agreement._replace(complete=request.random)
         self._measure(scored, fleets)
         return agreement
 

@@ -39,6 +39,8 @@ NEAR = 0.5
 #: The penalty is this share of the best merit at least; far from the optimum, the multiplier of
 #: the domain says little.
 LEAST = 0.3
+#: The atoms that a node sends first violate at least this share of what the best of all does.
+FIRST = 0.15
 
 
 class Mixer:
@@ -71,6 +73,8 @@ class Mixer:
         assert isinstance(active, ExplicitActiveSet)
         if best > -np.inf:
             level = (replica.target - active.inner()) / scale
+            if not self._known:  # far from the optimum, most violators are so for a round
+                level += FIRST * max(best - level, 0.0)
             rows = self._rows[self.fleet.merit[self._rows] > level]
             rows = rows[np.argsort(-self.fleet.merit[rows], kind="stable")]
         else:

@@ -189,11 +189,13 @@ class Fleet:
             request = replica.selection.asked(request, self.nodes)
         scores = self.atoms.scores(replica)
         one = request.count == 1 and request.known_too and request.threshold == -np.inf
-        if len(scores) > 4 * CHUNK and len(self._holders) == 1 and self._families is None:
-            if request.random:
+        if len(self._holders) == 1 and self._families is None:
+            many = len(scores) > 4 * CHUNK
+            if many and request.random:
                 return self._draw_of_many(replica, request, scores)
-            if one:
-                return self._propose_one_of_many(replica, request, scores)
+            if one and not request.random:
+                propose = self._propose_one_of_many if many else self._propose_one
+                return propose(replica, request, scores)
         merit = self.merit = replica.domain.merit(scores)
         best = self._best(merit)
         ids = self._ids_put_forward(replica)
@@ -223,6 +225,18 @@ class Fleet:
             atoms = [self.atom(id) for id in ids[own].tolist()]
             kept.append(own[np.sort(replica.step.thinned(replica, atoms, scores[own]))])
         return np.concatenate(kept)
+
+    def _propose_one(self, replica: Replica, request: Request, scores: Floats) -> Proposals:
+        """The proposal of one node, as in every round of the classic step: it must be quick."""
+        merit = self.merit = replica.domain.merit(scores)
+        top = int(merit.argmax())
+        best = merit.item(top)
+        near = merit >= best - 2 * TIE * abs(best)
+        rows = np.array([top])
+        if np.count_nonzero(near) != 1:
+            rows = np.flatnonzero(near)
+            rows = rows[leaders(merit[rows], self.ids[rows], self.owner[rows], 1)]
+        return self._of_one_node(replica, request, scores, rows, merit[rows], best)
 
     def _propose_one_of_many(self, replica: Replica, request: Request, scores: Floats) -> Proposals:
         """The proposal of one node with very many atoms, from a single pass over their scores."""
@@ -371,6 +385,10 @@ class Fleet:
             return np.zeros(self.nodes)
         known_at, local = (np.frombuffer(one, np.int64) for one in (self._known_at, self._local))
         products = (replica.active.weights * replica.active.scores())[known_at]
+        if len(self._holders) == 1:
+            alone = np.zeros(self.nodes)
+            alone[self._holders[0]] = products.sum()
+            return alone
         sums: Floats = np.bincount(self.owner[local], products, minlength=self.nodes)  # type: ignore[assignment]
         return sums
 

@@ -35,7 +35,7 @@ Rows = NDArray[np.int64]
 Fold = tuple[Rows, Rows]
 
 #: Where the last radius is the best, the path goes on, in so many parts, to SHARE^2.
-EXTENSIONS = 2
+EXTENSIONS = 6
 #: The error has turned where a step lowers it by less than this share of the largest error.
 MATTERS = 1e-4
 #: Warm starts take every so many radii.

@@ -9,7 +9,6 @@ from __future__ import annotations
 import logging
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -179,7 +178,7 @@ class FederatedSession(Session):
             self._table(told, replica), request.count, replica.ledger_round
         )
         # What was proposed is compared with what was sent in `cast`, to our tolerance.
-        return replace(agreement, version=np.full(len(agreement.id), -1))
+        return agreement._replace(version=np.full(len(agreement.id), -1))
 
     def _scores(self, i: int, answer: Message) -> Scores:
         """The answer of a member, if it makes sense."""

@@ -170,6 +170,14 @@ class ActiveSet(ABC):
         weights[self.position[id]] = domain.scale * sign
         return weights
 
+    def toward(self, domain: Domain, id: int, score: float, step: float | None = None) -> None:
+        """Move toward the vertex of an agreed atom, by this step in [0, 1] or by the best one."""
+        change = self.vertex(domain, id, score) - self.weights
+        if step is None:
+            self.search(change, 1.0)
+        else:
+            self.move(change, step)
+
     def length_of(self, id: int, d: int) -> int:
         """How long the atom with this id is where the columns or points of the data have d."""
         return d

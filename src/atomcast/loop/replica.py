@@ -177,6 +177,8 @@ class Replica:
         """
         if not self.feasible:
             return math.inf
+        if self.active.lower_bound == -math.inf:
+            return duality_gap
         above_bound = self.objective - self.active.lower_bound
         return min(duality_gap, above_bound) if above_bound <= self.target else duality_gap
 

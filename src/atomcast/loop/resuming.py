@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -114,7 +114,7 @@ def start_from(weights: Floats, replica: Replica, session: Session) -> None:
     if replica.step.mixes:
         used = np.flatnonzero(weights)
         active.recall_point({"mixed.ids": used, "mixed.weights": weights[used]})
-        recalled = replace(recalled, mixed=True)
+        recalled = recalled._replace(mixed=True)
         active.receive(session.cast(replica, recalled), recalled, {}, replica.domain.scale)
         return
     atoms = session.cast(replica, recalled)

@@ -204,7 +204,7 @@ class Solver:
                 # Sessions of others may know nothing of this.
                 replica.step.coordinated = getattr(session, "mixes", False)
                 replica.step.usual_size = getattr(session, "usual_size", 0.0)
-                replica.step.alone = session.n if getattr(cluster, "unasked", False) else 0
+                replica.step.alone = session.n if getattr(session, "alone", False) else 0
                 check_mixing(replica, session)
                 session.ledger.begin(name, replica.first_round)
                 path = self.resume if first else None

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Container
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -57,8 +58,7 @@ class Request:
     candidates: int = 0
 
 
-@dataclass(frozen=True)
-class Proposals:
+class Proposals(NamedTuple):
     """The proposals of N nodes in one table, sorted by node and then by rank.
 
     Parameters
@@ -140,8 +140,7 @@ class Choice:
     score: Floats
 
 
-@dataclass(frozen=True)
-class Agreement:
+class Agreement(NamedTuple):
     """What everybody knows after the proposals: the winners, the best merit, the sum of S_i.
 
     Where a node was not heard, the agreement is not `complete`: the atoms of that node may have any
@@ -185,8 +184,7 @@ class Agreement:
 
     def of(self, rows: Ids | slice) -> Agreement:
         """The same agreement with some of its winners."""
-        return replace(
-            self,
+        return self._replace(
             owner=self.owner[rows],
             id=self.id[rows],
             score=self.score[rows],
@@ -371,8 +369,13 @@ def _chosen_by_signals(proposals: Proposals) -> Agreement:
 def _first_rows(merit: Floats, id: Ids, count: int) -> Ids | slice:
     """The first `count` rows by `ranking`; a single one as a slice, which is cheaper to take."""
     few = _ranking_of_few(merit.tolist(), id.tolist()) if len(merit) <= FEW else None
-    if few is None:
-        return ranking(merit, id)[:count]
-    if count == 1 or len(few) == 1:
-        return slice(few[0], few[0] + 1) if few else slice(0)
-    return np.array(few[:count], dtype=np.int64)
+    if few is not None:
+        if count == 1 or len(few) == 1:
+            return slice(few[0], few[0] + 1) if few else slice(0)
+        return np.array(few[:count], dtype=np.int64)
+    if count == 1 and len(merit):  # mostly, one is the best, and there is nothing to sort
+        top = int(merit.argmax())
+        best = merit.item(top)
+        if np.count_nonzero(merit >= best - 2 * TIE * abs(best)) == 1:
+            return slice(top, top + 1)
+    return ranking(merit, id)[:count]

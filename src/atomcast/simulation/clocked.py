@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,7 @@ from atomcast.data.shards import Shards
 from atomcast.loop.replica import Replica
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request
+from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
 from atomcast.selection.rules import Subset
 from atomcast.simulation.local import LocalCluster
@@ -65,6 +66,13 @@ class Clock:
         return self.slowest + self.steps + self.network
 
 
+class Heard(NamedTuple):
+    """What all nodes heard in a round: everybody's proposals, and the atoms that were new."""
+
+    proposals: Proposals
+    messages: list[bytes]
+
+
 class TimedFleet(Fleet):
     """A fleet that notes how long its last proposal took, and how much of it was choosing."""
 
@@ -102,7 +110,11 @@ class ClockedCluster(LocalCluster):
     ----------
     clock : Clock
         That of the last run; callbacks of a run may look at it.
+    heard : list of Heard or None
+        If it is a list, what is heard in each round is added to it; None by default.
     """
+
+    heard: list[Heard] | None = None
 
     def __init__(
         self,
@@ -134,7 +146,7 @@ class ClockedSession(LocalSession):
 
     def __init__(self, cluster: ClockedCluster, problem: Problem, shards: Shards) -> None:
         super().__init__(cluster, problem, shards)
-        self._clock = cluster.clock
+        self._clock, self._heard = cluster.clock, cluster.heard
         self._since: float | None = None
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
@@ -151,10 +163,19 @@ class ClockedSession(LocalSession):
         self._clock.enter(spent, np.array([fleet.chose for fleet in self._fleets]))
         return agreement
 
+    def proposals(self, replica: Replica, request: Request) -> Proposals:
+        """What every node would propose from this state."""
+        proposals = super().proposals(replica, request)
+        if self._heard is not None:
+            self._heard.append(Heard(proposals, []))
+        return proposals
+
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """As on any cluster, with a look at the clock."""
         self._stop()
         atoms = super().cast(replica, agreement)
+        if self._heard is not None:
+            self._heard[-1].messages.extend(map(wire.encode, atoms))
         self._go_on()
         return atoms
 

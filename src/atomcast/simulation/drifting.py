@@ -10,7 +10,6 @@ from __future__ import annotations
 import copy
 import random
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -100,7 +99,7 @@ class DriftingSession(LocalSession):
         inner = heard.inner if complete else None
         # Scores are about iterates that their receivers do not know.
         version = np.full(len(heard.id), -1)
-        return replace(heard, inner=inner, complete=complete, version=version)
+        return heard._replace(inner=inner, complete=complete, version=version)
 
     def _heard(
         self, replica: Replica, proposals: Proposals, request: Request
@@ -220,7 +219,7 @@ class MeshSession(DriftingSession):
         winners = {
             name: getattr(proposals, name)[rows] for name in ("node", "id", "score", "merit")
         }
-        return agree(replace(proposals, **winners), int(rows.sum())), bool(reach.all())
+        return agree(proposals._replace(**winners), int(rows.sum())), bool(reach.all())
 
     def _received(self, replica: Replica, agreement: Agreement) -> dict[int, Agreement]:
         """By node, the best atoms that it gets."""

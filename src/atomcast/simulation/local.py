@@ -82,9 +82,8 @@ class LocalCluster(Cluster):
     LocalCluster(nodes=10, topology=<Graph with 10 nodes and 10 edges>, broadcast='flooding')
     """
 
-    #: Whether it stands for no cluster at all: then nobody compares what would have been sent, and
-    #: more atoms may join in a round than on a cluster of one node that was asked for.
-    unasked = False
+    #: Whether it stands for no cluster at all, where users name none.
+    alone: bool = False
 
     def __init__(
         self,
@@ -187,7 +186,7 @@ def as_cluster(cluster: Any) -> Any:
     """A cluster from what users may give: None (one node), a number of nodes, or a cluster."""
     if cluster is None:
         cluster = LocalCluster(1)
-        cluster.unasked = True
+        cluster.alone = True
         return cluster
     if isinstance(cluster, int | np.integer) and not isinstance(cluster, bool):
         return LocalCluster(int(cluster))

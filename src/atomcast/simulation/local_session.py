@@ -57,7 +57,7 @@ class LocalSession(Session):
                 f"the data is cut into {shards.nodes} shards, but the cluster has "
                 f"{cluster.nodes} nodes; use LocalCluster(nodes={shards.nodes})"
             )
-        self.nodes = cluster.nodes
+        self.nodes, self.alone = cluster.nodes, cluster.alone
         self.recalls = type(self) is LocalSession  # whose messages all come at once
         self._fingerprint: str | None = None
         self._cast = cluster.cast

@@ -192,7 +192,7 @@ class LogSession(LocalSession):
         heard = self._heard()
         if heard.all():
             return agree(proposals, request.count)
-        return replace(agree(proposals.of(heard), request.count), complete=False)
+        return agree(proposals.of(heard), request.count)._replace(complete=False)
 
     # -- waiting ----------------------------------------------------------------------------
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -21,8 +20,12 @@ from atomcast.steps.corrective import Corrective, inner_solver
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
 
-#: A coordinator needs about so many rounds, whatever the number of atoms.
-ROUNDS = 4
+#: A coordinator needs about so many images, whatever the number of atoms,
+IMAGES = 4
+#: and the later atoms lower the objective so much less that it takes so many times as many.
+FALLING = 14
+#: What is left to gain after the first atoms is about this share of the gap.
+OF_GAP = 1 / 3
 
 
 class Auto(Corrective):
@@ -57,12 +60,12 @@ class Auto(Corrective):
         values = usual / active.image.size
         columns = sum(active.length_of(id, rows) / rows for id in agreement.id.tolist())
         more = self._more(replica, agreement)
-        if active.point is None and max(columns, more / ROUNDS) * values <= 1.0:
+        if active.point is None and max(columns, more / IMAGES) * values <= 1.0:
             return agreement
-        return replace(agreement.first(0), mixed=True)
+        return agreement.first(0)._replace(mixed=True)
 
     def _more(self, replica: Replica, agreement: Agreement) -> float:
-        """How many atoms are still needed if each lowers the objective as the first ones did.
+        """About how many atoms are still needed, by how much the first ones lowered the objective.
 
         Only then does the gap tell how much there is to gain; later, it is far too large for that.
         """
@@ -72,8 +75,9 @@ class Auto(Corrective):
             self._first = value
         if before is None or replica.round != 1 or not known or value >= before:
             return 0.0
-        left = min(active.gap(replica.domain, agreement), value - active.lower_bound)
-        return left * known / (before - value)
+        gap = active.gap(replica.domain, agreement)
+        left = min(OF_GAP * gap, value - active.lower_bound)
+        return FALLING * left * known / (before - value)
 
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """The best weights over all known atoms; those that are told need no finding."""

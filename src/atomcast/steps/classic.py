@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, ClassVar
 
 from atomcast.messages.proposals import Agreement
-from atomcast.steps.step import Step, move, winner_vertex
+from atomcast.steps.step import Step, winner_vertex
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
@@ -23,8 +23,7 @@ class Classic(Step):
         """Move towards the winner's vertex by 2/(k+2)."""
         if not len(agreement.id):
             return
-        gamma = 2.0 / (replica.round + 2.0)
-        replica.active.move(winner_vertex(replica, agreement) - replica.active.weights, gamma)
+        go_toward_winner(replica, agreement, 2.0 / (replica.round + 2.0))
 
 
 class LineSearch(Step):
@@ -38,8 +37,13 @@ class LineSearch(Step):
         """Move towards the winner's vertex as far as the objective falls."""
         if not len(agreement.id):
             return
-        toward = winner_vertex(replica, agreement)
         if replica.feasible:
-            move(replica, toward - replica.active.weights, 1.0)
+            go_toward_winner(replica, agreement)
         else:  # without an origin in the domain, the first vertex is where the run starts
-            replica.active.set_weights(toward)
+            replica.active.set_weights(winner_vertex(replica, agreement))
+
+
+def go_toward_winner(replica: Replica, agreement: Agreement, step: float | None = None) -> None:
+    """Move toward the vertex that the network agreed on, by this step or by the best one."""
+    id, score = agreement.id.item(0), agreement.score.item(0)
+    replica.active.toward(replica.domain, id, score, step)

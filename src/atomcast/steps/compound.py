@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
@@ -45,7 +44,7 @@ class Compound(Step):
 
     def wanted(self, replica: Replica, agreement: Agreement) -> Agreement:
         """A mixture of every node, and no single atom."""
-        return replace(agreement.first(0), mixed=True)
+        return agreement.first(0)._replace(mixed=True)
 
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """Nothing: everybody is told where the mixtures have led."""

@@ -46,7 +46,8 @@ MANY_WEIGHTS = 1000
 MANY_POINTS = 500
 #: The same where the inverse would begin anew for each model of the objective.
 MANY_PRODUCTS = 300
-#: Where nothing is sent, all of so few atoms may join at once; of more, a share of their length.
+#: Where nothing is sent, all of so few atoms may join at once; of more, half as many, or a share of
+#: their length, and as many as are known already where nearly all of these are in use.
 FREE, FREE_SHARE = 64, 4
 
 
@@ -142,20 +143,21 @@ class Corrective(Step):
         if self.atoms_per_round != "auto":
             return int(self.atoms_per_round)
         used = np.count_nonzero(replica.active.weights) / max(weights, 1)
-        size = max(replica.problem.batches.size(atoms, used), self._free(replica))
+        size = max(replica.problem.batches.size(atoms, used), self._free(replica, atoms, used))
         if replica.round_in_atoms is None:
             return size
         most = max(size, 4 * atoms) if atoms else np.inf
         return cheapest_batch(replica.round_in_atoms(), used, most)
 
-    def _free(self, replica: Replica) -> int:
+    def _free(self, replica: Replica, atoms: int, used: float) -> int:
         """How many atoms may join at least, as nobody has to be sent them."""
         quick = replica.active.quadratic and replica.active.inner_kind == "vertices"
         if not (self.alone and quick):
             return 0
-        return (
-            self.alone if self.alone <= FREE else min(FREE, (replica.problem.d or 0) // FREE_SHARE)
-        )
+        if self.alone <= FREE:
+            return self.alone
+        growth = atoms if used > 0.95 else atoms // 2 if used > 0.75 else 0
+        return max(growth, min(FREE // 2, (replica.problem.d or 0) // FREE_SHARE))
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""

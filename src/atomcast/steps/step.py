@@ -5,6 +5,7 @@ from __future__ import annotations
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
@@ -56,7 +57,7 @@ class Step(ABC):
     reveals: bool = True
     #: How many values an atom has on average; set where a run begins.
     usual_size: float = 0.0
-    #: How many atoms there are, where no cluster was asked for: none is ever sent then.
+    #: How many atoms there are, where there is no cluster: none is ever sent then.
     alone: int = 0
 
     def __init_subclass__(cls, **options: Any) -> None:
@@ -66,7 +67,7 @@ class Step(ABC):
 
     def request(self, replica: Replica) -> Request:
         """What the nodes are asked to propose in this round: one atom, known or not."""
-        return Request(count=1, partial_sums=self.partial_sums)
+        return _one_atom(self.partial_sums)
 
     def wanted(self, replica: Replica, agreement: Agreement) -> Agreement:
         """The part of the agreement whose atoms the step needs: all of it."""
@@ -95,6 +96,11 @@ class Step(ABC):
     def remember(self, memory: dict[str, NDArray[Any]]) -> None:
         """Take over the memory of the same rule in another process."""
         return None
+
+
+@cache
+def _one_atom(partial_sums: bool) -> Request:
+    return Request(count=1, partial_sums=partial_sums)
 
 
 @dataclass(frozen=True)

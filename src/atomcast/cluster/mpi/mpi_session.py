@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import logging
 from collections.abc import Callable, Sequence
-from dataclasses import replace
 from functools import partial
 from typing import Any, Literal, get_args
 
@@ -200,7 +199,7 @@ class MPISession(Session):
         self._stop = next((vote for vote in votes if vote), 0)
         if own.sum is None:
             return proposals
-        return replace(proposals, sum=sum_of_all(self._comm, own.sum))
+        return proposals._replace(sum=sum_of_all(self._comm, own.sum))
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Let the owners broadcast the winners that are not known yet."""

@@ -7,7 +7,6 @@ fetch them from where they are.
 
 from __future__ import annotations
 
-import dataclasses
 import logging
 import time
 from collections.abc import Callable, Sequence
@@ -170,7 +169,7 @@ class RaySession(Session):
         check_digests([*digests, state_digest(replica)], round)
         if proposals.sum is not None:
             return agree_on_sum(self._accountant, proposals.sum, replica)
-        proposals = dataclasses.replace(proposals, signals=request.signals)
+        proposals = proposals._replace(signals=request.signals)
         return self._accountant.agree(proposals, request.count, replica.ledger_round)
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from atomcast.data.generators import LabelledExamples, make_speech_like
 from atomcast.data.shards import Shards
@@ -17,7 +16,8 @@ from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver
 from atomcast.problems.problem import Problem
 from atomcast.selection.rules import EXACT
-from atomcast.simulation.clocked import ClockedCluster
+from atomcast.simulation.alone import Alone
+from atomcast.simulation.clocked import ClockedCluster, Heard
 
 #: Gaps are of no interest here: runs end after their rounds.
 TOL = 1e-6
@@ -26,6 +26,8 @@ CLASSIC, LINE_SEARCH = Solver("classic", tol=TOL), Solver("line-search", tol=TOL
 #: a solution, of two thousand examples, would take longer for a single round. With this tolerance,
 #: kernel values are kept in single precision.
 BATCH = 32
+#: How often each node goes through a run by itself.
+TRIES = 3
 CORRECTIVE = Solver("corrective", tol=1e-3, atoms_per_round=BATCH)
 
 
@@ -62,22 +64,23 @@ def corrective_problem(data: LabelledExamples) -> Problem:
     return replace(problem, sample=BATCH)
 
 
-class Lap(NamedTuple):
-    """What a clock showed: the work of each node, common steps, and messages."""
+def slowest_alone(
+    problem: Problem, shards: Shards, heard: Sequence[Heard], solver: Solver = CLASSIC
+) -> tuple[float, float]:
+    """What a round takes on the slowest node, each by itself: proposing, and all else, in seconds.
 
-    work: NDArray[np.float64]
-    steps: float
-    network: float
-
-
-def median_lap(laps: Sequence[Lap]) -> Lap:
-    """What a round takes: on each node, the median of its rounds.
-
-    What holds up a node in one round is mostly what else this machine has to do.
+    Nodes go through the rounds that were heard of. What holds up one of them is mostly what else
+    this machine has to do, so that each has several tries, with those of the others in between.
     """
-    work, steps, network = (np.diff(column, axis=0)[1:] for column in zip(*laps, strict=True))
-    median = np.median(work, axis=0)
-    return Lap(median, float(np.median(steps)), float(np.median(network)))
+    again = replace(solver, max_rounds=len(heard) - 1)
+    tries: list[list[tuple[float, float]]] = [[] for _ in range(shards.nodes)]
+    with one_thread():
+        for _ in range(TRIES):
+            for node, own in enumerate(tries):
+                cluster = Alone(node, shards.nodes, heard)
+                again.solve(problem, shards, cluster)
+                own.append(cluster.usual_round())
+    return max((min(own, key=sum) for own in tries), key=sum)
 
 
 def clocked_run(
@@ -89,13 +92,12 @@ def clocked_run(
     solver: Solver = CLASSIC,
     *,
     limit: float = np.inf,
-    laps: list[Lap] | None = None,
 ) -> tuple[Result, list[float], list[float]]:
     """A run, by default of the classic step, on single-threaded nodes.
 
     It ends after so many rounds, or once the clock has come to `limit` seconds. Beside the result:
     what the clock showed in every round, and how much of that was due to the choice of atoms that
-    may be proposed. All parts of what it showed are added to `laps`, if that is given.
+    may be proposed.
     """
     seconds: list[float] = []
     preparing: list[float] = []
@@ -103,8 +105,6 @@ def clocked_run(
     def look(state: State) -> bool:
         seconds.append(cluster.clock.seconds)
         preparing.append(cluster.clock.preparing)
-        if laps is not None:
-            laps.append(Lap(cluster.clock.work.copy(), cluster.clock.steps, cluster.clock.network))
         return seconds[-1] < limit
 
     watched = replace(solver, max_rounds=rounds, selection=selection, callbacks=[look])

@@ -6,6 +6,7 @@ it into a `Kernel`, whose `block` gives all values between two sets of points.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
@@ -15,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from atomcast._checks import check_choice, check_count, check_numbers, check_positive
+from atomcast.known.columns import grown
 from atomcast.known.kernels.points import Points, dense_rows
 
 Floats = NDArray[np.float64]
@@ -142,18 +144,14 @@ class RBF:
         """The values between all rows of X and all rows of Z, shape (n, m)."""
         if sparse.issparse(X) or sparse.issparse(Z):
             return self._sparse_block(X, Z, dtype)
-        if X.shape[0] == 1 and Z.size <= PIECE:  # as in every round of one atom: it must be quick
-            away = np.subtract(Z, X, dtype=np.float64)
-            values = np.exp(-self.gamma * np.einsum("ij,ij->i", away, away))
-            return values[None].astype(dtype, copy=False)
-        z, z_norms = self._scaled(Z)
+        z, z_norms = self.scaled(Z)
         out = np.empty((X.shape[0], Z.shape[0]), dtype=dtype)
         small = np.dtype(dtype) == np.float32 and z_norms.max(initial=0.0) <= BENIGN
         # A product of these is minus a squared distance: norms need no pass of their own.
         right = np.column_stack([2.0 * z, -z_norms, np.ones(len(z))]).T
         short = right.astype(np.float32) if small else right
         for rows in pieces(len(out), max(z.shape)):  # also the scaled points stay in cache
-            x, x_norms = self._scaled(X[rows])
+            x, x_norms = self.scaled(X[rows])
             left = np.column_stack([x, np.ones(len(x)), -x_norms])
             if small and x_norms.max(initial=0.0) <= BENIGN:
                 part = np.matmul(left.astype(np.float32), short, out=out[rows])
@@ -163,10 +161,10 @@ class RBF:
                 out[rows] = np.exp(np.minimum(part, 0.0, out=part), out=part)
         return out
 
-    def _scaled(self, X: NDArray[Any]) -> tuple[Floats, Floats]:
+    def scaled(self, X: NDArray[Any]) -> tuple[Floats, Floats]:
         """Points around the centre, in units of the kernel, and their squared lengths."""
         centre = 0.0 if self.centre is None else self.centre
-        scaled = (np.asarray(X, dtype=np.float64) - centre) * np.sqrt(self.gamma)
+        scaled = (np.asarray(X, dtype=np.float64) - centre) * math.sqrt(self.gamma)
         return scaled, square_lengths(scaled)
 
     def _sparse_block(self, X: Points, Z: Points, dtype: Any) -> NDArray[Any]:
@@ -181,6 +179,35 @@ class RBF:
             np.minimum(part, 0.0, out=part)
             out[rows] = np.exp(part, out=part)
         return out
+
+
+class LastRow:
+    """The RBF kernel between the last of many points and all of them, as each of them comes.
+
+    Those that came before are kept as the kernel's products need them, in double precision.
+    """
+
+    def __init__(self, kernel: RBF) -> None:
+        self._kernel = kernel
+        self._count = 0
+        self._factors: Floats = np.empty((0, 0))
+
+    def of(self, points: NDArray[Any]) -> Floats:
+        """The values for these points, shape (count,); the first ones are those seen before."""
+        old, self._count = self._count, len(points)
+        z, squares = self._kernel.scaled(points[old:])
+        if not old:
+            self._factors = np.empty((max(16, len(z)), z.shape[1] + 2))
+        self._factors = grown(self._factors, old, self._count)
+        new = self._factors[old : self._count]
+        new[:, :-2], new[:, -2], new[:, -1] = z, -0.5 * squares, 1.0
+        # Twice a product is minus a squared distance.
+        last = new[-1].copy()
+        last[-2:] = 1.0, new[-1, -2]
+        values = self._factors[: self._count] @ last
+        values *= 2.0
+        np.minimum(values, 0.0, out=values)
+        return np.exp(values, out=values)
 
 
 @dataclass(frozen=True)
@@ -310,8 +337,8 @@ def pieces(n: int, m: int) -> list[slice]:
 
 def square_lengths(X: Points) -> Floats:
     """The squared length of each point, shape (n,)."""
-    if not sparse.issparse(X):
-        return np.einsum("ij,ij->i", X, X, dtype=np.float64)
+    if isinstance(X, np.ndarray):
+        return np.asarray(np.vecdot(X, X, dtype=np.float64))
     lengths = np.empty(X.shape[0])
     for rows in pieces(*X.shape):  # squares of all values would take as much memory as the points
         part = X[rows]

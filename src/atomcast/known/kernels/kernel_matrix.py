@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from atomcast._threads import ranges, run_all
 from atomcast.known.columns import grown
-from atomcast.known.kernels.functions import RBF, Kernel, Laplacian, pieces
+from atomcast.known.kernels.functions import RBF, Kernel, Laplacian, LastRow, pieces
 from atomcast.known.kernels.labels import Codes, LabelCode
 from atomcast.known.kernels.points import Points, is_binary
 from atomcast.known.kernels.sums import MOST_BITS, BinarySums, fill_bit_block, packed, signed_table
@@ -59,6 +59,7 @@ class AugmentedKernel:
         self._points: Points = None
         self._labels: Codes = np.zeros(0, dtype=np.uint8)
         self._bits: BitLog | None = BitLog() if isinstance(kernel, RBF | Laplacian) else None
+        self._last_row = LastRow(kernel) if isinstance(kernel, RBF) else None
 
     def extend(self, points: Points, labels: Codes, weights: Floats | None = None) -> None:
         """Take in all points known now; the first `count` of them are the ones known before.
@@ -69,7 +70,7 @@ class AugmentedKernel:
         self._points, self._labels = points, labels
         ridge = self.code.ridge(labels[old:], weights)
         own = self.kernel.diagonal(points[old:]) + 1.0 + ridge
-        if not np.all(own > 0):
+        if not (own > 0).all():
             raise not_positive(f"the product of a point with itself is {own.min() - 1.0:.3g}")
         self.ridge = np.concatenate([self.ridge, ridge])
         self.diagonal = np.concatenate([self.diagonal, own])
@@ -81,13 +82,22 @@ class AugmentedKernel:
         for start in range(old, self.count, HEIGHT):
             stop = min(start + HEIGHT, self.count)
             rows = self.matrix[start:stop]
-            self._compute(np.arange(start, stop), stop, rows)
+            if self._last_row is not None and stop - old == 1 and isinstance(points, np.ndarray):
+                # As in every round of one atom: it must be quick.
+                values = (self._last_row.of(points) + 1.0) * self._signs(old)
+                rows[0, :old], rows[0, old] = values[:old], own[0]
+            else:
+                self._compute(np.arange(start, stop), stop, rows)
             if rows.shape[0] * stop < LARGE_BLOCK:
                 self.matrix[:start, start:stop] = rows[:, :start].T
             else:
                 from atomcast.known.kernels._loops import mirror
 
                 mirror(self.matrix, start, stop)
+
+    def _signs(self, position: int) -> Floats:
+        """<label, label> of a point with all, shape (count,)."""
+        return self.code.table[self._labels[position]].take(self._labels)
 
     def _make_room(self, old: int) -> None:
         """Have a place for every point, twice as many as before, or none if the budget is spent."""
@@ -127,6 +137,12 @@ class AugmentedKernel:
             rows += 1
             rows *= self.code.table.astype(rows.dtype)[left][:, right]
         return rows
+
+    def row(self, position: int) -> Floats:
+        """One row of the matrix, shape (count,), not to be changed."""
+        if self.matrix is None:
+            return self.rows(np.array([position]))[0]
+        return self.matrix[position, : self.count].astype(np.float64, copy=False)
 
     def rows(self, positions: Positions) -> Floats:
         """Some rows of the matrix, shape (m, count)."""
@@ -195,6 +211,8 @@ class AugmentedKernel:
 
     def row_products(self, start: int, vector: Floats) -> Floats:
         """The product of rows `start` and on with a vector, shape (count - start,)."""
+        if start == self.count - 1:  # as in every round of one atom
+            return np.array([self.row(start) @ vector])
         result = np.empty(self.count - start)
         if self.matrix is None or result.size * self.count < LARGE_BLOCK:
             used = np.flatnonzero(vector)

@@ -5,12 +5,13 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from atomcast._checks import LARGEST, SMALLEST, check_in_scale
+from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ActiveSet
 from atomcast.known.columns import grown
 from atomcast.known.kernels.functions import (
@@ -44,6 +45,14 @@ class SupportVectors:
     points: Points
     labels: Codes
     kernel: Kernel
+
+
+class Rescaling(NamedTuple):
+    """A change of all weights by one factor, to which an amount is added at one position."""
+
+    factor: float
+    position: int
+    amount: float
 
 
 class KernelActiveSet(ActiveSet):
@@ -85,6 +94,9 @@ class KernelActiveSet(ActiveSet):
         self._products: Floats = np.zeros(16)
         self._gram: AugmentedKernel | None = None
         self._value: float | None = None
+        #: How often the weights have changed, and how they did so last, if that is simple.
+        self.changes = 0
+        self.last_change: Rescaling | None = None
 
     @property
     def points(self) -> Points:
@@ -118,10 +130,9 @@ class KernelActiveSet(ActiveSet):
     def _store(self, atoms: Sequence[Atom]) -> None:
         old, new = self.atoms - len(atoms), self.atoms
         self._log.append(atoms)
-        lengths = np.sqrt(square_lengths(self.points[old:]))
-        # Also points at zero are looked at, and are fine.
-        for k in np.flatnonzero(~((lengths >= SMALLEST) & (lengths <= LARGEST))).tolist():
-            check_in_scale("X", atoms[k].values, f"the point {atoms[k].id}")
+        for atom, square in zip(atoms, square_lengths(self.points[old:]).tolist(), strict=True):
+            if not SMALLEST**2 <= square <= LARGEST**2:  # also points at zero, which are fine
+                check_in_scale("X", atom.values, f"the point {atom.id}")
         self.arrivals.append(len(atoms))
         self._labels = grown(self._labels, old, new)
         self._labels[old:new] = self._codes_of(atoms)
@@ -133,7 +144,7 @@ class KernelActiveSet(ActiveSet):
             self._check_kernel()
         before = self.width * old
         self._products = grown(self._products, before, len(self))
-        self._products[before : len(self)] = self._joining(old) if np.any(self.weights) else 0.0
+        self._products[before : len(self)] = self._joining(old) if self.changes else 0.0
 
     def _joining(self, start: int) -> Floats:
         """The products of points from `start` on, which have no weight yet, shape (m,)."""
@@ -161,7 +172,7 @@ class KernelActiveSet(ActiveSet):
         """Compare stated scores with the gradient at points that came one after the other."""
         start = self.position[ids[0]]
         part = slice(start, start + len(ids))
-        weights, scores = self.weights, 2.0 * self.image_products[part]
+        weights, scores = self.weights, 2.0 * self._products[part]
         if iterate is not None:
             weights = np.zeros(len(self))
             weights[: len(iterate)] = iterate
@@ -206,7 +217,7 @@ class KernelActiveSet(ActiveSet):
         """Take over the products, unless the matrix has another precision here."""
         if memory["kernel.precision"] == np.dtype(self.storage.dtype).itemsize:
             self._products[: len(self)] = memory["kernel.products"]
-            self._value = None
+            self._changed()
 
     def value(self) -> float:
         """The objective alpha' K~ alpha."""
@@ -232,12 +243,12 @@ class KernelActiveSet(ActiveSet):
         """Replace all weights, by someone who knows the products K~ alpha too."""
         self._weights[: len(self)] = weights
         self._products[: len(self)] = products
-        self._value = None
+        self._changed()
 
     def clear(self, position: int) -> None:
         """Set a weight that is zero up to rounding to exactly zero."""
         super().clear(position)
-        self._value = None
+        self._changed()
 
     def move(self, change: Floats, step: float) -> None:
         """Add `step` times a change to the weights."""
@@ -247,18 +258,38 @@ class KernelActiveSet(ActiveSet):
         """Move along a change by the best step in [0, max_step]; returns that step."""
         image = self._image(change)
         slope, bend = float(change @ self.image_products), float(change @ image)
-        if bend < -1e-9 * float(np.abs(change) @ np.abs(image)):
-            raise not_positive(f"the objective bends downwards, by {bend:.3g}")
-        step = 0.0
-        if slope < 0:
-            step = max_step if -slope >= max_step * bend else -slope / bend
+        step = _best_step(slope, bend, float(np.abs(change) @ np.abs(image)), max_step)
         self._shift(change, image, step)
         return step
+
+    def toward(self, domain: Domain, id: int, score: float, step: float | None = None) -> None:
+        """Move toward an agreed point, by this step or the best: products follow from its row."""
+        if self.width > 1:
+            super().toward(domain, id, score, step)
+            return
+        at, weights, products = self.position[id], self.weights, self.image_products
+        vertex = domain.scale * float(domain.signs(np.array([score]))[0])
+        if step is None:
+            across, own = vertex * float(products[at]), vertex**2 * float(self.gram.diagonal[at])
+            value = self.value()
+            size = value + 2.0 * abs(across) + own
+            step = _best_step(across - value, value - 2.0 * across + own, size, 1.0)
+        weights *= 1.0 - step
+        weights[at] += step * vertex
+        products *= 1.0 - step
+        products += (step * vertex) * self.gram.row(at)
+        self._changed(Rescaling(1.0 - step, at, step * vertex))
 
     def _shift(self, change: Floats, image: Floats, step: float) -> None:
         self._weights[: len(self)] += step * change
         self._products[: len(self)] += step * image
+        self._changed()
+
+    def _changed(self, how: Rescaling | None = None) -> None:
+        """Note that the weights are others, and how they came about if that is simple."""
         self._value = None
+        self.changes += 1
+        self.last_change = how
 
     def _image(self, vector: Floats) -> Floats:
         """K~ times a vector; a multiple of the weights plus a few entries costs little."""
@@ -297,6 +328,15 @@ class KernelActiveSet(ActiveSet):
             return None
         at = np.array([self.position[int(id)] for id in ids], dtype=np.int64)
         return SupportVectors(self.points[at], self.labels[at], self.kernel)
+
+
+def _best_step(slope: float, bend: float, size: float, max_step: float) -> float:
+    """Where along a line an objective of this slope and bend is least; `size` is what adds up."""
+    if bend < -1e-9 * size:
+        raise not_positive(f"the objective bends downwards, by {bend:.3g}")
+    if slope >= 0:
+        return 0.0
+    return max_step if -slope >= max_step * bend else -slope / bend
 
 
 def rescaling(old: Floats, new: Floats) -> tuple[float, Floats]:

@@ -148,16 +148,17 @@ class DenseSums(KernelSums):
         from atomcast.known.kernels._loops import add_rbf
 
         factors = weights[:, None] * self.code.table[labels]
-        near = np.ascontiguousarray(dense_rows(others), dtype=self.points.dtype)
+        points, codes, gamma = self.points, self.labels, self.kernel.gamma
+        near = others
+        if others.dtype != points.dtype or not isinstance(others, np.ndarray):
+            near = np.ascontiguousarray(dense_rows(others), dtype=points.dtype)
+        if points.size < MANY:
+            add_rbf(points, near, gamma, codes, factors, scale, total)
+            return
         # More parts than threads, so that none waits long for another that was held up.
-        parts = 8 * thread_count() if self.points.size >= MANY else 1
-        gamma = self.kernel.gamma
         run_all([
-            partial(
-                add_rbf, self.points[rows], near, gamma, self.labels[rows], factors, scale,
-                total[rows],
-            )
-            for rows in ranges(len(total), parts)
+            partial(add_rbf, points[rows], near, gamma, codes[rows], factors, scale, total[rows])
+            for rows in ranges(len(total), 8 * thread_count())
         ])  # fmt: skip
 
 

@@ -8,6 +8,7 @@ layout is described in docs/wire-format.md. Rounding, where it is wanted, happen
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from typing import Any, Literal
 
 import numpy as np
@@ -198,6 +199,7 @@ def _plan(atom: Atom) -> tuple[bytes, Field, bytes, Field]:
     return codes + varint(atom.id) + varint(atom.d) + form.n, form.values, tail, form.indices
 
 
+@lru_cache(maxsize=4096)
 def varint(number: int) -> bytes:
     """Write one number from 0 to 2**63 - 1 as LEB128: 7 bits a byte, low bits first."""
     if number < 0x80:

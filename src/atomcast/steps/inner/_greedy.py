@@ -16,8 +16,9 @@ uint64: Any = uint64_type
 LANES = 64
 #: So many steps lie between two looks at the gap.
 LOOK = 32
-#: LAPACK multiplies so many numbers of a factor in the time that one is updated here.
-NEWTON = 50
+#: A Newton step costs as much as so many updates of a number, and more by its size: LAPACK
+#: multiplies so many numbers of a factor in the time of one update.
+CALL, NEWTON = 5e5, 50
 FAST = {"reassoc", "contract", "nsz", "nnan", "ninf"}
 
 
@@ -48,7 +49,7 @@ def greedy_steps(
                 free += beta[j] > 0.0
             enough = total > 0.0 and 2.0 * (1.0 - (1.0 - most_short) * total / square) <= tolerance
             enough = enough or lanes[lane] <= 0.0
-            if enough or steps >= most or steps * n > 4 * free * n + free**3 / NEWTON:
+            if enough or steps >= most or steps * n > CALL + 4 * free * n + free**3 / NEWTON:
                 break
         for j in range(lane, n, uint64(LANES)):
             if max(short[j], min(-short[j], room[j])) >= lanes[lane]:

@@ -59,7 +59,7 @@ def minimise_in_ball(
         # What is not finite says that rounding is all that is left.
         if not np.all(np.isfinite(told)) or gap + unsettled <= tolerance:
             break
-        newton, mean = PathNewton(P, (P @ c.ravel() + q), told, slack, dual_slack), 0.0
+        newton, mean = PathNewton(P, P @ c.ravel() + q, told, slack, dual_slack), 0.0
         for _ in range(2):  # first as far as possible, then toward the mean that this leaves
             step = newton.toward(mean)
             room = float(owners("room", step.common, step.c).min())

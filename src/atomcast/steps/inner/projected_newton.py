@@ -31,6 +31,8 @@ Memory = Mapping[str, NDArray[Any]]
 NOTHING: Memory = MappingProxyType({})
 #: Rank of the preconditioner.
 RANK = 512
+#: So many of its rows at a time are in double precision.
+ROWS = 1024
 #: How often points may be bound within a step, and what share of it may simply be cut off.
 PIVOTS, NEGLIGIBLE = 8, 0.01
 #: A Newton equation is solved to this residual, relatively, or for so many steps, or until no
@@ -231,12 +233,15 @@ class LowRank:
     def _add_rows(self, gram: AugmentedKernel, old: int, stop: int) -> None:
         """Extend the factor by the rows of the points from `old` to `stop`."""
         self._ends.append(stop)
-        across = gram.between(np.arange(old, stop), self._marks)
-        rows = linalg.solve_triangular(self._lower, across.T, lower=True, check_finite=False).T
-        self._factor = np.concatenate([self._factor[:old], rows.astype(np.float32)])
-        lengths = np.einsum("ij,ij->i", rows, rows)
-        rest = np.maximum(gram.diagonal[old:stop] - lengths, gram.ridge[old:stop])
-        self._inverse = np.concatenate([self._inverse[:old], (1.0 / rest).astype(np.float32)])
+        factors, inverses = [self._factor[:old]], [self._inverse[:old]]
+        for start in range(old, stop, ROWS):
+            part = np.arange(start, min(start + ROWS, stop))
+            across = gram.between(part, self._marks).T
+            rows = linalg.solve_triangular(self._lower, across, lower=True, check_finite=False).T
+            rest = gram.diagonal[part] - np.einsum("ij,ij->i", rows, rows)
+            factors.append(rows.astype(np.float32))
+            inverses.append((1.0 / np.maximum(rest, gram.ridge[part])).astype(np.float32))
+        self._factor, self._inverse = np.concatenate(factors), np.concatenate(inverses)
         self._free = np.concatenate([self._free, np.zeros(stop - old, dtype=bool)])
 
     def _choose_marks(self, gram: AugmentedKernel, count: int) -> int:
