@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, with an exception for what does not converge, and the tools built on that contract."""
+"""What scikit-learn asks of an estimator, of every one of ours, and what a new one must be listed in."""
 
 import inspect
 from dataclasses import KW_ONLY, dataclass

@@ -16,6 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.domains.balls import Domain
+from atomcast.known import gram
 from atomcast.known.columns import Chosen, Columns, grown, with_appended
 from atomcast.known.gram import Gram
 from atomcast.known.mixtures import REMEMBERED, MixedPoint, Mixtures
@@ -338,7 +339,8 @@ class ExplicitActiveSet(ActiveSet):
         That is a matter of operations. In a round whose batch is a tenth of the known atoms, an
         inverse takes about k^3 / 5 to keep up to date, and sweeps and steps on a face some hundred
         products with the columns. Where the curvature changes, all products begin anew each time.
-        No more columns than they have entries are independent, and in the inverse.
+        No more columns than they have entries are independent, and in the inverse. But products of
+        too many columns would not fit in memory, however few are independent.
         """
         k = len(self)
         if self.columns is None or k != self.columns.count:  # a feature has a weight for each class
@@ -346,7 +348,8 @@ class ExplicitActiveSet(ActiveSet):
         if not self.quadratic:
             return k * (self.columns.stored + k**2) > EFFORT
         independent = min(k, self.objective.d)
-        return independent > FEW and independent**3 > WORTH * self.columns.stored
+        cheaper = independent > FEW and independent**3 > WORTH * self.columns.stored
+        return cheaper or k > gram.MOST_WEIGHTS
 
     @property
     def gradient(self) -> Floats:

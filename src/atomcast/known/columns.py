@@ -19,8 +19,13 @@ Chosen = Positions | slice
 #: Columns with a smaller share of nonzeros than this are multiplied with each other as such, where
 #: dense ones would take at least so many values.
 THIN, MANY = 0.1, 1 << 17
+<<<<<<< HEAD
 #: So many rows of dense columns are scaled at a time.
 PART = 1024
+=======
+#: A dense buffer of at least so many values is not copied where it can grow in place.
+LARGE = 1 << 17
+>>>>>>> mem
 
 
 class Columns(Protocol):
@@ -103,10 +108,21 @@ class DenseColumns:
 
     def append(self, atoms: Sequence[Atom]) -> None:
         """Add atoms as further columns."""
-        self._rows = grown(self._rows, self.count, self.count + len(atoms))
+        self._make_room(self.count + len(atoms))
         for atom in atoms:
             self._rows[self.count] = atom.values if atom.indices is None else atom.dense()
             self.count += 1
+
+    def _make_room(self, needed: int) -> None:
+        """Let the buffer grow where it is, if nobody looks at it: a copy takes as much again."""
+        if needed * self.d < LARGE:
+            self._rows = grown(self._rows, self.count, needed)
+        elif needed > len(self._rows):
+            room = max(needed, len(self._rows) + len(self._rows) // 8)
+            try:
+                self._rows.resize((room, self.d))
+            except ValueError:  # somebody does
+                self._rows = grown(self._rows, self.count, needed)
 
     def combine(self, weights: Floats) -> Floats:
         """The weighted sum of the columns, shape (d,)."""
