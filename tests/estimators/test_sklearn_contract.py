@@ -1,4 +1,4 @@
-"""What scikit-learn asks of an estimator, of every one of ours, and what a new one must be listed in."""
+"""scikit-learn's own checks, and the tools built on that contract."""
 
 import inspect
 from dataclasses import KW_ONLY, dataclass
