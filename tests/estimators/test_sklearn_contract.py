@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, with an exception for what does not converge, and the tools built on that contract."""
+"""scikit-learn's own checks, but of what has not converged, and tools built on that contract."""
 
 import inspect
 from dataclasses import KW_ONLY, dataclass
