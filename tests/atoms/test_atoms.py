@@ -1,5 +1,7 @@
 """One contract for every kind of atoms: score them all, hand one out, copy nothing."""
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -195,3 +197,20 @@ def test_atoms_are_compared_bit_by_bit(data):
     assert not same(a, Atom(2, 17, X[:, 1].copy()))
     assert not same(a, Atom(1, 17, X[:, 1].astype(np.float32)))
     assert not same(a, sparse_atom(1, X[:, 1]))
+
+
+@pytest.mark.parametrize("watched", [False, True])
+def test_dense_columns_grow_in_place_unless_somebody_looks_at_them(watched):
+    store, values = DenseColumns(20_000), np.arange(20_000.0)
+    tracemalloc.start()
+    seen = []
+    for j in range(100):
+        store.append([Atom(j, 20_000, values + j)])
+        if watched:
+            seen.append(store.block(j, j + 1))
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    np.testing.assert_array_equal(store.block(0, 100), values[:, None] + np.arange(100))
+    for j, column in enumerate(seen):
+        np.testing.assert_array_equal(column[:, 0], values + j)
+    assert watched or peak < 1.2 * 8 * store.stored

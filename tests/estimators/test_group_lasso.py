@@ -245,6 +245,21 @@ def test_the_known_groups_get_the_best_weights(seed, kind, few_rows, uncompiled,
     assert gap <= 1.01 * tolerance
 
 
+def test_many_groups_go_by_columns_where_products_would_not_fit(monkeypatch):
+    """Also those that went by products before there were so many."""
+    rng, groups = np.random.default_rng(0), np.arange(40).reshape(-1, 4).tolist()
+    X = rng.standard_normal((20, 40))
+    y, domain = X[:, 0] + rng.standard_normal(20), ball(groups, 2.0, n=40)
+    exact, active = (known_groups(X, y, groups, True) for _ in range(2))
+    monkeypatch.setattr(group_solver, "FEW_ROWS", 0)
+    solver = GroupSolver(domain)
+    solver.minimise(exact, 1e-8)
+    monkeypatch.setattr(group_solver.gram, "MOST_WEIGHTS", 39)
+    monkeypatch.delattr(ExplicitActiveSet, "products")
+    solver.minimise(active, 1e-8)
+    assert active.value() == pytest.approx(exact.value(), rel=1e-8)
+
+
 @pytest.mark.parametrize(
     ("groups", "weights", "message"),
     [

@@ -6,6 +6,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 from sklearn.datasets import make_friedman1, make_friedman2
+from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Ridge
 from sklearn.metrics.pairwise import rbf_kernel
 from sklearn.preprocessing import StandardScaler
@@ -101,6 +102,28 @@ def test_a_smooth_kernel_and_dear_errors_leave_no_small_weights_behind():
     model = KernelSVR(100.0, epsilon=0.2, gamma=0.125, cluster=2).fit(X, y.ravel())
     assert model.result_.status == "optimal"
     assert model.result_.relative_gap <= 1e-3
+
+
+def test_dear_errors_take_few_rounds_where_hardly_a_point_is_sent_in_vain():
+    X, y = make_friedman1(600, 10, noise=1.0, random_state=0)
+    model = KernelSVR(1000.0, epsilon=0.2, cluster=4).fit(X, y)
+    assert model.result_.status == "optimal"
+    assert model.n_iter_ <= 15
+    assert model.result_.ledger.atoms_sent <= 1.1 * model.n_support_[0]
+
+
+@pytest.mark.parametrize(("cost", "epsilon"), [(1.0, 0.0), (1e4, 0.0), (1e5, 0.1)])
+def test_extreme_costs_without_noise_end_with_a_certificate(cost, epsilon):
+    X, y = make_friedman1(400, 10, random_state=0)
+    assert KernelSVR(cost, epsilon=epsilon, cluster=2).fit(X, y).result_.status == "optimal"
+
+
+def test_a_run_that_a_callback_stops_warns():
+    X, y = examples(400)
+    solver = Solver(tol=1e-3, callbacks=[lambda state: state.round < 2])
+    words = r"the relative gap is .*, above tol=0.001, after 2 rounds: .*let it go on"
+    with pytest.warns(ConvergenceWarning, match=words):
+        KernelSVR(10.0, solver=solver).fit(X, y)
 
 
 def test_weights_are_repetitions_and_travel():

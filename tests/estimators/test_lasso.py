@@ -171,13 +171,32 @@ def test_the_result_is_at_hand():
     assert result.relative_gap <= 1e-4
 
 
-def test_running_out_of_rounds_warns():
+@pytest.mark.parametrize(
+    ("how", "remedy"),
+    [
+        ({"max_rounds": 2}, "raise max_rounds or tol"),
+        ({"callbacks": [lambda state: state.round < 2]}, "let it go on, or raise tol"),
+        ({"callbacks": [lambda state: "time_limit" if state.round == 2 else None]}, "allow more"),
+        ({"callbacks": [lambda state: "bored" if state.round == 2 else None]}, "let it go on"),
+    ],
+)
+@pytest.mark.parametrize("kind", ["relative", "absolute"])
+def test_ending_above_the_tolerance_warns_whatever_the_reason(how, remedy, kind):
     X, y = regression(seed=11)
-    with pytest.warns(ConvergenceWarning, match=r"after 2 rounds.*raise max_rounds or tol"):
-        Lasso(1.0, solver=Solver(step="classic", max_rounds=2)).fit(X, y)
+    solver = Solver(step="classic", tol=1e-3, tol_kind=kind, **how)
+    with pytest.warns(ConvergenceWarning) as seen:
+        result = Lasso(1.0, solver=solver).fit(X, y).result_
+    gap = result.relative_gap if kind == "relative" else result.gap
+    words = f"the {kind} gap is {gap:.2g}, above tol=0.001, after 2 rounds: "
+    assert str(seen[0].message).startswith(words)
+    assert remedy in str(seen[0].message)
+
+
+def test_what_reaches_its_tolerance_does_not_warn():
+    X, y = regression(seed=11)
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        Lasso(1.0).fit(X, y)
+        Lasso(1.0, solver=Solver(callbacks=[lambda state: True])).fit(X, y)
 
 
 @pytest.mark.parametrize("cluster", [None, 1, 3, np.int64(4), LocalCluster(5)])

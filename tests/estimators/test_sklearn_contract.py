@@ -1,4 +1,4 @@
-"""scikit-learn's own checks, but of what has not converged, and tools built on that contract."""
+"""What scikit-learn asks of an estimator, of every one of ours, and what is built on that."""
 
 import inspect
 from dataclasses import KW_ONLY, dataclass

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import tracemalloc
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -108,3 +110,13 @@ def test_a_function_is_not_called_without_points(points):
     assert kernel.block(X[:0], Z).shape == (0, 40)
     assert kernel.block(X, Z[:0], np.float32).shape == (300, 0)
     np.testing.assert_allclose(kernel.block(X, Z), pairwise.rbf_kernel(X, Z))
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_many_points_are_copied_no_more_than_once_in_each_precision(dtype):
+    X = np.random.default_rng(0).standard_normal((8_000, 200))
+    tracemalloc.start()
+    RBF(0.001).block(X[:10], X, dtype)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < (1.5 if dtype == np.float32 else 1.0) * X.nbytes + 40 * (1 << 18)

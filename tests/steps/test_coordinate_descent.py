@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 
 import numpy as np
 import pytest
@@ -12,7 +13,7 @@ from scipy import sparse
 
 from atomcast import Lasso, Solver, SparseLogisticRegression
 from atomcast.domains.balls import L1Ball, Simplex
-from atomcast.known import active_set
+from atomcast.known import active_set, gram
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.objectives import Logistic, SquaredError
@@ -20,6 +21,7 @@ from atomcast.steps import corrective as inner
 from atomcast.steps.inner.column_model import ColumnModel
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent, _Bounds
 from atomcast.steps.inner.corral import Corral
+from atomcast.steps.inner.own_part import penalised_weights
 
 
 def known_atoms(X, y, fit_intercept=False, objective=SquaredError):
@@ -189,14 +191,58 @@ def test_where_it_gives_up_the_exact_solver_takes_over(monkeypatch):
     assert active.value() == pytest.approx(exact.value(), rel=1e-7)
 
 
+@pytest.mark.parametrize(
+    ("objective", "domain"),
+    [(SquaredError, L1Ball(2.0)), (SquaredError, Simplex()), (Logistic, L1Ball(2.0))],
+)
+def test_no_matrix_of_products_is_larger_than_the_bound(objective, domain, monkeypatch):
+    """Neither where products are cheaper than sweeps, nor where sweeps give up."""
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((12, 90))
+    X[:, 80:] = 0.0  # flat directions, which sweeps over a simplex leave to others
+    y = np.where(X[:, 0] > 0, 1.0, -1.0)
+    exact, active = (known_atoms(X, y, objective=objective) for _ in range(2))
+    make_inner = partial(inner.Quadratic, domain)
+    solver = make_inner() if exact.quadratic else inner.Newton(domain, make_inner)
+    solver.minimise(exact, 1e-10)
+    sizes = []
+    for name in ("products", "hessian"):
+        original = getattr(ExplicitActiveSet, name)
+
+        def counted(self, *chosen, original=original):
+            result = original(self, *chosen)
+            sizes.append(min(result.shape[0], len(result.T)))
+            return result
+
+        monkeypatch.setattr(ExplicitActiveSet, name, counted)
+    monkeypatch.setattr(gram, "MOST_WEIGHTS", 60)
+    monkeypatch.setattr(CoordinateDescent, "alternations", 1)
+    solver.minimise(active, 1e-10)
+    assert active.sweepable
+    assert max(sizes) <= 60
+    assert active.value() == pytest.approx(exact.value(), rel=1e-7)
+
+
+def test_a_part_of_a_node_needs_no_products_either(monkeypatch):
+    rng = np.random.default_rng(6)
+    X, y = rng.standard_normal((30, 50)), rng.standard_normal(30)
+    usual = penalised_weights(known_atoms(X, y, True), L1Ball(1.0), 8.0)
+    assert 0 < np.count_nonzero(usual) < 30
+    monkeypatch.setattr(gram, "MOST_WEIGHTS", 49)
+    monkeypatch.delattr(ExplicitActiveSet, "hessian")
+    other = penalised_weights(known_atoms(X, y, True), L1Ball(1.0), 8.0)
+    np.testing.assert_allclose(other, usual, atol=1e-7)
+
+
 def test_operations_decide_not_the_number_of_atoms():
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((2_000, 200))
+    X = rng.standard_normal((3_000, 200))
     assert not known_atoms(X, X[:, 0]).sweepable
-    thin = sparse.random_array((2_000, 200), density=2e-3, format="csc", rng=rng)
+    thin = sparse.random_array((3_000, 200), density=2e-3, format="csc", rng=rng)
     assert known_atoms(thin, X[:, 0]).sweepable
     labels = np.where(X[:, 0] > 0, 1.0, -1.0)
     assert known_atoms(X, labels, True, Logistic).sweepable
+    assert not known_atoms(X[:300], labels[:300], True, Logistic).sweepable
     wide = np.random.default_rng(2).standard_normal((160, 400))  # 160 of them are independent
     assert not known_atoms(wide, wide[:, 0]).sweepable
 
@@ -210,8 +256,8 @@ def test_logistic_models_by_columns_and_by_products_agree(beta, stored, intercep
     y = X[:, :10] @ rng.standard_normal(10) + rng.standard_normal(120) > 0
     data = sparse.csc_array(X) if stored == "sparse" else X
     results = []
-    for few in (5, 1_000):
-        monkeypatch.setattr(active_set, "FEW_CHANGING", few)
+    for effort in (0.0, np.inf):
+        monkeypatch.setattr(active_set, "EFFORT", effort)
         model = SparseLogisticRegression(beta, fit_intercept=intercept, solver=Solver(tol=1e-8))
         results.append(model.fit(data, y).result_)
     assert [result.status for result in results] == ["optimal", "optimal"]

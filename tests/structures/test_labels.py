@@ -5,7 +5,8 @@ from itertools import product
 import numpy as np
 import pytest
 
-from atomcast.structures import Chain, MultiClass, OutputModel
+from atomcast.structures import Chain, MultiClass, OutputModel, label_outputs
+from atomcast.structures.structured_examples import Examples
 
 KINDS = [MultiClass, Chain]
 
@@ -61,3 +62,23 @@ def test_they_keep_the_contract():
     assert isinstance(MultiClass(2, 3), OutputModel)
     assert isinstance(Chain(2, 3), OutputModel)
     assert Chain(2, 3).d == MultiClass(2, 3).d + 4 == 12
+
+
+def test_examples_in_one_piece_are_not_copied():
+    rows = np.arange(1.0, 13.0).reshape(6, 2)
+    examples = Examples(rows, np.ones(6, dtype=int), [np.zeros(1)] * 6, np.arange(6), "X")
+    for at, shared in (([1, 2, 3], True), ([1, 3, 5], False), ([1, 3, 2], False), ([], False)):
+        taken = examples.take(np.array(at, dtype=int)).rows
+        np.testing.assert_array_equal(taken, rows[at])
+        assert np.shares_memory(taken, rows) == shared
+
+
+def test_a_sum_of_corners_may_be_made_in_parts(monkeypatch):
+    rng, model = np.random.default_rng(0), MultiClass(3, 4)
+    rows, starts = rng.standard_normal((11, 4)), np.arange(12)
+    right, wrong = ([np.array([k]) for k in rng.integers(3, size=11)] for _ in range(2))
+    whole, loss = model.corner_sum(rows, starts, right, wrong)
+    monkeypatch.setattr(label_outputs, "VALUES", 8)
+    parts, same = model.corner_sum(rows, starts, right, wrong)
+    np.testing.assert_allclose(parts, whole, rtol=1e-12)
+    assert same == loss

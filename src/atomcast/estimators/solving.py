@@ -113,12 +113,17 @@ class SolvedEstimator(BaseEstimator):  # type: ignore[misc]
         return tags
 
 
+#: How to go on where a run ended before its goal, by its status.
+REMEDIES = {
+    "max_rounds": "raise max_rounds or tol",
+    "time_limit": "the time was over; allow more, or raise tol",
+    "stopped": "a callback ended the run, or no step made progress; let it go on, or raise tol",
+    "interrupted": "the run was interrupted (Ctrl-C), and the model is the best so far",
+}
+
+
 def warn_unless_converged(result: Result, solver: Solver, stacklevel: int = 3) -> None:
     """Warn, as scikit-learn does, if the run ended before the tolerance was reached."""
-    remedies = {
-        "max_rounds": "raise max_rounds or tol",
-        "interrupted": "the run was interrupted (Ctrl-C), and the model is the best so far",
-    }
     if result.uncertified:
         warnings.warn(
             f"the gap is not certified for {', '.join(result.uncertified)}: there, the budget of "
@@ -126,12 +131,14 @@ def warn_unless_converged(result: Result, solver: Solver, stacklevel: int = 3) -
             ConvergenceWarning,
             stacklevel=stacklevel,
         )
-    if result.status in remedies:
-        state = "the goal was not reached"
-        if result.relative_gap is not None:
-            state = f"the relative gap is {result.relative_gap:.2g}, above tol={solver.tol:.2g},"
+    if result.status not in ("optimal", "reached"):
+        remedy = REMEDIES.get(result.status, REMEDIES["stopped"])  # callbacks may say anything
+        state, kind = "the goal was not reached", solver.tol_kind
+        if result.gap is not None:
+            gap = result.gap if kind == "absolute" else result.relative_gap
+            state = f"the {kind} gap is {gap:.2g}, above tol={solver.tol:.2g},"
         warnings.warn(
-            f"{state} after {result.rounds} rounds: {remedies[result.status]}",
+            f"{state} after {result.rounds} rounds: {remedy}",
             ConvergenceWarning,
             stacklevel=stacklevel,
         )

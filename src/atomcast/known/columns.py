@@ -19,6 +19,10 @@ Chosen = Positions | slice
 #: Columns with a smaller share of nonzeros than this are multiplied with each other as such, where
 #: dense ones would take at least so many values.
 THIN, MANY = 0.1, 1 << 17
+#: So many rows of dense columns are scaled at a time.
+PART = 1024
+#: A dense buffer of at least so many values is not copied where it can grow in place.
+LARGE = 1 << 17
 
 
 class Columns(Protocol):
@@ -59,6 +63,10 @@ class Columns(Protocol):
         """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
         ...
 
+    def scaled_products(self, chosen: Positions, scales: Floats, which: Positions) -> Floats:
+        """The products of m columns, each times a row of scales, with each other, shape (m, m)."""
+        ...
+
     def lengths(self, diagonal: Floats) -> Floats:
         """The product a_j' diag(diagonal) a_j of each column with itself, shape (count,)."""
         ...
@@ -97,10 +105,21 @@ class DenseColumns:
 
     def append(self, atoms: Sequence[Atom]) -> None:
         """Add atoms as further columns."""
-        self._rows = grown(self._rows, self.count, self.count + len(atoms))
+        self._make_room(self.count + len(atoms))
         for atom in atoms:
             self._rows[self.count] = atom.values if atom.indices is None else atom.dense()
             self.count += 1
+
+    def _make_room(self, needed: int) -> None:
+        """Let the buffer grow where it is, if nobody looks at it: a copy takes as much again."""
+        if needed * self.d < LARGE:
+            self._rows = grown(self._rows, self.count, needed)
+        elif needed > len(self._rows):
+            room = max(needed, len(self._rows) + len(self._rows) // 8)
+            try:
+                self._rows.resize((room, self.d))
+            except ValueError:  # somebody does
+                self._rows = grown(self._rows, self.count, needed)
 
     def combine(self, weights: Floats) -> Floats:
         """The weighted sum of the columns, shape (d,)."""
@@ -150,6 +169,15 @@ class DenseColumns:
         """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
         rows = self._rows[: self.count]
         return (rows[left] * diagonal) @ rows[right].T
+
+    def scaled_products(self, chosen: Positions, scales: Floats, which: Positions) -> Floats:
+        """The products of m columns, each times a row of scales, with each other, shape (m, m)."""
+        result = np.zeros((len(chosen),) * 2)
+        for start in range(0, self.d, PART):  # what is scaled stays in the cache, and small
+            part = slice(start, start + PART)
+            scaled = self._rows[chosen, part] * scales[which, part]
+            result += scaled @ scaled.T
+        return result
 
 
 class SparseColumns:
@@ -249,6 +277,14 @@ class SparseColumns:
             (scaled.data * diagonal[scaled.indices], scaled.indices, scaled.indptr), scaled.shape
         )
         result: Floats = (scaled @ columns[:, left]).toarray().T
+        return result
+
+    def scaled_products(self, chosen: Positions, scales: Floats, which: Positions) -> Floats:
+        """The products of m columns, each times a row of scales, with each other, shape (m, m)."""
+        rows = self._matrices()[1][chosen]
+        scale = scales[np.repeat(which, np.diff(rows.indptr)), rows.indices]
+        rows = sparse.csr_array((rows.data * scale, rows.indices, rows.indptr), rows.shape)
+        result: Floats = (rows @ rows.T).toarray()
         return result
 
     def measured_one(self, position: int, vector: Floats) -> tuple[float, float]:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
+#: No matrix of products is made for more weights than these, with which it takes 2 GiB.
+MOST_WEIGHTS = 1 << 14
 #: A direction that keeps less than this share of its squared length counts as dependent.
 DEPENDENT = 1e-11
 #: One that keeps more than this is independent without a closer look,
@@ -40,7 +42,8 @@ class Gram:
         if old == new:
             return
         if new > len(self._buffer):
-            larger = np.empty((max(new, 2 * len(self._buffer), 64),) * 2)
+            side = max(new, min(2 * len(self._buffer), MOST_WEIGHTS), 64)
+            larger = np.empty((side, side))
             larger[:old, :old] = self.matrix
             self._buffer = larger
         products = active.products(old, new)

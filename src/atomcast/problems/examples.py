@@ -18,7 +18,7 @@ from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.known.kernels.storage import Storage
 from atomcast.known.kernels.target_set import TargetActiveSet
 from atomcast.problems.problem import Problem
-from atomcast.steps.corrective import Batches, BoundedBatches
+from atomcast.steps.corrective import Batches, BoundedBatches, GrowingBatches
 
 if TYPE_CHECKING:
     from atomcast.loop.solver import Solver
@@ -50,6 +50,15 @@ def machine_batches(n: int) -> Batches:
     There are violators of one machine or another, so that batches are large from the start.
     """
     return BoundedBatches(0.5, max(n // 16, 64), max(n // 8, 64), kept=0.1)
+
+
+def target_batches(n: int) -> Batches:
+    """How many of n examples may join in a round of a regression.
+
+    Those that are known say how many stay outside the tube, whatever errors cost: with a wide tube
+    few do, and with a narrow one all.
+    """
+    return GrowingBatches(max(n // 64, 16), n, kept=0.1)
 
 
 def _sample(spec: KernelSpec, code: LabelCode, solver: Solver) -> int:
@@ -131,6 +140,6 @@ def target_problem(
         partial(TargetActiveSet, spec, code, storage, epsilon),
         partial(atoms, numbered=spec.kernel == "precomputed"),
         axis=0,
-        batches=batches(n, code),
+        batches=target_batches(n),
         sample=SAMPLE,
     )

@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.domains.balls import Domain
+from atomcast.known import gram
 from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.messages.atom import Atom
@@ -273,7 +274,9 @@ class Quadratic:
             if found:
                 return
         # Where atoms are so much alike that faster ways give up, slow is better.
-        if model is not None or not minimise_by_pivots(self.domain, active, tolerance):
+        if len(active) > gram.MOST_WEIGHTS:  # models of those that matter, one after the other
+            Newton(self.domain, partial(Quadratic, self.domain)).minimise(active, tolerance)
+        elif model is not None or not minimise_by_pivots(self.domain, active, tolerance):
             self.corral.minimise(active, tolerance)
 
     def _model(self, active: ActiveSet) -> ColumnModel | None:

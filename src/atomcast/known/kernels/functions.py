@@ -144,13 +144,16 @@ class RBF:
         """The values between all rows of X and all rows of Z, shape (n, m)."""
         if sparse.issparse(X) or sparse.issparse(Z):
             return self._sparse_block(X, Z, dtype)
-        z, z_norms = self.scaled(Z)
         out = np.empty((X.shape[0], Z.shape[0]), dtype=dtype)
-        small = np.dtype(dtype) == np.float32 and z_norms.max(initial=0.0) <= BENIGN
         # A product of these is minus a squared distance: norms need no pass of their own.
-        right = np.column_stack([2.0 * z, -z_norms, np.ones(len(z))]).T
+        right: Floats = np.ones((Z.shape[0], Z.shape[1] + 2))
+        for rows in pieces(*Z.shape):  # there may be many: one copy of them is enough
+            z, z_norms = self.scaled(Z[rows])
+            right[rows, :-2], right[rows, -2] = 2.0 * z, -z_norms
+        small = np.dtype(dtype) == np.float32 and right[:, -2].min(initial=0.0) >= -BENIGN
+        right = right.T
         short = right.astype(np.float32) if small else right
-        for rows in pieces(len(out), max(z.shape)):  # also the scaled points stay in cache
+        for rows in pieces(len(out), max(Z.shape)):  # also the scaled points stay in cache
             x, x_norms = self.scaled(X[rows])
             left = np.column_stack([x, np.ones(len(x)), -x_norms])
             if small and x_norms.max(initial=0.0) <= BENIGN:

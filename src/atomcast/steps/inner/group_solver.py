@@ -13,6 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.domains.group_ball import BlockBall, BlockRanges
+from atomcast.known import gram
 from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.steps.inner.column_model import ColumnModel, Products
 from atomcast.steps.inner.coordinate_descent import FACE_STEPS, SWEEPS, SWEPT, CoordinateDescent
@@ -242,9 +243,12 @@ class GroupSolver:
         if not len(active):
             return
         blocks = BlockRanges(active.ids, self.domain)
-        if self.turned is None:
-            few_rows = isinstance(active, ExplicitActiveSet) and active.objective.d <= FEW_ROWS
-            self.turned = TurnedColumns() if few_rows else TurnedProducts()
+        few_rows = FEW_ROWS
+        if len(active) > gram.MOST_WEIGHTS:  # products of columns would take more than columns do
+            few_rows = len(active)
+        by_columns = isinstance(active, ExplicitActiveSet) and active.objective.d <= few_rows
+        if self.turned is None or (by_columns and isinstance(self.turned, TurnedProducts)):
+            self.turned = TurnedColumns() if by_columns else TurnedProducts()
         model = self.turned.model(active, blocks.starts)
         if len(active) <= UNCOMPILED:
             weights, found = FewGroups(self.domain, blocks).minimise(model, tolerance)

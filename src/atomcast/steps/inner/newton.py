@@ -15,6 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.domains.balls import Domain
+from atomcast.known import gram
 from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.steps.inner.column_model import ColumnModel, ProductModel, Products
@@ -142,7 +143,7 @@ class Newton:
             above = active.value() - active.lower_bound
             if gap <= tolerance or above <= self.enough or stalled == 3:
                 return
-            chosen, at_stake = self._chosen(active, merit > level), min(gap, above)
+            chosen, at_stake = self._chosen(active, merit, level), min(gap, above)
             before, best = active.value(), int(np.argmax(merit))
             self._step(active, chosen, scores, at_stake)
             if active.value() >= before:
@@ -153,9 +154,16 @@ class Newton:
             gained = before - active.value()
             stalled = stalled + 1 if gained <= HARDLY * at_stake else 0
 
-    def _chosen(self, active: ActiveSet, violating: NDArray[np.bool_]) -> Positions:
-        """The weights that the model is about: those in use, and those that should be."""
-        chosen = (active.weights != 0.0) | violating
+    def _chosen(self, active: ActiveSet, merit: Floats, level: float) -> Positions:
+        """The weights that the model is about: those in use, and those that should be.
+
+        Of very many that should be, only the best: all the products would not fit in memory.
+        """
+        chosen, violating = active.weights != 0.0, np.flatnonzero(merit > level)
+        room = max(gram.MOST_WEIGHTS // 2 - np.count_nonzero(chosen), 0)
+        if len(violating) > room:
+            violating = violating[np.argsort(-merit[violating], kind="stable")[:room]]
+        chosen[violating] = True
         if self.domain.polytope:
             return np.flatnonzero(chosen)
         blocks = self.domain.blocks_of(active.ids)  # a block takes part as a whole, in one piece
@@ -164,7 +172,11 @@ class Newton:
 
     def _step(self, active: ActiveSet, chosen: Positions, scores: Floats, gap: float) -> None:
         """Go to the minimiser of the model, or as far towards it as the objective falls."""
-        found = self._by_columns(active, gap) or self._by_products(active, chosen, scores, gap)
+        found = self._by_columns(active, gap)
+        if found is None and len(chosen) <= gram.MOST_WEIGHTS:
+            found = self._by_products(active, chosen, scores, gap)
+        if found is None:
+            return
         new, promise = found
         old, before = active.weights.copy(), active.value()
         active.set_weights(new)

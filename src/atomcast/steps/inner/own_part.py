@@ -7,8 +7,9 @@ from numpy.typing import NDArray
 
 from atomcast.domains.balls import Domain
 from atomcast.domains.group_ball import BlockBall, BlockRanges
+from atomcast.known import gram
 from atomcast.known.active_set import ExplicitActiveSet
-from atomcast.steps.inner.column_model import ProductModel, Products
+from atomcast.steps.inner.column_model import ColumnModel, ProductModel, Products
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent
 from atomcast.steps.inner.group_solver import GroupDescent
 from atomcast.steps.inner.turned import TurnedProducts
@@ -30,9 +31,7 @@ def penalised_weights(
         model = turned.model(active, blocks.starts)
         descent: CoordinateDescent = GroupDescent(domain, blocks)
     else:
-        products = Products(active.hessian(np.arange(len(active))))
-        model = ProductModel.with_slopes(products, active.weights, active.scores())
-        descent = CoordinateDescent(domain)
+        model, descent = _model(active), CoordinateDescent(domain)
     weights, slopes = model.start.copy(), model.gradient.copy()
     everything = np.ones(len(weights), dtype=bool)
     for _ in range(TRIES):
@@ -41,3 +40,11 @@ def penalised_weights(
         if np.max(np.abs(weights - before) * model.lengths) <= AT_REST * penalty:
             break
     return weights if turned is None else turned.turns.back(weights)
+
+
+def _model(active: ExplicitActiveSet) -> ColumnModel:
+    """The objective in second order, by products of columns where these fit in memory."""
+    if len(active) > gram.MOST_WEIGHTS and active.sweepable:
+        return ColumnModel.of(active)
+    products = Products(active.hessian(np.arange(len(active))))
+    return ProductModel.with_slopes(products, active.weights, active.scores())
