@@ -23,7 +23,7 @@ def test_the_error_never_rises_within_balls():
     assert np.all(np.diff(model.error_) <= 1e-9 * model.error_[0])
     assert model.error_[-1] < 0.5 * model.error_[0]
     assert np.all(np.linalg.norm(model.components_, axis=1) <= 1 + 1e-12)
-    assert model.result_.objective == model.error_[-1]
+    assert model.result_.objective == pytest.approx(model.error_[-1])
 
 
 def test_the_atoms_that_made_the_signals_are_found():
@@ -42,6 +42,26 @@ def test_nodes_make_no_difference_but_on_the_ledger():
     phases = {one.phase for one in many.result_.ledger.disclosures}
     assert phases == {f"coding {k}" for k in range(1, many.n_iter_ + 1)}
     assert many.result_.ledger.by_kind()["target"].values == 4 * X.size
+
+
+@pytest.mark.parametrize("how", [{"beta": 2.0}, {"n_nonzero": 2}])
+def test_a_signal_with_a_weight_is_as_good_as_so_many_in_any_order(how):
+    X, _ = signals(60)
+    weights = np.arange(60) % 4
+    many = np.random.default_rng(0).permutation(np.repeat(np.arange(60), weights))
+    model = DictionaryLearning(14, **how, max_iter=6, cluster=2)
+    weighted, error = model.fit(X, sample_weight=weights).components_, model.error_
+    repeated = model.fit(X[many])
+    np.testing.assert_allclose(weighted, repeated.components_, atol=1e-6)
+    np.testing.assert_allclose(error, repeated.error_)
+    assert np.abs(weighted - model.fit(X).components_).max() > 0.1
+    with pytest.raises(ValueError, match="sample_weight must be 60 finite numbers"):
+        model.fit(X, sample_weight=-weights)
+
+
+def test_of_a_coder_nothing_is_fitted_that_weights_could_change():
+    with pytest.raises(TypeError, match="sample_weight"):
+        SparseCoder().fit(np.eye(3), sample_weight=np.ones(3))
 
 
 def test_new_signals_are_coded_over_the_learned_dictionary():

@@ -2,11 +2,16 @@
 
 import numpy as np
 import pytest
+from sklearn import config_context
+from sklearn.base import clone
 from sklearn.linear_model import Lasso as TheirLasso
 from sklearn.linear_model import LogisticRegression
+from sklearn.pipeline import make_pipeline
+from sklearn.preprocessing import FunctionTransformer
 from sklearn.svm import LinearSVC
 
 from atomcast import (
+    DictionaryLearning,
     GroupLasso,
     GroupLogisticRegression,
     KernelSVC,
@@ -119,6 +124,18 @@ def test_folds_count_with_weights_where_they_are_fitted_and_compared():
         assert model.mse_path_[0, k] == pytest.approx(expected, rel=1e-6)
         np.testing.assert_allclose(model.coefs_paths_[k, 0, 0, :-1], alone.coef_, atol=1e-6)
     np.testing.assert_array_equal(model.scores_, -model.mse_path_.T)
+
+
+@pytest.mark.parametrize(
+    "model", [Lasso(beta=2.0), MatchingPursuit(3), StructuredSVM(), DictionaryLearning(3)]
+)
+def test_weights_are_routed_through_pipelines(model):
+    with config_context(enable_metadata_routing=True):
+        asked = clone(model).set_fit_request(sample_weight=True)
+        pipeline = make_pipeline(FunctionTransformer(), asked).fit(X, CLASSES, sample_weight=TIMES)
+    given = model.fit(X, CLASSES, sample_weight=TIMES)
+    kept = "components_" if hasattr(given, "components_") else "coef_"
+    np.testing.assert_array_equal(getattr(pipeline[-1], kept), getattr(given, kept))
 
 
 @pytest.mark.parametrize("cluster", [None, 3])

@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from atomcast._checks import check_count, check_positive
 from atomcast.estimators.sparse_coder import Coder, Encoded
 from atomcast.network.joined_ledgers import joined, named
+from atomcast.objectives.sample_weights import checked_sample_weight
 
 logger = logging.getLogger(__name__)
 
@@ -48,7 +49,7 @@ class DictionaryLearning(Coder):
     ----------
     components_ : array of shape (n_components, n_features)
     error_ : array of shape (n_alternations,)
-        The squared error after each coding.
+        The squared error after each coding, weighted.
     n_iter_ : int
     result_ : Result
         Of the last coding, with the ledger of all.
@@ -73,7 +74,7 @@ class DictionaryLearning(Coder):
 
     own_tol = True
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]  # rows count alike
+    def fit(self, X: Any, y: Any = None, sample_weight: Any = None) -> Self:
         """Learn the dictionary.
 
         Parameters
@@ -81,24 +82,30 @@ class DictionaryLearning(Coder):
         X : array or scipy sparse matrix of shape (n_signals, n_features)
             The signals, known to every node.
         y : ignored
+        sample_weight : array of shape (n_signals,), optional
+            How much the squared error of each signal counts; default: one.
         """
         check_count("max_iter", self.max_iter, "how many times to code all signals")
         check_positive("tol", self.tol, "the share of the error at which to stop")
         X = self._checked(X, reset=True)
+        counts = checked_sample_weight(sample_weight, len(X))
+        some = distinct_signals(X, counts)
         count = X.shape[1] if self.n_components is None else self.n_components
         check_count("n_components", count, "elements of the dictionary")
-        elements = starting_elements(X, count, check_random_state(self.random_state))
+        elements = starting_elements(X[some], count, check_random_state(self.random_state))
         errors: list[float] = []
         ledgers = []
         while True:
             encoded = self._encode(X, elements)
-            errors.append(encoded.result.objective)
+            squares = np.sum((X - encoded.codes @ elements) ** 2, axis=1)
+            errors.append(float(counts @ squares))
             ledgers.append(encoded.result.ledger)
             logger.info("coding %d: squared error %.6g", len(errors), errors[-1])
             small = len(errors) > 1 and abs(errors[-2] - errors[-1]) <= self.tol * errors[-2]
             if small or len(errors) == self.max_iter or encoded.result.status == "interrupted":
                 break
-            elements = improved(X, encoded.codes, elements, of_length_one=self.beta is None)
+            best = improved(X, counts, encoded.codes, elements, of_length_one=self.beta is None)
+            elements = replaced(best, X[some], encoded.codes[some])
         self.components_, self.error_, self.n_iter_ = elements, np.array(errors), len(errors)
         self.result_ = replace(encoded.result, ledger=joined(named("coding", ledgers)))
         return self
@@ -113,31 +120,44 @@ class DictionaryLearning(Coder):
         return len(self.components_)
 
 
+def distinct_signals(X: Floats, counts: Floats) -> NDArray[np.int64]:
+    """The numbers of the signals that elements may start from: each that counts, once.
+
+    They come in an order of their own, so that neither repetitions nor the order of rows matter.
+    """
+    used = np.flatnonzero(X.any(axis=1) & (counts > 0.0))
+    _, first = np.unique(X[used], axis=0, return_index=True)
+    return used[first]
+
+
 def starting_elements(X: Floats, count: int, random: Any) -> Floats:
-    """Signals of length one, each once, and random directions if there are not enough."""
-    length = np.linalg.norm(X, axis=1)
-    some = random.permutation(np.flatnonzero(length > 0.0))[:count]
+    """Some of the signals, of length one, and random directions if there are not enough."""
+    some = random.permutation(len(X))[:count]
     elements = random.standard_normal((count, X.shape[1]))
     elements[: len(some)] = X[some]
     return elements / np.linalg.norm(elements, axis=1, keepdims=True)
 
 
-def improved(X: Floats, codes: sparse.csr_array, elements: Floats, of_length_one: bool) -> Floats:
-    """Each element in turn the best one for the codes, as far as its length allows.
-
-    Elements that no signal uses become signals that are explained worst.
-    """
+def improved(
+    X: Floats, counts: Floats, codes: sparse.csr_array, elements: Floats, of_length_one: bool
+) -> Floats:
+    """Each element in turn the best one for the codes, as far as its length allows."""
     elements = elements.copy()
-    with_codes, with_signals = (codes.T @ codes).toarray(), codes.T @ X
+    weighted = codes.T @ sparse.diags_array(counts)
+    with_codes, with_signals = (weighted @ codes).toarray(), weighted @ X
     for k in np.flatnonzero(with_codes.diagonal() > 0.0):
         best = elements[k] + (with_signals[k] - with_codes[k] @ elements) / with_codes[k, k]
         length = float(np.linalg.norm(best))
         if length > 0.0:
             elements[k] = best / (length if of_length_one else max(length, 1.0))
-    unused = np.flatnonzero(with_codes.diagonal() == 0.0)
+    return elements
+
+
+def replaced(elements: Floats, X: Floats, codes: sparse.csr_array) -> Floats:
+    """Elements that no signal uses become the signals that are explained worst."""
+    elements = elements.copy()
+    unused = np.flatnonzero(abs(codes).sum(axis=0) == 0.0)
     error = np.linalg.norm(X - codes @ elements, axis=1)
     worst = np.argsort(-error, kind="stable")[: len(unused)]
-    worst = worst[np.linalg.norm(X[worst], axis=1) > 0.0]
-    replaced = unused[: len(worst)]
-    elements[replaced] = X[worst] / np.linalg.norm(X[worst], axis=1, keepdims=True)
+    elements[unused[: len(worst)]] = X[worst] / np.linalg.norm(X[worst], axis=1, keepdims=True)
     return elements

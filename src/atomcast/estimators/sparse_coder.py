@@ -165,8 +165,10 @@ class SparseCoder(Coder):
     beta: float | ArrayLike | None = None
     n_nonzero: int | None = None
 
-    def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]  # rows count alike
+    def fit(self, X: Any, y: Any = None) -> Self:  # type: ignore[override]
         """Check the dictionary, and that signals go with it; there is nothing to fit.
+
+        So there is no `sample_weight`: signals have their codes each by itself.
 
         Parameters
         ----------

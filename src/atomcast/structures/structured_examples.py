@@ -81,11 +81,12 @@ class Examples:
             ) from error
 
     def take(self, rows: Ids) -> Examples:
-        """The examples that these rows, in order, make up; one dense piece of them is not copied."""
+        """The examples that these rows, in order, make up; dense ones in a row are not copied."""
         start = int(rows[0]) if len(rows) else 0
         stop = start + len(rows)
         in_one_piece = np.array_equal(rows, np.arange(start, stop))
-        return _whole(self, rows, self.rows[start:stop] if in_one_piece else self.rows[rows])
+        held = self.rows[start:stop] if in_one_piece else self.rows[rows]
+        return _whole(self, rows, held)
 
 
 class Outputs:
