@@ -74,6 +74,23 @@ def test_several_classes_have_one_penalty():
     np.testing.assert_allclose(ours.coef_, theirs.fit(A, y).coef_, atol=1e-3)
 
 
+def test_a_ball_too_small_for_any_weights_is_followed_by_a_larger_one():
+    labels = Y > 150
+    smallest = 1.0 / np.abs(X.T @ (labels - labels.mean())).max()
+    model = SparseLogisticRegression(C=1.5 * smallest, tol=0.1).fit(X, labels)
+    assert model.result_.status == "optimal"
+
+
+def test_slopes_of_losses_go_on_as_logarithms_and_far_balls_are_solved_roughly():
+    rng = np.random.default_rng(0)
+    A = rng.standard_normal((400, 8))
+    y = np.argmax(A @ rng.standard_normal((8, 5)) + rng.gumbel(size=(400, 5)), axis=1)
+    exact = SparseLogisticRegression(C=1.0, tol=1e-9).fit(A, y).result_
+    result = SparseLogisticRegression(C=1.0).fit(A, y).result_
+    assert result.rounds <= 14  # 20 and more along lines, each ball solved to the end
+    assert 0.0 <= result.objective - exact.objective <= result.gap <= 1e-4 * result.objective
+
+
 def test_groups():
     from celer import GroupLasso as Theirs
 

@@ -27,6 +27,7 @@ from atomcast.loop.replica import Replica
 from atomcast.loop.result import Result
 from atomcast.loop.session import LoopElsewhere
 from atomcast.loop.solver import Solver
+from atomcast.messages.status import Status
 from atomcast.network.joined_ledgers import joined
 from atomcast.objectives import Objective
 from atomcast.problems.problem import Problem
@@ -40,6 +41,8 @@ FALL = 4.0
 NEAR = 1e-3
 #: The radius grows by no more than this factor.
 GROWTH = 10.0
+#: A gap of this share of what the slope is too steep by, times the radius, is small enough.
+CLEAR = 0.1
 #: Up to so many known atoms say what the radius would be if they were all.
 FEW = 500
 #: So many balls are tried; three or four are usual.
@@ -131,9 +134,16 @@ class PenaltySearch:
         self._tried.append(Tried(norm, slope, level))
         return norm
 
-    def _look(self, state: State) -> None:
-        """Remember the replica, which knows all atoms that were broadcast."""
+    def _look(self, state: State) -> Status | None:
+        """Remember the replica, which knows all atoms that were broadcast.
+
+        Where each step costs a model of the loss, a ball ends once its slope is clearly too steep.
+        """
         self._replica = state.replica
+        if self._objective.quadratic or state.round == 0:
+            return None
+        steep = state.gap - state.replica.active.inner() - self._beta * self.penalty
+        return "stopped" if state.gap <= CLEAR * steep else None
 
     def _over_known(self) -> float | None:
         """The norm of the penalised solution over the known atoms, if it is news, and easy."""
@@ -166,7 +176,8 @@ class PenaltySearch:
         if not beyond:
             before = max((t for t in self._tried if t is not short), key=lambda t: t.norm)
             if short.norm - before.norm <= NEAR * short.norm:
-                return (1.0 + NEAR) * short.norm
+                # No weights at all were good enough for so small a ball: try a larger one.
+                return (1.0 + NEAR) * short.norm or GROWTH * self._beta
             ahead = self._crossing(before, short, max(self.penalty, short.slope / FALL))
             return ahead if short.norm < ahead <= GROWTH * short.norm else GROWTH * short.norm
         long = min(beyond, key=lambda t: t.norm)
