@@ -19,13 +19,10 @@ Chosen = Positions | slice
 #: Columns with a smaller share of nonzeros than this are multiplied with each other as such, where
 #: dense ones would take at least so many values.
 THIN, MANY = 0.1, 1 << 17
-<<<<<<< HEAD
 #: So many rows of dense columns are scaled at a time.
 PART = 1024
-=======
 #: A dense buffer of at least so many values is not copied where it can grow in place.
 LARGE = 1 << 17
->>>>>>> mem
 
 
 class Columns(Protocol):

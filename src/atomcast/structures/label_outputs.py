@@ -82,18 +82,13 @@ class MultiClass:
         signs = np.zeros((len(changed), self.classes))
         signs[np.arange(len(changed)), right[changed]] = 1.0
         signs[np.arange(len(changed)), wrong[changed]] = -1.0
-<<<<<<< HEAD
         counts = _by_row(weights, starts)[changed]
         signs *= counts[:, np.newaxis]
-        total = np.empty((self.classes, self.features + 1))
-        total[:, :-1] = (rows[changed].T @ signs).T
-=======
         total = np.zeros((self.classes, self.features + 1))
         height = max(VALUES // max(self.features, 1), 1)
         for start in range(0, len(changed), height):
             part = slice(start, start + height)
             total[:, :-1] += (rows[changed[part]].T @ signs[part]).T
->>>>>>> mem
         total[:, -1] = signs.sum(axis=0)
         return total.ravel(), float(counts.sum())
 

@@ -81,17 +81,12 @@ class Examples:
             ) from error
 
     def take(self, rows: Ids) -> Examples:
-<<<<<<< HEAD
-        """The examples that these rows, in order, make up."""
-        return _whole(self, rows, self.rows[rows])
-=======
-        """The examples that these rows, in order, make up; dense ones in one piece are not copied."""
+        """The examples that these rows, in order, make up; a dense piece is not copied."""
         start = int(rows[0]) if len(rows) else 0
         stop = start + len(rows)
         in_one_piece = np.array_equal(rows, np.arange(start, stop))
         held = self.rows[start:stop] if in_one_piece else self.rows[rows]
-        return _whole(self.lengths, self.outputs, self.numbers, rows, held, self.source)
->>>>>>> mem
+        return _whole(self, rows, held)
 
 
 class Outputs:
