@@ -81,7 +81,7 @@ class Examples:
             ) from error
 
     def take(self, rows: Ids) -> Examples:
-        """The examples that these rows, in order, make up; dense ones in a row are not copied."""
+        """The examples that these rows, in order, make up; a dense piece is not copied."""
         start = int(rows[0]) if len(rows) else 0
         stop = start + len(rows)
         in_one_piece = np.array_equal(rows, np.arange(start, stop))

@@ -160,7 +160,7 @@ class Newton:
         Of very many that should be, only the best: all the products would not fit in memory.
         """
         chosen, violating = active.weights != 0.0, np.flatnonzero(merit > level)
-        room = max(gram.MOST_WEIGHTS // 2 - np.count_nonzero(chosen), 0)
+        room = max(gram.MOST_WEIGHTS // 2 - int(np.count_nonzero(chosen)), 0)
         if len(violating) > room:
             violating = violating[np.argsort(-merit[violating], kind="stable")[:room]]
         chosen[violating] = True
