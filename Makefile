@@ -22,7 +22,7 @@ $(STAMP): pyproject.toml constraints.txt
 	  exit 1; }
 	@rm -f $@
 	@test -x $(BIN)/python || { echo "Creating an environment in $(VENV)"; $(PYTHON) -m venv $(VENV); }
-	@echo "Installing atomcast and all it is tested with: some 400 MB to download, about two minutes"
+	@echo "Installing atomcast and all it is tested with: some 450 MB to download, about two minutes"
 	@{ PYTHONUNBUFFERED=1 $(PIP) install --progress-bar off --prefer-binary -c constraints.txt -e '.[dev]' \
 	  && touch $@; } | awk '/(Downloading|Using cached|Processing) .*(whl|gz)( |$$)/ \
 	                          { sub(/Using cached/, "cached"); n = split($$2, path, "/"); \

@@ -32,16 +32,19 @@ def test_the_core_needs_no_scikit_learn():
     "model",
     [
         "Lasso(beta=1.0, cluster=3)",
-        "GroupLasso(beta=1.0, groups=[[3 * g, 3 * g + 1, 3 * g + 2] for g in range(10)])",
+        "GroupLasso(beta=1.0, groups=[[3 * g, 3 * g + 1, 3 * g + 2] for g in range(30)])",
         "MultipleKernelRegressor()",
+        "SparseLogisticRegression(beta=40.0)",
+        "L1AdaBoost(max_rounds=10)",
     ],
 )
 def test_a_small_fit_compiles_and_draws_nothing(model):
     """Beyond what scikit-learn itself imports: no compiler, no figures, no other cluster."""
+    y = "X[:, 0]" if "Lasso" in model or "Regressor" in model else "X[:, :60].sum(axis=1) > 0.0"
     code = (
         "import numpy as np, atomcast\n"
-        "X = np.random.default_rng(0).standard_normal((20, 30))\n"
-        f"atomcast.{model}.fit(X, X[:, 0])"
+        "X = np.random.default_rng(0).standard_normal((150, 90))\n"
+        f"atomcast.{model}.fit(X, {y})"
     )
     assert modules_after(code).isdisjoint({"numba", "matplotlib", "ray", "mpi4py"})
 

@@ -287,3 +287,39 @@ def test_folds_side_by_side_give_the_same_model_and_account(diabetes):
 def test_what_folds_side_by_side_cannot_do_is_refused(diabetes, how, told):
     with pytest.raises(ValueError, match=told):
         LassoCV([1.0], **how).fit(*diabetes)
+
+
+# -- several targets ----------------------------------------------------------------------------
+
+
+def test_several_targets_share_a_radius(diabetes):
+    X, y = diabetes
+    targets, folds = np.column_stack([y, 200.0 * X[:, 2] - y]), list(KFold(3).split(X))
+    weights = np.random.default_rng(0).uniform(0.1, 2.0, len(y))
+    betas = [50.0, 800.0, 4000.0, 8000.0]
+    model = LassoCV(betas, cv=folds, cluster=3, solver=TIGHT).fit(X, targets, weights)
+    for k, (train, test) in enumerate(folds):
+        alone = Lasso(800.0, solver=TIGHT).fit(X[train], targets[train], weights[train])
+        squares = (targets[test] - alone.predict(X[test])) ** 2
+        expected = np.average(squares, weights=weights[test], axis=0).mean()
+        assert model.mse_path_[1, k] == pytest.approx(expected, rel=1e-6)
+        both = np.column_stack([alone.coef_, alone.intercept_])
+        np.testing.assert_allclose(model.coefs_paths_[k, 1], both, atol=1e-4)
+    assert model.beta_ == betas[np.argmin(model.mse_path_.mean(axis=1))]
+    for t in range(2):  # with the same penalty, targets are independent of each other
+        alone = Lasso(alpha=model.alpha_, solver=TIGHT).fit(X, targets[:, t], weights)
+        np.testing.assert_allclose(model.coef_[t], alone.coef_, atol=1e-4)
+        assert model.intercept_[t] == pytest.approx(alone.intercept_)
+    assert model.predict(X).shape == targets.shape
+
+
+def test_a_target_twice_is_that_target_with_twice_the_radius(diabetes):
+    X, y = diabetes
+    twice = LassoCV(n_betas=5, cv=3, scoring="r2", solver=TIGHT).fit(X, np.column_stack([y, y]))
+    once = LassoCV(n_betas=5, cv=3, scoring="r2", solver=TIGHT).fit(X, y)
+    np.testing.assert_allclose(twice.betas_, 2.0 * once.betas_, rtol=1e-4)
+    np.testing.assert_allclose(twice.mse_path_, once.mse_path_, rtol=1e-4)
+    np.testing.assert_allclose(twice.scores_, once.scores_, atol=1e-4)
+    np.testing.assert_allclose(twice.predict(X), once.predict(X)[:, None] * [1, 1], rtol=1e-3)
+    column = LassoCV(n_betas=5, cv=3, scoring="r2", solver=TIGHT).fit(X, y[:, None])
+    np.testing.assert_array_equal(column.coef_, once.coef_)

@@ -38,6 +38,24 @@ def test_the_choices_of_scikit_learn(seed):
     assert model.residual_ == pytest.approx(np.sum((y - model.predict(X)) ** 2))
 
 
+@pytest.mark.parametrize("form", [np.asarray, sparse.csc_array])
+@pytest.mark.parametrize("seed", range(8))
+def test_weights_are_repetitions_in_choices_goals_and_guarantees(seed, form):
+    X, y, _ = problem(seed, targets=1 + seed % 2)
+    X *= np.abs(X) > 0.5
+    times = np.random.default_rng(seed).integers(0, 4, len(y))
+    options = {"fit_intercept": bool(seed % 2), "normalize": bool(seed % 4 // 2)}
+    goal = {"tol": 0.5} if seed // 4 else {"correlation": 2.0}
+    model = MatchingPursuit(**goal, **options, cluster=3)
+    weighted = model.fit(form(X), y, times)
+    chosen, left, coef = weighted.exact_recovery_, weighted.residual_, weighted.coef_
+    repeated = model.fit(form(np.repeat(X, times, axis=0)), np.repeat(y, times, axis=0))
+    np.testing.assert_allclose(coef, repeated.coef_, atol=1e-9)
+    assert np.count_nonzero(coef) > 1
+    assert chosen == pytest.approx(repeated.exact_recovery_)
+    assert left == pytest.approx(repeated.residual_)
+
+
 @pytest.mark.parametrize("seed", range(8))
 def test_until_the_residual_is_small(seed):
     X, y, _ = problem(seed)

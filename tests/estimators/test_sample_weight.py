@@ -14,12 +14,14 @@ from atomcast import (
     L1AdaBoost,
     Lasso,
     LassoCV,
+    MatchingPursuit,
     MultipleKernelClassifier,
     MultipleKernelRegressor,
     Shards,
     SparseLogisticRegression,
     SparseLogisticRegressionCV,
     SparseModel,
+    StructuredSVM,
 )
 from atomcast.domains import L1Ball
 from atomcast.objectives import (
@@ -51,6 +53,11 @@ CASES = [
     (KernelSVC(gamma="scale", class_weight="balanced", tol=1e-9, cluster=3), CLASSES),
     (KernelSVC(gamma=0.1, multi_class="direct", tol=1e-9), CLASSES),
     (KernelSVR(tol=1e-9), Y),
+    (MatchingPursuit(4, cluster=2), Y),
+    (MatchingPursuit(tol=5.0, orthogonal=False, normalize=True), Y),
+    (MatchingPursuit(3, fit_intercept=False, normalize=True), np.column_stack([Y, X[:, 0] - Y])),
+    (StructuredSVM(C=0.1, tol=1e-8, cluster=3), CLASSES),
+    (StructuredSVM(C=0.1, tol=1e-8, solver="block-coordinate"), CLASSES),
     (MultipleKernelClassifier(tol=1e-9), LABELS),
     (MultipleKernelRegressor(tol=1e-9), Y),
     (SparseModel(SquaredLoss(), L1Ball(2.0), tol=1e-10), Y),

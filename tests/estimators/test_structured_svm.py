@@ -236,24 +236,38 @@ def test_a_model_of_one_s_own(step):
     assert svm.result_.gap == pytest.approx(primal + svm.result_.objective, rel=1e-6, abs=1e-9)
 
 
+class Plain:
+    """A chain that is looked at one example at a time."""
+
+    def __init__(self, chain):
+        self.d, self.joint_feature = chain.d, chain.joint_feature
+        self.loss, self.decode = chain.loss, chain.decode
+
+
 def test_the_ready_chain_is_what_its_methods_say():
     """The same by one example at a time as by all examples in one pass."""
-
-    class Plain:
-        def __init__(self, chain):
-            self.d, self.chain = chain.d, chain
-            self.joint_feature, self.loss, self.decode = (
-                chain.joint_feature,
-                chain.loss,
-                chain.decode,
-            )
-
     xs, ys = sequences()
     ready = StructuredSVM("chain", cluster=2).fit(xs, ys)
     plain = StructuredSVM(Plain(Chain(2, 3)), cluster=2).fit(xs, ys)
     np.testing.assert_allclose(plain.coef_, ready.coef_, atol=1e-9)
     for mine, other in zip(plain.predict(xs), ready.predict(xs), strict=True):
         np.testing.assert_array_equal(mine, other)
+
+
+@pytest.mark.parametrize(("model", "step"), [("chain", None), ("chain", BLOCKS), ("own", None)])
+def test_a_sequence_with_a_weight_is_as_good_as_so_many(model, step):
+    xs, ys = sequences()
+    weights = np.array([0, 1, 2, 3] * 3)
+    many = np.repeat(np.arange(len(xs)), weights)
+    model = Plain(Chain(2, 3)) if model == "own" else model
+    svm = StructuredSVM(model, C=0.3, cluster=2, solver=step, tol=1e-7)
+    weighted = svm.fit(xs, ys, weights).coef_
+    repeated = svm.fit([xs[i] for i in many], [ys[i] for i in many]).coef_
+    np.testing.assert_allclose(weighted, repeated, atol=2e-3)
+    assert np.abs(weighted - svm.fit(xs, ys).coef_).max() > 0.1
+    rows = sum(map(len, ys))
+    with pytest.raises(ValueError, match="sample_weight must be 12 finite numbers"):
+        svm.fit(xs, ys, np.ones(rows))
 
 
 class Failing(Slopes):

@@ -137,6 +137,7 @@ def test_models_that_nodes_do_not_know_are_refused_before_anything_is_asked(tmp_
     from atomcast import (
         KernelSVC,
         L1AdaBoost,
+        LassoCV,
         MatchingPursuit,
         MultipleKernelClassifier,
         SparseModel,
@@ -157,6 +158,8 @@ def test_models_that_nodes_do_not_know_are_refused_before_anything_is_asked(tmp_
                 "no other problem",
             ),
             (MatchingPursuit(3), y, "know no other problem"),
+            (Lasso(beta=1.0), np.column_stack([y, y]), "of one target"),
+            (LassoCV([1.0]), np.column_stack([y, y]), "of one target"),
             (SparseModel(SquaredLoss(), Simplex()), y, "know no other problem"),
             (L1AdaBoost(), labels > 0, "know no other problem"),
             (MultipleKernelClassifier(), labels > 0, "know no other problem"),

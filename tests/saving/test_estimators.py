@@ -78,6 +78,7 @@ def with_gaps():
 CASES = {
     "Lasso": (Lasso(30.0, cluster=3), numbers(), np.asarray),
     "LassoCV": (LassoCV([5.0, 50.0], cv=3), numbers(), np.asarray),
+    "LassoCV of two targets": (LassoCV([5.0, 50.0], cv=3), two_targets(), np.asarray),
     "logistic": (SparseLogisticRegression(3.0, cluster=2), classes(), np.asarray),
     "logistic, sparse, no intercept": (
         SparseLogisticRegression(3.0, fit_intercept=False),

@@ -191,12 +191,13 @@ def test_where_it_gives_up_the_exact_solver_takes_over(monkeypatch):
 
 def test_operations_decide_not_the_number_of_atoms():
     rng = np.random.default_rng(0)
-    X = rng.standard_normal((2_000, 200))
+    X = rng.standard_normal((3_000, 200))
     assert not known_atoms(X, X[:, 0]).sweepable
-    thin = sparse.random_array((2_000, 200), density=2e-3, format="csc", rng=rng)
+    thin = sparse.random_array((3_000, 200), density=2e-3, format="csc", rng=rng)
     assert known_atoms(thin, X[:, 0]).sweepable
     labels = np.where(X[:, 0] > 0, 1.0, -1.0)
     assert known_atoms(X, labels, True, Logistic).sweepable
+    assert not known_atoms(X[:300], labels[:300], True, Logistic).sweepable
     wide = np.random.default_rng(2).standard_normal((160, 400))  # 160 of them are independent
     assert not known_atoms(wide, wide[:, 0]).sweepable
 
@@ -210,8 +211,8 @@ def test_logistic_models_by_columns_and_by_products_agree(beta, stored, intercep
     y = X[:, :10] @ rng.standard_normal(10) + rng.standard_normal(120) > 0
     data = sparse.csc_array(X) if stored == "sparse" else X
     results = []
-    for few in (5, 1_000):
-        monkeypatch.setattr(active_set, "FEW_CHANGING", few)
+    for effort in (0.0, np.inf):
+        monkeypatch.setattr(active_set, "EFFORT", effort)
         model = SparseLogisticRegression(beta, fit_intercept=intercept, solver=Solver(tol=1e-8))
         results.append(model.fit(data, y).result_)
     assert [result.status for result in results] == ["optimal", "optimal"]

@@ -90,7 +90,7 @@ class CornerAtoms:
         examples = self.examples
         if isinstance(self.model, DecodesAll):
             joint, loss = self.model.corner_sum(
-                examples.rows, examples.starts, examples.outputs, outputs
+                examples.rows, examples.starts, examples.outputs, outputs, examples.weights
             )
             return np.append(joint, loss)
         total = np.zeros(self.d)
@@ -150,7 +150,7 @@ class CornerAtoms:
         return corner
 
     def _corner(self, i: int, x: Any, output: Any) -> Floats:
-        """The corner of an example with this output, shape (d,)."""
+        """The corner of an example with this output, as much as it counts, shape (d,)."""
         model, right = self.model, self.examples.outputs[i]
         with self.examples.naming(i, f"joint_feature or loss of {type(model).__name__}"):
             joint = model.joint_feature(x, right) - model.joint_feature(x, output)
@@ -160,7 +160,8 @@ class CornerAtoms:
                     f"features must be finite and of shape ({self.d - 1},), the loss a number; "
                     f"features have the shape {np.shape(joint)}"
                 )
-        return corner
+        weights = self.examples.weights
+        return corner if weights is None else weights[i] * corner
 
     def _check_worst(self, i: int, merits: Floats, worst: int, w: Floats, corners: Floats) -> None:
         """Refuse what was decoded if another output, or the right one, promises more."""

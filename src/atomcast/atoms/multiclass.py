@@ -68,20 +68,19 @@ class MulticlassActiveSet(ManyImages):
         assert self.columns is not None
         curvature = self.objective.curvature(self.image)
         p, c = curvature.probabilities, curvature.sample_weight
-        own = p * curvature.complements
+        own = c[:, None] * p * curvature.complements
         feature, of_class = np.divmod(positions, self.classes)
-        result = np.empty((len(positions),) * 2)
-        across = np.empty((self.classes, len(positions)))  # intercepts with weights
         where = [np.flatnonzero(of_class == t) for t in range(self.classes)]
+        roots = np.ascontiguousarray((np.sqrt(c)[:, None] * p).T)
+        result = -self.columns.scaled_products(feature, roots, of_class)
         for t, rows in enumerate(where):
-            bends = -c[:, None] * p * p[:, [t]]
-            bends[:, t] = c * own[:, t]
-            for u, columns in enumerate(where[: t + 1]):
-                part = self.columns.cross(feature[rows], feature[columns], bends[:, u])
-                result[np.ix_(rows, columns)] = part
-                result[np.ix_(columns, rows)] = part.T
-            across[:, rows] = self.columns.products(bends)[feature[rows]].T
+            result[np.ix_(rows, rows)] = self.columns.cross(feature[rows], feature[rows], own[:, t])
         if curvature.intercept_inverse is not None:
+            across = np.empty((self.classes, len(positions)))  # intercepts with weights
+            for t, rows in enumerate(where):
+                bends = -c[:, None] * p * p[:, [t]]
+                bends[:, t] = own[:, t]
+                across[:, rows] = self.columns.products(bends)[feature[rows]].T
             result -= across.T @ curvature.intercept_inverse @ across
         return result
 

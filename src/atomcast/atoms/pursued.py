@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -36,6 +37,8 @@ class PursuitActiveSet(ManyImages):
 
     Attributes
     ----------
+    roots : float or array of shape (d, 1)
+        The roots of the weights of examples: with these, products are those of the objective.
     inverse : array of shape (k, d) or None
         The pseudo-inverse of the chosen columns, once the pursuit is at its end: scores then are
         those of the exact recovery condition.
@@ -48,6 +51,8 @@ class PursuitActiveSet(ManyImages):
     def __init__(self, objective: SquaredError, normalize: bool) -> None:
         super().__init__(objective, objective.y.shape[1])
         self.normalize = normalize
+        weights = objective.sample_weight
+        self.roots = 1.0 if weights is None else np.sqrt(weights)[:, np.newaxis]
         self.inverse: Floats | None = None
         self.recovery: float | None = None
 
@@ -55,11 +60,18 @@ class PursuitActiveSet(ManyImages):
         """The exact recovery coefficient, if it was asked for."""
         return self.recovery
 
-    def centred(self, block: Floats) -> Floats:
-        """Columns as the objective sees them: with an intercept, without their means."""
-        if not self.objective.fit_intercept:
-            return block
-        return np.where(lengths_of(block, centred=True) > 0.0, block - block.mean(axis=0), 0.0)
+    def seen(self, block: Floats) -> Floats:
+        """Columns as the objective sees them: with an intercept, without their means; weighted."""
+        if self.objective.fit_intercept:
+            block = np.where(self._lengths(block) > 0.0, self.objective.centred(block), 0.0)
+        return self.roots * block
+
+    def residual(self) -> Floats:
+        """What is left of the targets, weighted, shape (d, T)."""
+        return self.roots * self.objective.residual(self.image)
+
+    def _lengths(self, block: Floats) -> Floats:
+        return lengths_of(block, self.objective.fit_intercept, self.objective.sample_weight)
 
     def misfit(self, ids: Sequence[int], stated: Floats, iterate: Floats | None = None) -> Misfit:
         """Compare stated scores with the lengths of the products of columns and residuals."""
@@ -68,11 +80,12 @@ class PursuitActiveSet(ManyImages):
         start = self.position[ids[0]] // self.targets
         block = self.columns.block(start, start + len(ids))
         length = np.linalg.norm(block, axis=0)
-        units = lengths_of(block, self.objective.fit_intercept) if self.normalize else 1.0
+        units = self._lengths(block) if self.normalize else 1.0
         with np.errstate(divide="ignore", invalid="ignore"):
             score = np.nan_to_num(np.linalg.norm(gradient.T @ block, axis=0) / units)
             size = np.linalg.norm(gradient) * length / units
-            unsure = 1.0 + (length / units if self.normalize else 0.0)
+            whole = np.linalg.norm(self.roots * block, axis=0)
+            unsure = 1.0 + (whole / units if self.normalize else 0.0)
         allowed = ROUNDINGS * (self.objective.d + 8) * EPS * np.nan_to_num(size * unsure)
         return misfit_of(stated - score, allowed, length)
 
@@ -106,28 +119,38 @@ class PursuitAtoms:
         return self.features.atom(j, id)
 
 
-def lengths_of(matrix: Any, centred: bool) -> Floats:
-    """The Euclidean norm of each column, without its mean if centred; zero if only that is left."""
+def lengths_of(matrix: Any, centred: bool, weights: Floats | None = None) -> Floats:
+    """The Euclidean norm of each column, without its mean if centred; zero if only that is left.
+
+    Where rows have weights, these count in the squares, and in the means.
+    """
     d, n = matrix.shape
     result = np.empty(n)
+    weights = np.ones(d) if weights is None else weights
+    total = float(weights.sum())
     if sparse.issparse(matrix):
-        counts = np.diff(matrix.indptr)
-        column = np.repeat(np.arange(n), counts)
-        mean = np.bincount(column, matrix.data, minlength=n) / d if centred else np.zeros(n)
-        apart = np.bincount(column, (matrix.data - mean[column]) ** 2, minlength=n)
-        result = np.sqrt(apart + (d - counts) * mean**2)
-        whole = np.sqrt(np.bincount(column, matrix.data.astype(np.float64) ** 2, minlength=n))
+        column = np.repeat(np.arange(n), np.diff(matrix.indptr))
+        counts = weights[matrix.indices]
+        sums = partial(np.bincount, column, minlength=n)
+        mean = sums(counts * matrix.data) / total if centred else np.zeros(n)
+        apart = sums(counts * (matrix.data - mean[column]) ** 2)
+        result = np.sqrt(apart + (total - sums(counts)) * mean**2)
+        whole = np.sqrt(sums(counts * matrix.data.astype(np.float64) ** 2))
         return np.where(result > CONSTANT * whole, result, 0.0)
     width = max(PIECE // max(d, 1), 1)
     for j in range(0, n, width):
         part = matrix[:, j : j + width].astype(np.float64)
-        whole = np.linalg.norm(part, axis=0)
-        length = np.linalg.norm(part - part.mean(axis=0), axis=0) if centred else whole
+        length = whole = np.sqrt(weights @ part**2)
+        if centred:
+            length = np.sqrt(weights @ (part - weights @ part / total) ** 2)
         result[j : j + width] = np.where(length > CONSTANT * whole, length, 0.0)
     return result
 
 
-def pursuit_atoms(normalize: bool, centred: bool, shard: Shard) -> PursuitAtoms:
+def pursuit_atoms(
+    normalize: bool, centred: bool, weights: Floats | None, shard: Shard
+) -> PursuitAtoms:
     """The features of a node's shard as atoms of a pursuit."""
     features = explicit_atoms(shard)
-    return PursuitAtoms(features, lengths_of(features.matrix, centred) if normalize else None)
+    lengths = lengths_of(features.matrix, centred, weights) if normalize else None
+    return PursuitAtoms(features, lengths)

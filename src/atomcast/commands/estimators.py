@@ -189,7 +189,7 @@ Radius = Annotated[
 ]
 
 
-@fits("MatchingPursuit")
+@fits("MatchingPursuit", vectors=WEIGHTED)
 def matching_pursuit(
     n_nonzero: AtomCount = None,
     residual: Annotated[
@@ -202,6 +202,7 @@ def matching_pursuit(
         bool, typer.Option("--normalize", help="Divide scores by the lengths of the columns.")
     ] = False,
     fit_intercept: Intercept = True,
+    sample_weight: Weights = None,
 ) -> None:
     """Least squares with few features, each the one that explains most of the residual."""
 
@@ -298,13 +299,20 @@ Lengths = Annotated[
 ]
 
 
-@fits("StructuredSVM", axis=0, numeric_target=False, vectors=("lengths",))
+@fits("StructuredSVM", axis=0, numeric_target=False, vectors=("lengths", *WEIGHTED))
 def structured_svm(
     model: Annotated[
         str, typer.Option(help="What is told: multiclass, or chain: labels of sequences.")
     ] = "multiclass",
     C: Annotated[float, typer.Option("--C", help="What margin errors cost.")] = 1.0,
     lengths: Lengths = None,
+    sample_weight: Annotated[
+        str | None,
+        typer.Option(
+            metavar="FILE",
+            help="How much each row or sequence counts: a vector, or a table's FILE:COLUMN.",
+        ),
+    ] = None,
 ) -> None:
     """A structured support vector machine; a file holds the rows of a node, with all columns."""
 
@@ -334,7 +342,7 @@ Views = Annotated[
 Send = Annotated[str, typer.Option(help="directions, or columns of kernels.")]
 
 
-@fits("MultipleKernelClassifier", numeric_target=False)
+@fits("MultipleKernelClassifier", numeric_target=False, vectors=WEIGHTED)
 def mkl_classifier(
     C: Cost = 1.0,
     beta: NormBound = None,
@@ -344,11 +352,12 @@ def mkl_classifier(
     multi_class: Annotated[
         str, typer.Option(help="With several classes: one-vs-rest, or direct.")
     ] = "one-vs-rest",
+    sample_weight: Weights = None,
 ) -> None:
     """Classification with few of many kernels, by default on the columns of each file."""
 
 
-@fits("MultipleKernelRegressor")
+@fits("MultipleKernelRegressor", vectors=WEIGHTED)
 def mkl_regressor(
     C: Cost = 1.0,
     beta: NormBound = None,
@@ -356,6 +365,7 @@ def mkl_regressor(
     views: Views = "sources",
     send: Send = "directions",
     fit_intercept: Intercept = True,
+    sample_weight: Weights = None,
 ) -> None:
     """Regression with few of many kernels, by default on the columns of each file."""
 

@@ -74,8 +74,26 @@ class SparseLinearModel(LeastSquares):
         return sparse.csr_array(np.atleast_2d(self.coef_))
 
 
+class TargetsModel(MultiOutputMixin, SparseLinearModel):  # type: ignore[misc]
+    """The same for one or more targets, whose weights share a ball."""
+
+    def _target(self, X: Any, y: Any) -> tuple[Shards, NDArray[np.float64], Any]:
+        shards, y, cluster = features_and_target(self, X, y, self.cluster, multi_output=True)
+        return shards, y[:, 0] if y.ndim > 1 and y.shape[1] == 1 else y, cluster
+
+    def _problem(self, objective: Any, domain: Domain) -> Problem:
+        if objective.y.ndim > 1:
+            return targets_problem(objective, domain)
+        return super()._problem(objective, domain)
+
+    def _coefficients(self, result: Result, objective: Any) -> NDArray[np.float64]:
+        if objective.y.ndim > 1:
+            return np.ascontiguousarray(result.weights.reshape(-1, objective.classes).T)
+        return result.weights
+
+
 @dataclass(eq=False, repr=False)
-class Lasso(MultiOutputMixin, BallModel, SparseLinearModel):  # type: ignore[misc]
+class Lasso(BallModel, TargetsModel):
     """Least squares with an l1 constraint, for features that are spread over a network.
 
     Minimises ``||y - X w - b||^2`` subject to ``||w||_1 <= beta`` by distributed Frank-Wolfe:
@@ -137,17 +155,3 @@ class Lasso(MultiOutputMixin, BallModel, SparseLinearModel):  # type: ignore[mis
     alpha: float | None = None
     positive: bool = False
     warm_start: bool = False  # type: ignore[misc]
-
-    def _target(self, X: Any, y: Any) -> tuple[Shards, NDArray[np.float64], Any]:
-        shards, y, cluster = features_and_target(self, X, y, self.cluster, multi_output=True)
-        return shards, y[:, 0] if y.ndim > 1 and y.shape[1] == 1 else y, cluster
-
-    def _problem(self, objective: Any, domain: Domain) -> Problem:
-        if objective.y.ndim > 1:
-            return targets_problem(objective, domain)
-        return super()._problem(objective, domain)
-
-    def _coefficients(self, result: Result, objective: Any) -> NDArray[np.float64]:
-        if objective.y.ndim > 1:
-            return np.ascontiguousarray(result.weights.reshape(-1, objective.classes).T)
-        return result.weights

@@ -8,13 +8,16 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import check_cv
 
-from atomcast.estimators.lasso import SparseLinearModel
+from atomcast.estimators.lasso import TargetsModel
 from atomcast.estimators.path_cv import Floats, Fold, PathCV
 
 
 @dataclass(eq=False, repr=False)
-class LassoCV(PathCV, SparseLinearModel):
+class LassoCV(PathCV, TargetsModel):
     """Lasso along a path of radii, of which cross-validation picks one.
+
+    Several targets, the columns of y, share one ball as in `Lasso`, and so one radius: the one with
+    the least squared error in the mean over all of them.
 
     Parameters
     ----------
@@ -38,10 +41,10 @@ class LassoCV(PathCV, SparseLinearModel):
         The radius chosen, and the penalty that has its solution.
     betas_ : array of shape (n_betas,)
     mse_path_ : array of shape (n_betas, n_folds)
-        Mean squared error on the held-out rows.
+        Mean squared error on the held-out rows, over all targets.
     scores_ : array of shape (n_folds, n_betas)
         What the radius was chosen by: `scoring`, or minus the mean squared error.
-    coefs_paths_ : array of shape (n_folds, n_betas, 1, n_features + 1)
+    coefs_paths_ : array of shape (n_folds, n_betas, n_targets, n_features + 1)
         Coefficients of every fold and radius, then intercepts.
     ledgers_ : list of Ledger
         What was sent to find the radii (if they were not given) and for each fold, predictions
@@ -61,4 +64,4 @@ class LassoCV(PathCV, SparseLinearModel):
 
     def _held_out_losses(self, target: Any, predicted: Floats) -> Floats:
         squares: Floats = (target - predicted) ** 2
-        return squares
+        return squares.reshape(len(squares), -1).mean(axis=1)

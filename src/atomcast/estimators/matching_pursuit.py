@@ -92,7 +92,7 @@ class MatchingPursuit(MultiOutputMixin, RegressorMixin, LinearModel):  # type: i
 
     own_tol = True
 
-    def fit(self, X: Any, y: Any) -> Self:  # type: ignore[override]  # rows count alike
+    def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
         """Choose the features.
 
         Parameters
@@ -101,10 +101,13 @@ class MatchingPursuit(MultiOutputMixin, RegressorMixin, LinearModel):  # type: i
             Used as it is, in single or double precision.
         y : array of shape (n_samples,) or (n_samples, n_targets)
             The targets, known to every node.
+        sample_weight : array of shape (n_samples,), optional
+            How much the square of each residual counts, in choices, weights and goals; known to
+            every node like y; default: one.
         """
         shards, y, cluster = features_and_target(self, X, y, self.cluster, multi_output=True)
         solver = self._pursuing(shards.count())
-        objective = SquaredError(y.reshape(len(y), -1), self.fit_intercept)
+        objective = SquaredError(y.reshape(len(y), -1), self.fit_intercept, sample_weight)
         result = solver.solve(pursuit_problem(objective, self.normalize), shards, cluster)
         self._keep(result, objective)
         if y.ndim == 1:

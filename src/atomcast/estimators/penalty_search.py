@@ -167,15 +167,26 @@ class PenaltySearch:
             before = max((t for t in self._tried if t is not short), key=lambda t: t.norm)
             if short.norm - before.norm <= NEAR * short.norm:
                 return (1.0 + NEAR) * short.norm
-            ahead = _crossing(before, short, max(self.penalty, short.slope / FALL))
+            ahead = self._crossing(before, short, max(self.penalty, short.slope / FALL))
             return ahead if short.norm < ahead <= GROWTH * short.norm else GROWTH * short.norm
         long = min(beyond, key=lambda t: t.norm)
         if len(self._tried) % 4:  # else a half, lest one end stays where it is for long
             for one, other in (self._tried[-2:], (short, long)):
-                guess = _crossing(one, other, self.penalty)
+                guess = self._crossing(one, other, self.penalty)
                 if short.norm < guess < long.norm:
                     return guess
         return 0.5 * (short.norm + long.norm)
+
+    def _crossing(self, one: Tried, other: Tried, slope: float) -> float:
+        """Where the line through two balls has this slope; NaN if they are alike.
+
+        Slopes of losses that are not quadratic level off: their logarithms are nearer to a line.
+        """
+        slopes = np.array([one.slope, other.slope, slope])
+        if not self._objective.quadratic and slopes.min() > 0.0:
+            slopes = np.log(slopes)
+        fall, left = slopes[0] - slopes[1], slopes[1] - slopes[2]
+        return float(other.norm + (other.norm - one.norm) * left / fall) if fall else np.nan
 
     def _least(self) -> float:
         """The least value that the lines leave to the penalised form."""
@@ -188,9 +199,3 @@ class PenaltySearch:
             meet = (level[:, None] - level) / (slope - slope[:, None])
         norms = np.append(meet[np.isfinite(meet) & (meet > 0.0)], 0.0)
         return float((level[:, None] + slope[:, None] * norms).max(axis=0).min())
-
-
-def _crossing(one: Tried, other: Tried, slope: float) -> float:
-    """Where the line through two balls has this slope; NaN if they are alike."""
-    fall = one.slope - other.slope
-    return other.norm + (other.norm - one.norm) * (other.slope - slope) / fall if fall else np.nan

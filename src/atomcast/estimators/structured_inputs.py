@@ -21,6 +21,7 @@ from atomcast.estimators.inputs import (
     placed_rows,
     validated,
 )
+from atomcast.objectives.sample_weights import checked_sample_weight
 from atomcast.simulation.local import as_cluster
 from atomcast.structures import Chain, MultiClass, OutputModel
 from atomcast.structures.structured_examples import Outputs, OwnOutputs
@@ -51,7 +52,7 @@ def checked_model(model: Any) -> None:
         )
 
 
-def given(estimator: Any, X: Any, y: Any, lengths: Any, classes: Any) -> Given:
+def given(estimator: Any, X: Any, y: Any, sample_weight: Any, lengths: Any, classes: Any) -> Given:
     """Check the data of a fit."""
     kind = LABELS.get(estimator.model) if isinstance(estimator.model, str) else None
     if is_listed(X):
@@ -63,16 +64,19 @@ def given(estimator: Any, X: Any, y: Any, lengths: Any, classes: Any) -> Given:
         sizes = checked_lengths("multiclass", lengths, len(y))
     else:
         shards, sizes, cluster = _whole_examples(estimator, X, lengths)
+    weights = None
+    if sample_weight is not None:
+        weights = checked_sample_weight(sample_weight, len(sizes))
     if kind is None:
         outputs = list(y)
         _check_count(len(outputs), len(sizes), "outputs", "examples")
-        return Given(estimator.model, shards, _outputs(shards, sizes, outputs), cluster)
+        return Given(estimator.model, shards, _outputs(shards, sizes, outputs, weights), cluster)
     y = column_or_1d(y)
     _check_count(len(y), int(sizes.sum()), "labels", "rows")
     check_classification_targets(y)
     codes = class_codes(estimator, y, classes, shards).astype(np.int64)
     model = kind(len(estimator.classes_), estimator.n_features_in_)
-    return Given(model, shards, _outputs(shards, sizes, _split(codes, sizes)), cluster)
+    return Given(model, shards, _outputs(shards, sizes, _split(codes, sizes), weights), cluster)
 
 
 def _whole_examples(estimator: Any, X: Any, lengths: Any) -> tuple[Shards, Lengths, Any]:
@@ -154,8 +158,8 @@ def _split(codes: Lengths, sizes: Lengths) -> list[Lengths]:
     return np.split(codes, np.cumsum(sizes)[:-1])
 
 
-def _outputs(shards: Shards, sizes: Lengths, outputs: Sequence[Any]) -> Outputs:
-    return (OwnOutputs if shards.kind == "mine" else Outputs)(sizes, outputs)
+def _outputs(shards: Shards, sizes: Lengths, outputs: Sequence[Any], weights: Any) -> Outputs:
+    return (OwnOutputs if shards.kind == "mine" else Outputs)(sizes, outputs, weights)
 
 
 def _check_count(count: int, expected: int, what: str, of: str) -> None:

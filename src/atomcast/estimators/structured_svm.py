@@ -111,8 +111,14 @@ class StructuredSVM(ScoreClassifier):
 
     usual_tol = 1e-3
 
-    def fit(  # type: ignore[override]  # examples count alike
-        self, X: Any, y: Any, *, lengths: Any = None, classes: Any = None
+    def fit(
+        self,
+        X: Any,
+        y: Any,
+        sample_weight: Any = None,
+        *,
+        lengths: Any = None,
+        classes: Any = None,
     ) -> Self:
         """Fit the model.
 
@@ -124,6 +130,9 @@ class StructuredSVM(ScoreClassifier):
             The right label of each row, or, where X is a list, a list of those of each example;
             for a model of your own, a list of outputs. Those of this process's own examples if X is
             `Shards.mine`.
+        sample_weight : array of shape (n_examples,), optional
+            By what `C` is multiplied for each example, a row or a sequence; default: one. Those of
+            this process's own examples if X is `Shards.mine`.
         lengths : array of shape (n_examples,), optional
             How many rows each example has, where these follow each other in X; needed for chains,
             unless X is a list.
@@ -134,7 +143,7 @@ class StructuredSVM(ScoreClassifier):
         solver = self._solver()
         _refuse_checkpoints(solver)
         checked_model(self.model)
-        data = given(self, X, y, lengths, classes)
+        data = given(self, X, y, sample_weight, lengths, classes)
         self.model_ = data.model
         problem = structured_problem(data.model, self.C, data.outputs, bool(self.cache))
         result = solver.solve(problem, data.shards, data.cluster)

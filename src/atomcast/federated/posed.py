@@ -105,9 +105,9 @@ def described(problem: Problem) -> dict[str, Any]:
         }
     raise ValueError(
         "a FederatedCluster fits Lasso, SparseLogisticRegression, GroupLasso and "
-        "GroupLogisticRegression without weights of examples or classes, and SparseModel of their "
-        "losses over L1Ball or SolidSimplex: the nodes of other organisations know no other "
-        "problem"
+        "GroupLogisticRegression of one target, without weights of examples or classes, and "
+        "SparseModel of their losses over L1Ball or SolidSimplex: the nodes of other organisations "
+        "know no other problem"
     )
 
 

@@ -25,11 +25,13 @@ from atomcast.objectives import Objective
 
 Floats = NDArray[np.float64]
 
-#: Up to so many known weights, compiled sweeps are not worth the import of a compiler; the second
-#: number is for a curvature that changes.
-FEW, FEW_CHANGING = 150, 25
+#: Up to so many known weights, compiled sweeps are not worth the import of a compiler.
+FEW = 150
 #: Beyond, they are if this many times the stored values is less than the cube of the weights.
 WORTH = 300
+#: Where the curvature changes, they are if a model without them takes so many operations: up to
+#: there, both take as long, but a compiler would make a small first fit wait for seconds.
+EFFORT = 1e8
 
 
 class ActiveSet(ABC):
@@ -335,14 +337,14 @@ class ExplicitActiveSet(ActiveSet):
 
         That is a matter of operations. In a round whose batch is a tenth of the known atoms, an
         inverse takes about k^3 / 5 to keep up to date, and sweeps and steps on a face some hundred
-        products with the columns. Where the curvature changes, an inverse begins anew each round.
+        products with the columns. Where the curvature changes, all products begin anew each time.
         No more columns than they have entries are independent, and in the inverse.
         """
         k = len(self)
         if self.columns is None or k != self.columns.count:  # a feature has a weight for each class
             return False
         if not self.quadratic:
-            return k > FEW_CHANGING
+            return k * (self.columns.stored + k**2) > EFFORT
         independent = min(k, self.objective.d)
         return independent > FEW and independent**3 > WORTH * self.columns.stored
 

@@ -19,6 +19,8 @@ Chosen = Positions | slice
 #: Columns with a smaller share of nonzeros than this are multiplied with each other as such, where
 #: dense ones would take at least so many values.
 THIN, MANY = 0.1, 1 << 17
+#: So many rows of dense columns are scaled at a time.
+PART = 1024
 
 
 class Columns(Protocol):
@@ -57,6 +59,10 @@ class Columns(Protocol):
 
     def cross(self, left: Chosen, right: Chosen, diagonal: Floats) -> Floats:
         """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
+        ...
+
+    def scaled_products(self, chosen: Positions, scales: Floats, which: Positions) -> Floats:
+        """The products of m columns, each times a row of scales, with each other, shape (m, m)."""
         ...
 
     def lengths(self, diagonal: Floats) -> Floats:
@@ -150,6 +156,15 @@ class DenseColumns:
         """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
         rows = self._rows[: self.count]
         return (rows[left] * diagonal) @ rows[right].T
+
+    def scaled_products(self, chosen: Positions, scales: Floats, which: Positions) -> Floats:
+        """The products of m columns, each times a row of scales, with each other, shape (m, m)."""
+        result = np.zeros((len(chosen),) * 2)
+        for start in range(0, self.d, PART):  # what is scaled stays in the cache, and small
+            part = slice(start, start + PART)
+            scaled = self._rows[chosen, part] * scales[which, part]
+            result += scaled @ scaled.T
+        return result
 
 
 class SparseColumns:
@@ -249,6 +264,14 @@ class SparseColumns:
             (scaled.data * diagonal[scaled.indices], scaled.indices, scaled.indptr), scaled.shape
         )
         result: Floats = (scaled @ columns[:, left]).toarray().T
+        return result
+
+    def scaled_products(self, chosen: Positions, scales: Floats, which: Positions) -> Floats:
+        """The products of m columns, each times a row of scales, with each other, shape (m, m)."""
+        rows = self._matrices()[1][chosen]
+        scale = scales[np.repeat(which, np.diff(rows.indptr)), rows.indices]
+        rows = sparse.csr_array((rows.data * scale, rows.indices, rows.indptr), rows.shape)
+        result: Floats = (rows @ rows.T).toarray()
         return result
 
     def measured_one(self, position: int, vector: Floats) -> tuple[float, float]:

@@ -43,7 +43,7 @@ class SquaredError(Objective):
             weights = checked_sample_weight(sample_weight, self.d)
             self.sample_weight = weights
             self._shares = weights / weights.sum()
-        self._target = self._centred(self.y)
+        self._target = self.centred(self.y)
         # A constant target leaves only rounding noise behind, which must not be fitted.
         if np.linalg.norm(self._target) <= 4 * np.finfo(float).eps * np.linalg.norm(self.y):
             self._target = np.zeros_like(self._target)
@@ -62,7 +62,8 @@ class SquaredError(Objective):
         mean: Floats = z.mean(axis=0) if self.sample_weight is None else self._shares @ z
         return mean
 
-    def _centred(self, z: Floats) -> Floats:
+    def centred(self, z: Floats) -> Floats:
+        """What the intercept leaves of images or columns."""
         return z - self._mean(z) if self.fit_intercept else z
 
     def _weighted(self, z: Floats) -> Floats:
@@ -70,7 +71,7 @@ class SquaredError(Objective):
 
     def residual(self, z: Floats) -> Floats:
         """What the model does not explain, in the shape of y."""
-        return self._target - self._centred(z)
+        return self._target - self.centred(z)
 
     def value(self, z: Floats) -> float:
         """The weighted sum of squared residuals."""
@@ -83,7 +84,7 @@ class SquaredError(Objective):
 
     def line_search(self, z: Floats, direction: Floats, max_step: float) -> float:
         """The exact minimiser along the direction, in closed form."""
-        direction = self._centred(direction)
+        direction = self.centred(direction)
         weighted = self._weighted(direction)
         slope = float(np.vdot(weighted, self.residual(z)))
         bend = float(np.vdot(weighted, direction))

@@ -40,7 +40,7 @@ def pursuit_problem(objective: SquaredError, normalize: bool) -> Problem:
     return Problem(
         Span(),
         partial(PursuitActiveSet, objective, normalize),
-        partial(pursuit_atoms, normalize, objective.fit_intercept),
+        partial(pursuit_atoms, normalize, objective.fit_intercept, objective.sample_weight),
         objective.d,
         targets=objective.y.shape[1],
     )

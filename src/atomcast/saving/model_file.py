@@ -58,7 +58,7 @@ PREFIX = "model."
 #: "module:object" is imported when it is needed.
 LAYOUTS: dict[str, Layout | str] = {
     "Lasso": TargetsLayout(reported=("beta_", "alpha_")),
-    "LassoCV": LinearLayout("beta_", "betas_", "mse_path_", reported=("alpha_", "scores_")),
+    "LassoCV": TargetsLayout("beta_", "betas_", "mse_path_", reported=("alpha_", "scores_")),
     "SparseLogisticRegression": LogisticLayout(reported=("beta_", "C_")),
     "SparseLogisticRegressionCV": LogisticLayout(
         "beta_", "betas_", "loss_path_", reported=("C_", "scores_")

@@ -92,11 +92,10 @@ class Pursuit(Step):
         for id in agreement.id.tolist():
             start = active.position[id]
             place = start // active.targets
-            column = active.centred(active.columns.block(place, place + 1))[:, 0]
+            column = active.seen(active.columns.block(place, place + 1))[:, 0]
             length, weights = float(column @ column), active.weights.copy()
             if length > 0.0:
-                along = -0.5 * active.gradient.T @ column
-                weights[start : start + active.targets] += along / length
+                weights[start : start + active.targets] += active.residual().T @ column / length
                 active.set_weights(weights)
 
     def conclude(self, active: PursuitActiveSet) -> None:
@@ -131,14 +130,15 @@ class OrthogonalPursuit(Pursuit):
         self.taken(active)
         assert self._basis is not None
         weights = np.zeros((active.atoms, active.targets))
-        along = self._basis.T @ active.objective.residual(np.zeros_like(active.image))
+        targets = active.objective.residual(np.zeros_like(active.image))
+        along = self._basis.T @ (active.roots * targets)
         weights[self._chosen] = solve_triangular(self._triangle, along)
         active.set_weights(weights.ravel())
 
     def _extend(self, active: PursuitActiveSet) -> None:
         """Make the columns that have come orthogonal to those before them."""
         assert active.columns is not None
-        new = active.centred(active.columns.block(self._seen, active.atoms))
+        new = active.seen(active.columns.block(self._seen, active.atoms))
         basis = np.zeros((active.objective.d, 0)) if self._basis is None else self._basis
         for place, column in enumerate(new.T, start=self._seen):
             along, left = np.zeros(basis.shape[1]), column
@@ -165,7 +165,7 @@ class OrthogonalPursuit(Pursuit):
         """Let the nodes say how well the chosen atoms stand for others (Tropp 2004, ERC)."""
         if active.inverse is None and self.taken(active):
             assert self._basis is not None
-            active.inverse = solve_triangular(self._triangle, self._basis.T)
+            active.inverse = solve_triangular(self._triangle, (active.roots * self._basis).T)
             if active.normalize:
                 active.inverse *= np.linalg.norm(self._triangle, axis=0)[:, np.newaxis]
 

@@ -71,17 +71,20 @@ class MultiClass:
         starts: NDArray[np.int64],
         y: Sequence[Labels],
         others: Sequence[Labels],
+        weights: Floats | None = None,
     ) -> tuple[Floats, float]:
-        """The sums of differences of joint features and of losses."""
+        """The sums of differences of joint features and of losses, weighted."""
         right, wrong = _joined(y), _joined(others)
         changed = np.flatnonzero(right != wrong)
         signs = np.zeros((len(changed), self.classes))
         signs[np.arange(len(changed)), right[changed]] = 1.0
         signs[np.arange(len(changed)), wrong[changed]] = -1.0
+        counts = _by_row(weights, starts)[changed]
+        signs *= counts[:, np.newaxis]
         total = np.empty((self.classes, self.features + 1))
         total[:, :-1] = (rows[changed].T @ signs).T
         total[:, -1] = signs.sum(axis=0)
-        return total.ravel(), float(len(changed))
+        return total.ravel(), float(counts.sum())
 
     def unary(self, w: Floats, rows: Rows) -> Floats:
         """The score of every label for every row, shape (rows, classes)."""
@@ -112,7 +115,7 @@ class Chain(MultiClass):
 
     def joint_feature(self, x: Rows, y: Any) -> Floats:
         """The sum of the rows of each label, their number, and that of each pair of neighbours."""
-        pairs = self._pairs(np.asarray(y), np.array([0, len(y)]))
+        pairs = self._pairs(np.asarray(y), np.array([0, len(y)]), np.ones(len(y)))
         return np.concatenate([super().joint_feature(x, y), pairs])
 
     def corner_sum(
@@ -121,11 +124,13 @@ class Chain(MultiClass):
         starts: NDArray[np.int64],
         y: Sequence[Labels],
         others: Sequence[Labels],
+        weights: Floats | None = None,
     ) -> tuple[Floats, float]:
-        """The sums of differences of joint features and of losses."""
-        unary, loss = super().corner_sum(rows, starts, y, others)
-        pairs = self._pairs(_joined(y), starts) - self._pairs(_joined(others), starts)
-        return np.concatenate([unary, pairs]), loss
+        """The sums of differences of joint features and of losses, weighted."""
+        unary, loss = super().corner_sum(rows, starts, y, others, weights)
+        counts = _by_row(weights, starts)
+        right, wrong = (self._pairs(_joined(labels), starts, counts) for labels in (y, others))
+        return np.concatenate([unary, right - wrong]), loss
 
     def transitions(self, w: Floats) -> Floats:
         """The score of each pair of neighbours, shape (classes, classes)."""
@@ -136,12 +141,18 @@ class Chain(MultiClass):
 
         return viterbi(scores, np.ascontiguousarray(self.transitions(w)), starts)
 
-    def _pairs(self, labels: Labels, starts: NDArray[np.int64]) -> Floats:
-        """How often each label follows each other one within a sequence."""
+    def _pairs(self, labels: Labels, starts: NDArray[np.int64], counts: Floats) -> Floats:
+        """How often each label follows each other one within a sequence, as much as rows count."""
         within = np.ones(max(len(labels) - 1, 0), dtype=bool)
         within[starts[1:-1] - 1] = False
         pairs = (labels[:-1] * self.classes + labels[1:])[within]
-        return np.bincount(pairs, minlength=self.classes**2).astype(np.float64)
+        sums = np.bincount(pairs, counts[:-1][within], minlength=self.classes**2)
+        return sums.astype(np.float64, copy=False)
+
+
+def _by_row(weights: Floats | None, starts: NDArray[np.int64]) -> Floats:
+    """How much each row counts, from how much each input does."""
+    return np.ones(starts[-1]) if weights is None else np.repeat(weights, np.diff(starts))
 
 
 def _joined(outputs: Sequence[Labels]) -> Labels:

@@ -50,9 +50,17 @@ class DecodesAll(Protocol):
         ...
 
     def corner_sum(
-        self, rows: Rows, starts: NDArray[np.int64], y: Sequence[Any], others: Sequence[Any]
+        self,
+        rows: Rows,
+        starts: NDArray[np.int64],
+        y: Sequence[Any],
+        others: Sequence[Any],
+        weights: Floats | None = None,
     ) -> tuple[Floats, float]:
-        """The sums of ``joint_feature(x, y) - joint_feature(x, other)`` and of the losses."""
+        """The sums of ``joint_feature(x, y) - joint_feature(x, other)`` and of the losses.
+
+        Where `weights` are given, each input counts as much as its own says.
+        """
         ...
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any, ClassVar
 
@@ -33,6 +33,8 @@ class Examples:
         The number of each example, by which messages call it.
     source : str
         How messages call all of them.
+    weights : array of shape (n,), optional
+        How much each counts; by default one.
     """
 
     rows: Rows
@@ -40,6 +42,7 @@ class Examples:
     outputs: Sequence[Any]
     numbers: Ids
     source: str
+    weights: Floats | None = None
 
     @cached_property
     def starts(self) -> Ids:
@@ -79,7 +82,7 @@ class Examples:
 
     def take(self, rows: Ids) -> Examples:
         """The examples that these rows, in order, make up."""
-        return _whole(self.lengths, self.outputs, self.numbers, rows, self.rows[rows], self.source)
+        return _whole(self, rows, self.rows[rows])
 
 
 class Outputs:
@@ -90,10 +93,12 @@ class Outputs:
     lengths : array of shape (n,)
         How many rows of the data each example has.
     outputs : sequence of n outputs
+    weights : array of shape (n,), optional
+        How much each example counts.
     """
 
-    def __init__(self, lengths: Ids, outputs: Sequence[Any]) -> None:
-        self.lengths, self.outputs = lengths, outputs
+    def __init__(self, lengths: Ids, outputs: Sequence[Any], weights: Floats | None = None) -> None:
+        self.lengths, self.outputs, self.weights = lengths, outputs, weights
 
     def of(self, shard: Shard) -> Examples:
         """The examples of a shard."""
@@ -105,7 +110,8 @@ class Outputs:
             )
         rows = shard.matrix.tocsr() if sparse.issparse(shard.matrix) else shard.matrix
         numbers = np.arange(len(self.outputs))
-        return _whole(self.lengths, self.outputs, numbers, places, rows, shard.source)
+        known = Examples(rows, self.lengths, self.outputs, numbers, shard.source, self.weights)
+        return _whole(known, places, rows)
 
     def _places(self, shard: Shard) -> Ids:
         return shard.ids
@@ -122,18 +128,25 @@ class OwnOutputs(Outputs):
         return shard.ids - shard.origin
 
 
-def _whole(
-    lengths: Ids, outputs: Sequence[Any], numbers: Ids, places: Ids, rows: Rows, source: str
-) -> Examples:
-    """Those of some examples that the rows at these places, in order, make up."""
+def _whole(known: Examples, places: Ids, rows: Rows) -> Examples:
+    """Those of some known examples that the rows at these places, in order, make up."""
+    lengths, outputs = known.lengths, known.outputs
     held = np.bincount(np.repeat(np.arange(len(lengths)), lengths)[places], minlength=len(lengths))
     chosen = np.flatnonzero(held)
     torn = chosen[held[chosen] < lengths[chosen]]
     if len(torn):
         i = torn[0]
         raise ValueError(
-            f"example {numbers[i]} has {lengths[i]} rows, of which one node of {source} holds "
-            f"{held[i]}: a node must hold whole examples, so cut the data between them"
+            f"example {known.numbers[i]} has {lengths[i]} rows, of which one node of "
+            f"{known.source} holds {held[i]}: a node must hold whole examples, so cut the data "
+            "between them"
         )
     right = outputs if len(chosen) == len(outputs) else [outputs[i] for i in chosen.tolist()]
-    return Examples(rows, lengths[chosen], right, numbers[chosen], source)
+    return replace(
+        known,
+        rows=rows,
+        lengths=lengths[chosen],
+        outputs=right,
+        numbers=known.numbers[chosen],
+        weights=None if known.weights is None else known.weights[chosen],
+    )
