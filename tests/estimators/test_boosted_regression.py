@@ -52,3 +52,25 @@ def test_stumps_one_after_the_other():
     first = model.intercept_ + model.estimator_weights_[0] * votes[0]
     np.testing.assert_allclose(stages[0], first)
     np.testing.assert_allclose(model.estimator_weights_ @ votes + model.intercept_, stages[-1])
+
+
+def test_a_number_of_stumps(recwarn):
+    model = L1BoostRegressor(beta=3.0, n_estimators=4, cluster=2).fit(X, Y)
+    assert (model.result_.status, model.result_.ledger.atoms_sent) == ("reached", 4)
+    assert 1 < model.n_estimators_ <= 4
+    many = L1BoostRegressor(beta=3.0, n_estimators=10**4).fit(X, Y)
+    assert many.result_.status == "optimal"
+    assert not recwarn.list
+
+
+@pytest.mark.parametrize(
+    ("how", "words"),
+    [
+        ({"beta": 3.0, "n_estimators": 0}, "n_estimators must be a whole number >= 1"),
+        ({"alpha": 0.1, "n_estimators": 4}, "n_estimators=4 is for one ball.*: give beta"),
+        ({"n_estimators": 4}, "n_estimators=4 is for one ball.*: give beta"),
+    ],
+)
+def test_numbers_of_stumps_that_are_refused(how, words):
+    with pytest.raises(ValueError, match=words):
+        L1BoostRegressor(**how).fit(X, Y)

@@ -96,6 +96,24 @@ def test_many_points_outside_the_tube_are_found_by_gradients(monkeypatch):
     assert fits[1].result_.objective == pytest.approx(fits[0].result_.objective, rel=2e-6)
 
 
+def test_inexact_gradients_leave_no_weights_of_the_wrong_sign(monkeypatch):
+    from atomcast.steps.inner import tube_newton
+
+    solve, worst = tube_newton.TubeNewton._minimise, []
+
+    def watched(self, active, share):
+        solve(self, active, share)
+        if share > 0.0:
+            worst.append(np.abs(active.scores()).max() / share)
+
+    monkeypatch.setattr(tube_newton, "DENSE", 50)
+    monkeypatch.setattr(tube_newton.TubeNewton, "_minimise", watched)
+    X, y = make_friedman1(800, 10, noise=1.0, random_state=2)
+    KernelSVR(1000.0, epsilon=0.2, gamma=0.5, cluster=2).fit(X, y)
+    assert len(worst) > 5
+    assert max(worst) <= 1.0
+
+
 def test_a_smooth_kernel_and_dear_errors_leave_no_small_weights_behind():
     X, y = make_friedman2(1500, noise=50.0, random_state=0)
     X, y = (StandardScaler().fit_transform(np.c_[part]) for part in (X, y))

@@ -12,7 +12,7 @@ from sklearn.datasets import load_diabetes
 from sklearn.model_selection import GridSearchCV, cross_val_score
 from sklearn.pipeline import make_pipeline
 from sklearn.preprocessing import StandardScaler
-from sklearn.utils.estimator_checks import parametrize_with_checks
+from sklearn.utils.estimator_checks import check_estimator, parametrize_with_checks
 
 import atomcast
 from atomcast import (
@@ -77,6 +77,15 @@ def not_equal_before_convergence(estimator):
 @pytest.mark.filterwarnings("ignore:the .*est radius tried")
 def test_scikit_learn_s_own_checks(estimator, check):
     check(estimator)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+def test_a_radius_passes_all_checks_but_the_one_that_sets_a_penalty_beside_it():
+    refused = {"check_regressors_train": "sets alpha, whatever else is given"}
+    checks = check_estimator(Lasso(beta=1.0), expected_failed_checks=refused)
+    said = {str(one["exception"]) for one in checks if one["status"] == "xfail"}
+    assert len(said) == 1
+    assert "beta=1.0 and alpha=0.01 exclude each other" in said.pop()
 
 
 @pytest.fixture

@@ -222,6 +222,9 @@ def dictionary_learning(
     """A dictionary for the signals that are the rows of the parts; its elements live on --nodes."""
 
 
+MostEstimators = Annotated[int | None, typer.Option(help="At most so many.")]
+
+
 @fits("L1AdaBoost", numeric_target=False, vectors=WEIGHTED)
 def boosting(
     temperature: Annotated[
@@ -230,7 +233,7 @@ def boosting(
     base: Annotated[
         str, typer.Option(help="stumps over the features, or matrix: the columns themselves.")
     ] = "stumps",
-    n_estimators: Annotated[int | None, typer.Option(help="At most so many.")] = None,
+    n_estimators: MostEstimators = None,
     sample_weight: Weights = None,
 ) -> None:
     """Boosting: the best convex combination of decision stumps, for two classes."""
@@ -241,6 +244,7 @@ def boosting_regressor(
     beta: Beta = None,
     alpha: Alpha = None,
     fit_intercept: Intercept = True,
+    n_estimators: MostEstimators = None,
     sample_weight: Weights = None,
 ) -> None:
     """Boosting for numbers: the best sum of decision stumps, by least squares."""

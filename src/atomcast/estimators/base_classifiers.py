@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -10,12 +11,35 @@ from numpy.typing import NDArray
 from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
+from atomcast._checks import check_count
 from atomcast.atoms.stumps import Stump
 from atomcast.data.shards import Shards
 from atomcast.estimators.inputs import FORMATS, as_in_fit, check_features, validated
+from atomcast.estimators.solving import Posed, SolvedEstimator
+from atomcast.loop.result import Result
+from atomcast.loop.solver import Solver
 
 Floats = NDArray[np.float64]
 ONE = np.ones(1)
+
+
+class Counted(SolvedEstimator):
+    """A boosted model that may have a given number of parts: one joins a round."""
+
+    n_estimators: int | None
+
+    def _solver(self) -> Solver:
+        solver = super()._solver()
+        if self.n_estimators is None:
+            return solver
+        most = check_count("n_estimators", self.n_estimators, "the most to combine, or None")
+        return replace(solver, atoms_per_round=1, max_rounds=min(most, solver.max_rounds))
+
+    def _solve(self, solver: Solver, posed: Posed) -> Result:
+        result = super()._solve(solver, posed)
+        if result.status == "max_rounds" and result.rounds == self.n_estimators:
+            return replace(result, status="reached")
+        return result
 
 
 class StumpClassifier(NamedTuple):

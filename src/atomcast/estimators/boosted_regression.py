@@ -14,7 +14,12 @@ from sklearn.utils.validation import check_is_fitted
 from atomcast.atoms.stumps import family_size, stump_atoms
 from atomcast.data.shards import Shards
 from atomcast.domains.balls import Domain, SolidSimplex
-from atomcast.estimators.base_classifiers import StumpClassifier, features_for, stump_votes
+from atomcast.estimators.base_classifiers import (
+    Counted,
+    StumpClassifier,
+    features_for,
+    stump_votes,
+)
 from atomcast.estimators.inputs import features_and_target, rows_that_count
 from atomcast.estimators.lasso import LeastSquares
 from atomcast.estimators.radial import BallModel
@@ -28,7 +33,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False)
-class L1BoostRegressor(BallModel, LeastSquares):
+class L1BoostRegressor(Counted, BallModel, LeastSquares):
     """The best sum of decision stumps over features that are spread over a network.
 
     Minimises ``||y - sum_j w_j h_j(x) - b||^2`` subject to ``||w||_1 <= beta``, or with the penalty
@@ -39,6 +44,8 @@ class L1BoostRegressor(BallModel, LeastSquares):
     ----------
     beta : float, optional
         Bound on the sum of weights: the larger, the closer the fit, and the more stumps.
+    n_estimators : int, optional
+        The most stumps to combine, of which one joins a round; needs beta.
     alpha, fit_intercept, cluster, solver, tol, max_rounds
         As for `Lasso`.
 
@@ -65,6 +72,15 @@ class L1BoostRegressor(BallModel, LeastSquares):
 
     _: KW_ONLY
     alpha: float | None = None
+    n_estimators: int | None = None
+
+    def _check_beta(self) -> None:
+        super()._check_beta()
+        if self.n_estimators is not None and self.beta is None:
+            raise ValueError(
+                f"n_estimators={self.n_estimators!r} is for one ball, but several are tried for "
+                "the radius of a penalty: give beta, or leave n_estimators out"
+            )
 
     def _target(self, X: Any, y: Any) -> tuple[Shards, Floats, Any]:
         return features_and_target(self, X, y, self.cluster, **features_for("stumps"))

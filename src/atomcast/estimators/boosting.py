@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import KW_ONLY, dataclass, replace
+from dataclasses import KW_ONLY, dataclass
 from functools import partial
 from typing import Any
 
@@ -13,11 +13,12 @@ from scipy.special import log_expit
 from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
-from atomcast._checks import check_count, check_positive
+from atomcast._checks import check_positive
 from atomcast.atoms.stumps import family_size, stump_atoms
 from atomcast.data.shards import Shards
 from atomcast.domains.balls import Simplex
 from atomcast.estimators.base_classifiers import (
+    Counted,
     StumpClassifier,
     check_base,
     features_for,
@@ -29,7 +30,6 @@ from atomcast.estimators.score_classifier import ScoreClassifier, check_two_clas
 from atomcast.estimators.solving import Posed
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.loop.result import Result
-from atomcast.loop.solver import Solver
 from atomcast.objectives import LogMeanExp
 from atomcast.problems.features import explicit_problem
 from atomcast.problems.problem import Problem
@@ -38,7 +38,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False)
-class L1AdaBoost(ScoreClassifier):
+class L1AdaBoost(Counted, ScoreClassifier):
     """The best convex combination of base classifiers, which are spread over a network.
 
     Minimises ``log(mean_i exp(-y_i sum_j alpha_j h_j(x_i) / T))`` over weights alpha that are not
@@ -98,19 +98,6 @@ class L1AdaBoost(ScoreClassifier):
     _: KW_ONLY
     base: Any = "stumps"
     n_estimators: int | None = None
-
-    def _solver(self) -> Solver:
-        solver = super()._solver()
-        if self.n_estimators is None:
-            return solver
-        most = check_count("n_estimators", self.n_estimators, "base classifiers, or None")
-        return replace(solver, atoms_per_round=1, max_rounds=min(most, solver.max_rounds))
-
-    def _solve(self, solver: Solver, posed: Posed) -> Result:
-        result = super()._solve(solver, posed)
-        if result.status == "max_rounds" and result.rounds == self.n_estimators:
-            return replace(result, status="reached")
-        return result
 
     def _pose(self, X: Any, y: Any, sample_weight: Any = None) -> Posed:
         check_positive("temperature", self.temperature, "T of the objective")

@@ -34,6 +34,8 @@ PIECES = 100
 DENSE = 1500
 #: Conjugate gradients end where errors are this share of what is allowed, or fail after some steps.
 SHARE, MOST_STEPS = 0.3, 100
+#: How often weights of the wrong sign may be left out of a piece.
+CLEANINGS = 5
 #: A step is taken in full if it leaves no more than this share of the slope behind it.
 OVERSHOT = 1e-3
 
@@ -96,9 +98,9 @@ class TubeNewton:
             side = np.where(np.abs(errors) > active.epsilon, np.sign(errors), 0.0)
             if piece is not None and np.array_equal(side, piece):
                 break
-            goal = self._on_piece(active, side, here, share)
+            goal = self._cleaned(active, side, self._on_piece(active, side, here, share), share)
             worst = partial(_worst, active)
-            best = min((here, goal, _cleaned(active, side, goal, share)), key=worst)
+            best = min((here, goal), key=worst)
             if worst(best) <= share:
                 break
             length = _length(partial(_slope, active, here, goal))
@@ -115,6 +117,17 @@ class TubeNewton:
             found = self._by_gradients(gram, right, side != 0.0, near, share)
         beta, level = _by_factor(gram, right, at, near.level) if found is None else found
         return Fit(beta, gram.times(beta), level)
+
+    def _cleaned(self, active: TargetActiveSet, side: Floats, fit: Fit, share: float) -> Fit:
+        """The fit without weights so small that they have the wrong sign as it is inexact."""
+        for _ in range(CLEANINGS):
+            # At an exact minimum, a weight of the wrong sign is that of a point within the tube.
+            wrong = (fit.beta * side < 0.0) & (fit.errors(active) * side > active.epsilon)
+            if not wrong.any():
+                break
+            side = np.where(wrong, 0.0, side)
+            fit = self._on_piece(active, side, fit, share)
+        return fit
 
     def _by_gradients(
         self,
@@ -156,17 +169,6 @@ class TubeNewton:
             length = strength / float(direction @ product)
             goal, residual = goal + length * direction, residual - length * product
         return None
-
-
-def _cleaned(active: TargetActiveSet, side: Floats, fit: Fit, share: float) -> Fit:
-    """The fit without weights so small that they have the wrong sign by rounding alone."""
-    wrong = (fit.beta * side < 0.0) & (fit.beta**2 <= 2.0 * share * active.costs)
-    if not wrong.any():
-        return fit
-    beta = np.where(wrong, 0.0, fit.beta)
-    up, down = float(np.maximum(beta, 0.0).sum()), float(np.minimum(beta, 0.0).sum())
-    beta *= np.where(beta > 0.0, -down / up, 1.0) if up else 0.0
-    return Fit(beta, active.gram.times(beta), fit.level)
 
 
 def _worst(active: TargetActiveSet, fit: Fit) -> float:
