@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 ONE = np.ones(1)
 
 
-class Counted(SolvedEstimator):
+class CountsEstimators(SolvedEstimator):
     """A boosted model that may have a given number of parts: one joins a round."""
 
     n_estimators: int | None

@@ -15,7 +15,7 @@ from atomcast.atoms.stumps import family_size, stump_atoms
 from atomcast.data.shards import Shards
 from atomcast.domains.balls import Domain, SolidSimplex
 from atomcast.estimators.base_classifiers import (
-    Counted,
+    CountsEstimators,
     StumpClassifier,
     features_for,
     stump_votes,
@@ -33,7 +33,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False)
-class L1BoostRegressor(Counted, BallModel, LeastSquares):
+class L1BoostRegressor(CountsEstimators, BallModel, LeastSquares):
     """The best sum of decision stumps over features that are spread over a network.
 
     Minimises ``||y - sum_j w_j h_j(x) - b||^2`` subject to ``||w||_1 <= beta``, or with the penalty

@@ -18,7 +18,7 @@ from atomcast.atoms.stumps import family_size, stump_atoms
 from atomcast.data.shards import Shards
 from atomcast.domains.balls import Simplex
 from atomcast.estimators.base_classifiers import (
-    Counted,
+    CountsEstimators,
     StumpClassifier,
     check_base,
     features_for,
@@ -38,7 +38,7 @@ Floats = NDArray[np.float64]
 
 
 @dataclass(eq=False, repr=False)
-class L1AdaBoost(Counted, ScoreClassifier):
+class L1AdaBoost(CountsEstimators, ScoreClassifier):
     """The best convex combination of base classifiers, which are spread over a network.
 
     Minimises ``log(mean_i exp(-y_i sum_j alpha_j h_j(x_i) / T))`` over weights alpha that are not

@@ -345,11 +345,12 @@ class ExplicitActiveSet(ActiveSet):
         k = len(self)
         if self.columns is None or k != self.columns.count:  # a feature has a weight for each class
             return False
+        if k > gram.MOST_WEIGHTS:
+            return True
         if not self.quadratic:
             return k * (self.columns.stored + k**2) > EFFORT
         independent = min(k, self.objective.d)
-        cheaper = independent > FEW and independent**3 > WORTH * self.columns.stored
-        return cheaper or k > gram.MOST_WEIGHTS
+        return independent > FEW and independent**3 > WORTH * self.columns.stored
 
     @property
     def gradient(self) -> Floats:
