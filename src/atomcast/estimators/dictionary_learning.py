@@ -127,7 +127,7 @@ def distinct_signals(X: Floats, counts: Floats) -> NDArray[np.int64]:
     Signals of rounding errors alone do not count: a blank patch less its mean is no direction.
     """
     lengths = np.linalg.norm(X, axis=1)
-    rounding = np.finfo(X.dtype).eps * lengths.max(initial=0.0)
+    rounding = X.shape[1] * np.finfo(X.dtype).eps * lengths.max(initial=0.0)
     used = np.flatnonzero((lengths > rounding) & (counts > 0.0))
     _, first = np.unique(X[used], axis=0, return_index=True)
     return used[first]
