@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields
+from functools import cache
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +15,19 @@ from numpy.typing import ArrayLike, NDArray
 #: Numbers beyond these are refused: a few products of them would leave the range of floats, and a
 #: certificate that is worked out from infinities or from zeros would be worth nothing.
 SMALLEST, LARGEST = 1e-100, 1e100
+
+_abilities: dict[tuple[Any, Any], bool] = {}
+
+
+def is_able(holder: Any, protocol: Any) -> TypeGuard[Any]:
+    """Whether an object has what a protocol asks for, as all others of its class do then.
+
+    That is `isinstance`, which takes longer for a protocol than a round of a small fit does.
+    """
+    key = type(holder), protocol
+    if key not in _abilities:
+        _abilities[key] = isinstance(holder, protocol)
+    return _abilities[key]
 
 
 def check_positive(name: str, value: Any, meaning: str) -> float:
@@ -32,7 +46,10 @@ def check_not_negative(name: str, value: Any, meaning: str) -> float:
 
 def check_in_scale(name: str, numbers: ArrayLike, meaning: str = "") -> None:
     """Raise ValueError if the largest of some numbers is too large or too small to compute with."""
-    largest = float(np.max(np.abs(numbers), initial=0.0))
+    if isinstance(numbers, float | int):  # far quicker without an array
+        largest = float(abs(numbers))
+    else:
+        largest = float(np.max(np.abs(numbers), initial=0.0))
     if largest and not SMALLEST <= largest <= LARGEST:
         raise ValueError(
             f"{name} is out of scale{meaning and f' ({meaning})'}: its largest absolute value is "
@@ -50,9 +67,15 @@ def check_count(name: str, value: Any, meaning: str, minimum: int = 1) -> int:
 
 def check_flags(holder: Any) -> None:
     """Raise ValueError unless all parameters of a dataclass that are flags are True or False."""
-    for field in fields(holder):
-        if field.type in ("bool", bool):
-            check_flag(field.name, getattr(holder, field.name))
+    kind: Any = type(holder)
+    for name in _flags(kind):
+        check_flag(name, getattr(holder, name))
+
+
+@cache
+def _flags(kind: Any) -> tuple[str, ...]:
+    """The names of the parameters of a dataclass that are flags."""
+    return tuple(field.name for field in fields(kind) if field.type in ("bool", bool))
 
 
 def check_flag(name: str, value: Any) -> bool:
