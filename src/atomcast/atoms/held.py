@@ -18,7 +18,7 @@ class Atoms(Protocol):
     """What one node holds. It knows its own atoms and the replica, and nothing else.
 
     What more atoms may be able to do, they say by the methods of `DivisibleAtoms`, `SpacedAtoms`,
-    `FollowingAtoms` or `AtomFamilies`; none of these is needed for an exact selection.
+    `FollowingAtoms`, `BulkAtoms` or `AtomFamilies`; none of these is needed for an exact selection.
     """
 
     #: Length of an atom, and number of atoms.
@@ -40,6 +40,15 @@ class DivisibleAtoms(Atoms, Protocol):
 
     def take(self, rows: NDArray[np.int64]) -> Atoms:
         """Some of the atoms, by position."""
+        ...
+
+
+@runtime_checkable
+class BulkAtoms(Atoms, Protocol):
+    """Atoms of which many at a time are handed out faster than one by one."""
+
+    def several(self, rows: NDArray[np.int64], ids: list[int]) -> list[Atom]:
+        """Some of the atoms, by position, under their global ids."""
         ...
 
 

@@ -19,6 +19,7 @@ from atomcast._threads import ranges, run_all
 from atomcast.atoms.held import (
     AtomFamilies,
     Atoms,
+    BulkAtoms,
     DivisibleAtoms,
     FollowingAtoms,
     SummedAtoms,
@@ -222,7 +223,7 @@ class Fleet:
         """The rows that are of use beside each other, as far as their node can tell; in order."""
         kept = [rows[:0]]
         for own in np.split(rows, np.flatnonzero(np.diff(self.owner[rows])) + 1):
-            atoms = [self.atom(id) for id in ids[own].tolist()]
+            atoms = self.several(ids[own].tolist())
             kept.append(own[np.sort(replica.step.thinned(replica, atoms, scores[own]))])
         return np.concatenate(kept)
 
@@ -301,6 +302,12 @@ class Fleet:
     def atom(self, id: int) -> Atom:
         """The atom with this global id, as its owner would send it."""
         return self.atoms.atom(int(self.ids.searchsorted(id // self._stride)), id)
+
+    def several(self, ids: list[int]) -> list[Atom]:
+        """The atoms with these global ids, as their owners would send them."""
+        if len(ids) > 1 and isinstance(self.atoms, BulkAtoms):
+            return self.atoms.several(self.ids.searchsorted(ids), ids)
+        return [self.atom(id) for id in ids]
 
     def holds(self, id: int) -> bool:
         """Whether a node of this fleet holds the atom with this global id."""

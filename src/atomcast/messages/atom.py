@@ -284,6 +284,9 @@ def check_form(active: ActiveSet, atoms: Sequence[Atom], agreement: Agreement) -
     """Raise FalseMessageError unless these are the atoms asked for, by their ids and lengths."""
     pairs = zip(agreement.owner.tolist(), agreement.id.tolist(), strict=True)
     wanted = [(owner, id) for owner, id in pairs if id not in active]
+    as_asked = [id for _, id in wanted] == [atom.id for atom in atoms]
+    if as_asked and len(atoms) > 1 and active.beyond_doubt(atoms):
+        return
     for (owner, id), atom in zip(wanted, atoms, strict=True):
         if atom.id != id:
             raise FalseMessageError(f"node {owner} sent atom {atom.id} when asked for atom {id}")

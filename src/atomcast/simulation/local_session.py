@@ -185,13 +185,20 @@ class LocalSession(Session):
         fleet = self._fleets[owner if len(self._fleets) > 1 else 0]
         return wire.as_sent(fleet.atom(id), self._cast)
 
+    def _atoms(self, winners: Sequence[tuple[int, int]]) -> list[Atom]:
+        """Atoms by owner and id, as their owners would send them."""
+        if len(self._fleets) > 1:
+            return [self.atom(owner, id) for owner, id in winners]
+        atoms = self._fleets[0].several([id for _, id in winners])
+        return [wire.as_sent(atom, self._cast) for atom in atoms]
+
     def _sent(self, winners: Sequence[tuple[int, int]], round: int) -> list[Atom]:
         """Atoms by owner and id, carried from their owners to everybody."""
         self.ledger.round = round
         weighed = None if self._weighing is None else self._weighing.cast(winners)
         if weighed is not None:
             return weighed
-        atoms = [self.atom(owner, id) for owner, id in winners]
+        atoms = self._atoms(winners)
         if self.nodes > 1:
             # What arrives is bit for bit what was sent, so that its length is all we need.
             sizes = [wire.encoded_size(atom) for atom in atoms]
