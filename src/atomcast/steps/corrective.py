@@ -153,7 +153,9 @@ class Corrective(Step):
     def _free(self, replica: Replica, atoms: int, used: float) -> int:
         """How many atoms may join at least, as nobody has to be sent them."""
         active, d = replica.active, replica.problem.d or 0
-        if not self.alone or active.inner_kind != "vertices":
+        # Boosting, on a simplex, has many solutions: all find that of small batches.
+        quick = active.quadratic or replica.domain.has_origin
+        if not (self.alone and quick and active.inner_kind == "vertices"):
             return 0
         width = active.total(self.alone) // self.alone
         if self.alone * width <= FREE:
@@ -241,7 +243,9 @@ class Corrective(Step):
             # The smaller the gap, the more exact: else rounds go by in which only weights change.
             return max(0.3 * replica.target, min(0.2, 0.5 * gap / replica.unit) * gap)
         # Each model of a changing curvature costs more, and where nothing is sent, a round less.
-        share = 0.05 if active.quadratic else 0.4 if self.alone else 0.2
+        share = (
+            0.05 if active.quadratic else 0.4 if self.alone and replica.domain.has_origin else 0.2
+        )
         return max(0.1 * replica.target, share * gap if replica.feasible else 0.0)
 
     def memory(self) -> dict[str, NDArray[Any]]:
