@@ -316,19 +316,20 @@ class Fleet:
 
     def holds(self, id: int) -> bool:
         """Whether a node of this fleet holds the atom with this global id."""
-        return bool(self._held(np.array([id]))[0])
+        return bool(self._held(np.array([id // self._stride]))[0])
 
     def owners(self, ids: Ids) -> Ids:
         """The node of this fleet that holds each of these atoms, shape (k,); -1 where none does."""
         owners = np.full(len(ids), -1, dtype=np.int64)
-        held = self._held(ids)
-        owners[held] = self.owner[np.searchsorted(self.ids, ids[held] // self._stride)]
+        columns = ids // self._stride
+        held = self._held(columns)
+        owners[held] = self.owner[np.searchsorted(self.ids, columns[held])]
         return owners
 
-    def _held(self, ids: Ids) -> NDArray[np.bool_]:
-        columns = ids // self._stride
-        places = np.minimum(np.searchsorted(self.ids, columns), len(self.ids) - 1)
-        return self.ids[places] == columns if len(self.ids) else np.zeros(len(ids), dtype=bool)
+    def _held(self, columns: Ids) -> NDArray[np.bool_]:
+        if not len(self.ids):
+            return np.zeros(len(columns), dtype=bool)
+        return self.ids.take(self.ids.searchsorted(columns), mode="clip") == columns
 
     def _ids_put_forward(self, replica: Replica) -> Ids:
         """The atom that each column stands for in this round."""
@@ -352,9 +353,9 @@ class Fleet:
                 self._known_at.append(self._log)
             self._log = known
             return
-        new = np.array(replica.active.ids[self._log :], dtype=np.int64)
-        held = np.flatnonzero(self._held(new))
-        local = np.searchsorted(self.ids, new[held] // self._stride)
+        columns = np.array(replica.active.ids[self._log :], dtype=np.int64) // self._stride
+        held = self._held(columns).nonzero()[0]
+        local = self.ids.searchsorted(columns[held])
         self._known[local] = True
         self._local.extend(local.tolist())
         self._known_at.extend((self._log + held).tolist())
@@ -364,7 +365,7 @@ class Fleet:
         best = np.full(self.nodes, -np.inf)
         if len(merit):
             if len(self._holders) == 1:
-                best[self._holders[0]] = merit.max()
+                best[self._holders[0]] = np.maximum.reduce(merit)
             else:
                 sorted_merit = merit if self._by_owner is None else merit.take(self._by_owner)
                 best[self._holders] = np.maximum.reduceat(sorted_merit, self._starts)
@@ -384,7 +385,7 @@ class Fleet:
         eligible = merit > request.threshold
         if not request.known_too:
             eligible &= ~self._known
-        rows = np.flatnonzero(eligible)
+        rows = eligible.nonzero()[0]
         if count is not None and len(self._holders) == 1 and len(rows) > 4 * count:
             # Sorting all to keep a few would take longer than scoring them did.
             last = np.partition(merit[rows], -count)[-count]

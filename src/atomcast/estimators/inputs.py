@@ -60,6 +60,11 @@ def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) 
     return checked
 
 
+def _looked_at(X: Any, options: dict[str, Any]) -> bool:
+    """Whether `validated` has looked for NaN and infinity in all of X."""
+    return options.get("ensure_all_finite", True) is True and file_map(X) is None
+
+
 def _is_plain(estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> bool:
     """Whether plain arrays are right as they are; if so, notes what scikit-learn would.
 
@@ -150,7 +155,9 @@ def _features(
         X, y = validated(estimator, X, y, **FORMATS, **formats)
         cluster = as_cluster(cluster)
         names = getattr(estimator, "feature_names_in_", None)
-        return SplitShards(X, cluster.nodes, names=names), y, cluster
+        shards = SplitShards(X, cluster.nodes, names=names)
+        shards.finite = _looked_at(X, formats)
+        return shards, y, cluster
     if isinstance(cluster, Cluster):  # processes that hold a part each learn of the others'
         X = cluster.place(X)
     if y is None:
@@ -187,7 +194,9 @@ def _examples(
     if not isinstance(X, Shards):
         X, y = validated(estimator, X, y, **ROW_FORMATS, **formats)
         cluster = as_cluster(cluster)
-        return SplitShards(X, cluster.nodes), y, cluster
+        shards = SplitShards(X, cluster.nodes)
+        shards.finite = _looked_at(X, formats)
+        return shards, y, cluster
     if y is None:
         raise ValueError(f"y is missing: every node must know the {what}s of its examples")
     check_same_index(X, y, axis=0)

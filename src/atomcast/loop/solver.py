@@ -6,7 +6,7 @@ import logging
 import os
 from collections.abc import Callable, Generator, Iterable, Sequence
 from contextlib import ExitStack, closing
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, count, islice
 from typing import Any, Literal
@@ -132,7 +132,7 @@ class Solver:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name, as scikit-learn asks estimators for them."""
-        return {part.name: getattr(self, part.name) for part in fields(self)}
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def set_params(self, **params: Any) -> Solver:
         """Set parameters by name, as scikit-learn does for `solver__tol`."""
