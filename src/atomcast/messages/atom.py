@@ -313,9 +313,9 @@ def _comparable(known: Sequence[bool], agreement: Agreement) -> Iterator[Agreeme
 
 def check_form(active: ActiveSet, atoms: Sequence[Atom], agreement: Agreement) -> None:
     """Raise FalseMessageError unless these are the atoms asked for, by their ids and lengths."""
+    if isinstance(atoms, AtomBatch) and atoms.ids == agreement.id.tolist():
+        atoms, agreement = atoms[:1], agreement.first(1)  # they are all of one form
     wanted = agreement.new_to(active.position)
-    if isinstance(atoms, AtomBatch) and atoms.ids == [id for _, id in wanted]:
-        atoms, wanted = atoms[:1], wanted[:1]  # they are all of one form
     for (owner, id), atom in zip(wanted, atoms, strict=True):
         if atom.id != id:
             raise FalseMessageError(f"node {owner} sent atom {atom.id} when asked for atom {id}")

@@ -91,61 +91,43 @@ def _pivots(
     """
     sides = np.array([-at_zero, first])  # of the equations on a face
     signs = sides[1]
+    slack = tolerance / domain.scale if penalty is None else 1e-9 * penalty
     for _ in range(most):
         free = signs.nonzero()[0]
         if not len(free):
             return None
-        sign = signs[free]
-        found = _on_face(matrix, free, sides, sign, domain, penalty)
-        if found is None:
+        sign, rows = signs[free], matrix.take(free, 0)
+        # As LAPACK wants them, so that nothing is copied: the transpose is the same matrix.
+        face, right = rows.take(free, 1).T, sides.take(free, 1).T
+        _, solution, failed = dposv(face, right, overwrite_a=True, overwrite_b=True)
+        if failed:
             return None
-        right = found * sign > 0.0
-        clean = np.count_nonzero(right) == len(free)
+        found, across = solution[:, 0], solution[:, 1]
+        if penalty is not None:
+            level = penalty
+        else:  # the multiplier of the ball: what every atom in use has for a merit
+            level = (float(sign.dot(found)) - domain.scale) / float(sign.dot(across))
+            level = max(level, 0.0) if domain.has_origin else level
+        if level:
+            found = found - level * across
+        kept = found * sign > 0.0
+        clean = np.count_nonzero(kept) == len(free)
         if not clean:
-            signs[free] = sign * right
+            signs[free] = sign * kept
             if most == MILD:
                 continue
-        weights = np.zeros(len(signs))
-        weights[free] = found
-        slopes = at_zero + matrix @ weights
-        if penalty is None:
-            level = (tolerance - float(weights @ slopes)) / domain.scale
-        else:
-            level = (1.0 + 1e-9) * penalty
-        joining = domain.merit(slopes) > level
+        slopes = at_zero + found.dot(rows)
+        joining = domain.merit(slopes) > level + slack
         joining[free] = False
         join = joining.nonzero()[0]
         if clean and not len(join):
+            weights = np.zeros(len(signs))
+            weights[free] = found
+            if level and penalty is None:
+                weights *= domain.scale / float(sign.dot(found))  # but for rounding, that is one
             return weights
         signs[join] = domain.signs(slopes[join])
     return None
-
-
-def _on_face(
-    matrix: Floats,
-    free: NDArray[np.int64],
-    sides: Floats,
-    sign: Floats,
-    domain: Domain,
-    penalty: float | None,
-) -> Floats | None:
-    """The best weights of some atoms on the face of these signs, whatever signs they come out with.
-
-    None where they are not independent.
-    """
-    # As LAPACK wants them, so that nothing is copied: the transpose is the same matrix.
-    face, right = matrix.take(free, 0).take(free, 1).T, sides.take(free, 1).T
-    _, solution, failed = dposv(face, right, overwrite_a=True, overwrite_b=True)
-    if failed:
-        return None
-    down, across = solution.T
-    if penalty is not None:
-        return down - penalty * across  # type: ignore[no-any-return]
-    level = (float(sign @ down) - domain.scale) / float(sign @ across)
-    if level > 0.0 or not domain.has_origin:
-        down -= level * across
-        down *= domain.scale / float(sign @ down)  # but for rounding, that is one
-    return down  # type: ignore[no-any-return]
 
 
 def _published(domain: Domain, active: ActiveSet, weights: Floats, tolerance: float) -> bool:
