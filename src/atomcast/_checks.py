@@ -7,7 +7,7 @@ from dataclasses import fields
 from functools import cache
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any, TypeGuard
+from typing import Any, Generic, Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -16,18 +16,21 @@ from numpy.typing import ArrayLike, NDArray
 #: certificate that is worked out from infinities or from zeros would be worth nothing.
 SMALLEST, LARGEST = 1e-100, 1e100
 
-_abilities: dict[tuple[Any, Any], bool] = {}
-
 
 def is_able(holder: Any, protocol: Any) -> TypeGuard[Any]:
-    """Whether an object has what a protocol asks for, as all others of its class do then.
+    """Whether an object has what a protocol asks for.
 
     That is `isinstance`, which takes longer for a protocol than a round of a small fit does.
     """
-    key = type(holder), protocol
-    if key not in _abilities:
-        _abilities[key] = isinstance(holder, protocol)
-    return _abilities[key]
+    return all(hasattr(holder, name) for name in _asked(protocol))
+
+
+@cache
+def _asked(protocol: Any) -> tuple[str, ...]:
+    """The names of all that a protocol asks for, those before it in their line included."""
+    line = (vars(kind) for kind in protocol.__mro__ if kind not in (object, Protocol, Generic))
+    names = (name for own in line for name in (*own, *own.get("__annotations__", ())))
+    return tuple(dict.fromkeys(name for name in names if not name.startswith("_")))
 
 
 def check_positive(name: str, value: Any, meaning: str) -> float:

@@ -37,7 +37,7 @@ class Atoms(Protocol):
 
 @runtime_checkable
 class BatchedAtoms(Atoms, Protocol):
-    """Atoms of which several are handed out at once."""
+    """Atoms of which many at a time are handed out faster than one by one."""
 
     def batch(self, places: NDArray[np.int64], ids: list[int]) -> Sequence[Atom]:
         """The atoms at these places, as `atom` would hand them out, under their global ids."""

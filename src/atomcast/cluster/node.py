@@ -228,7 +228,7 @@ class Fleet:
         """The rows that are of use beside each other, as far as their node can tell; in order."""
         kept = [rows[:0]]
         for own in np.split(rows, np.flatnonzero(np.diff(self.owner[rows])) + 1):
-            atoms = [self.atom(id) for id in ids[own].tolist()]
+            atoms = self.atoms_of(ids[own].tolist())
             kept.append(own[np.sort(replica.step.thinned(replica, atoms, scores[own]))])
         return np.concatenate(kept)
 

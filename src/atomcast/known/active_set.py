@@ -139,6 +139,10 @@ class ActiveSet(ABC):
         """Why an atom as received cannot be one of this problem, if it cannot."""
         return None if np.all(np.isfinite(atom.extras)) else f"its extras are {atom.extras}"
 
+    def beyond_doubt(self, atoms: Sequence[Atom]) -> bool:
+        """Whether a look at many atoms at once is enough to know that `doubt` has none of any."""
+        return False
+
     def iterate(self) -> Any:
         """What `misfit` needs of the present iterate once there is another."""
         raise TypeError(f"a {type(self).__name__} receives no atoms")
