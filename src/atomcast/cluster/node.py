@@ -78,7 +78,7 @@ class Fleet:
         self.owner = owner
         self.nodes = nodes
         self._held_by = np.bincount(owner, minlength=nodes)
-        self._holders = np.flatnonzero(self._held_by)
+        self._holders = self._held_by.nonzero()[0]
         counts = self._held_by[self._holders]
         self._starts = np.cumsum(counts) - counts
         in_order = len(counts) <= 1 or bool(np.all(owner[1:] >= owner[:-1]))
@@ -316,19 +316,22 @@ class Fleet:
 
     def holds(self, id: int) -> bool:
         """Whether a node of this fleet holds the atom with this global id."""
-        return bool(self._held(np.array([id]))[0])
+        return bool(self.owners(np.array([id]))[0] >= 0)
 
     def owners(self, ids: Ids) -> Ids:
         """The node of this fleet that holds each of these atoms, shape (k,); -1 where none does."""
         owners = np.full(len(ids), -1, dtype=np.int64)
-        held = self._held(ids)
-        owners[held] = self.owner[np.searchsorted(self.ids, ids[held] // self._stride)]
+        columns = ids // self._stride
+        places = self.ids.searchsorted(columns)
+        held = self._found(places, columns)
+        owners[held] = self.owner[places[held]]
         return owners
 
-    def _held(self, ids: Ids) -> NDArray[np.bool_]:
-        columns = ids // self._stride
-        places = np.minimum(np.searchsorted(self.ids, columns), len(self.ids) - 1)
-        return self.ids[places] == columns if len(self.ids) else np.zeros(len(ids), dtype=bool)
+    def _found(self, places: NDArray[np.int64], columns: Ids) -> NDArray[np.bool_]:
+        """Whether columns are held, by the places where they would stand."""
+        if not len(self.ids):
+            return np.zeros(len(columns), dtype=bool)
+        return self.ids.take(places, mode="clip") == columns
 
     def _ids_put_forward(self, replica: Replica) -> Ids:
         """The atom that each column stands for in this round."""
@@ -352,19 +355,23 @@ class Fleet:
                 self._known_at.append(self._log)
             self._log = known
             return
-        new = np.array(replica.active.ids[self._log :], dtype=np.int64)
-        held = np.flatnonzero(self._held(new))
-        local = np.searchsorted(self.ids, new[held] // self._stride)
+        columns = np.array(replica.active.ids[self._log :], dtype=np.int64)
+        if self._stride > 1:
+            columns //= self._stride
+        places = self.ids.searchsorted(columns)
+        held = self._found(places, columns).nonzero()[0]
+        local = places[held]
         self._known[local] = True
-        self._local.extend(local.tolist())
-        self._known_at.extend((self._log + held).tolist())
-        self._log = len(replica.active)
+        self._local.frombytes(local.tobytes())
+        self._known_at.frombytes((self._log + held).tobytes())
+        self._log = known
 
     def _best(self, merit: Floats) -> Floats:
-        best = np.full(self.nodes, -np.inf)
+        best = np.empty(self.nodes)
+        best.fill(-np.inf)
         if len(merit):
             if len(self._holders) == 1:
-                best[self._holders[0]] = merit.max()
+                best[self._holders[0]] = np.maximum.reduce(merit)
             else:
                 sorted_merit = merit if self._by_owner is None else merit.take(self._by_owner)
                 best[self._holders] = np.maximum.reduceat(sorted_merit, self._starts)
@@ -384,7 +391,7 @@ class Fleet:
         eligible = merit > request.threshold
         if not request.known_too:
             eligible &= ~self._known
-        rows = np.flatnonzero(eligible)
+        rows = eligible.nonzero()[0]
         if count is not None and len(self._holders) == 1 and len(rows) > 4 * count:
             # Sorting all to keep a few would take longer than scoring them did.
             last = np.partition(merit[rows], -count)[-count]

@@ -91,7 +91,7 @@ class L1Ball(Domain):
 
     def signs(self, scores: Floats) -> Floats:
         """Against the gradient; an atom with score zero counts as positive."""
-        return np.where(scores > 0, -1.0, 1.0)
+        return np.copysign(1.0, 0.0 - scores)
 
     def project(self, ids: Sequence[int], weights: Floats) -> Floats:
         """The nearest weights of the ball: smaller ones of the same signs."""
@@ -182,7 +182,7 @@ class WholeSpace(Domain):
 
     def signs(self, scores: Floats) -> Floats:
         """Against the gradient."""
-        return np.where(scores > 0, -1.0, 1.0)
+        return np.copysign(1.0, 0.0 - scores)
 
     def project(self, ids: Sequence[int], weights: Floats) -> Floats:
         """The weights as they are."""

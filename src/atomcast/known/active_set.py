@@ -156,7 +156,7 @@ class ActiveSet(ABC):
 
     def support(self) -> tuple[NDArray[np.int64], Floats]:
         """Global ids and weights of the atoms whose weight is not zero."""
-        used = np.flatnonzero(self.weights)
+        used = self.weights.nonzero()[0]
         return self.weight_ids[used], self.weights[used].copy()
 
     @property
@@ -469,7 +469,11 @@ class ExplicitActiveSet(ActiveSet):
         block = others.block(start, stop)
         curvature = self.objective.curvature(self.image)
         diagonal = np.asarray(curvature.diagonal)
-        result = columns.products(block * (diagonal[:, None] if diagonal.ndim else diagonal))
+        if diagonal.ndim:
+            result = columns.products(block * diagonal[:, None])
+        else:
+            result = columns.products(block)
+            result *= diagonal
         if curvature.rank_one is not None:
             u = curvature.rank_one
             _centre(result, columns.scores(u), u @ block)

@@ -136,7 +136,7 @@ class DenseColumns:
     def measured(self, start: int, stop: int, vector: Floats) -> tuple[Floats, Floats]:
         """The products of columns start to stop with a vector, and the norms of these columns."""
         rows = self._rows[start:stop]
-        return rows @ vector, np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        return rows @ vector, np.sqrt(np.vecdot(rows, rows))
 
     def measured_one(self, position: int, vector: Floats) -> tuple[float, float]:
         """The same of a single column."""

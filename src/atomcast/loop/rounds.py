@@ -198,13 +198,14 @@ def run(
         certified = replica.certifies(agreement)
         grew = replica.active.atoms > known and agreement.sum is None
         best.consider(replica, gap, certified, grew)
+        unit = replica.unit
         state = State(
             round=replica.round,
             seconds=time.perf_counter() - start,
             objective=replica.objective if replica.feasible else math.nan,
             gap=gap,
-            relative_gap=gap / replica.unit,
-            tol=replica.target / replica.unit,
+            relative_gap=gap / unit,
+            tol=replica.tol.gap(unit) / unit,
             replica=replica,
             ledger=session.ledger,
             snapshot=snapshot,

@@ -283,7 +283,7 @@ def receive(
         If an atom is too long or too short to compute with.
     """
     ids = agreement.id.tolist()
-    known = [id in active for id in ids]
+    known = [id in active.position for id in ids]
     if atoms or not all(known):
         check_form(active, atoms, agreement)
         active.append(atoms)
@@ -313,11 +313,11 @@ def _comparable(known: Sequence[bool], agreement: Agreement) -> Iterator[Agreeme
 
 def check_form(active: ActiveSet, atoms: Sequence[Atom], agreement: Agreement) -> None:
     """Raise FalseMessageError unless these are the atoms asked for, by their ids and lengths."""
-    wanted = agreement.new_to(active)
+    if isinstance(atoms, AtomBatch) and atoms.ids == agreement.id.tolist():
+        atoms, agreement = atoms[:1], agreement.first(1)  # they are all of one form
+    wanted = agreement.new_to(active.position)
     asked = [id for _, id in wanted]
-    if isinstance(atoms, AtomBatch) and atoms.ids == asked:
-        atoms, wanted = atoms[:1], wanted[:1]  # they are all of one form
-    elif len(atoms) > 1 and [a.id for a in atoms] == asked and active.beyond_doubt(atoms):
+    if len(atoms) > 1 and [a.id for a in atoms] == asked and active.beyond_doubt(atoms):
         return
     for (owner, id), atom in zip(wanted, atoms, strict=True):
         if atom.id != id:

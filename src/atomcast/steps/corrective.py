@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
@@ -262,8 +262,16 @@ class Quadratic:
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
-        self.corral = Corral(domain)
-        self.descent = CoordinateDescent(domain)
+
+    @cached_property
+    def corral(self) -> Corral:
+        """For atoms that are so much alike that the quick way gives up."""
+        return Corral(self.domain)
+
+    @cached_property
+    def descent(self) -> CoordinateDescent:
+        """For many atoms."""
+        return CoordinateDescent(self.domain)
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known atoms."""
