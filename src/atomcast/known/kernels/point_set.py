@@ -268,7 +268,7 @@ class KernelActiveSet(ActiveSet):
             super().toward(domain, id, score, step)
             return
         at, weights, products = self.position[id], self.weights, self.image_products
-        vertex = domain.scale * float(domain.signs(np.array([score]))[0])
+        vertex = domain.scale * domain.sign(score)
         if step is None:
             across, own = vertex * float(products[at]), vertex**2 * float(self.gram.diagonal[at])
             value = self.value()
