@@ -389,8 +389,8 @@ class Fleet:
             return self._nothing.copy()
         known_at = np.frombuffer(self._known_at, np.int64)
         local = np.frombuffer(self._local, np.int64)
-        weights = replica.active.weights[known_at]
-        slopes = scores[local] if self._slopes else replica.active.scores()[known_at]
+        weights = replica.active.weights.take(known_at)
+        slopes = scores.take(local) if self._slopes else replica.active.scores().take(known_at)
         if len(self._holders) == 1:
             alone = self._nothing.copy()
             alone[self._holders[0]] = weights @ slopes

@@ -88,7 +88,7 @@ class AugmentedKernel:
         self._points, self._labels = points, labels
         ridge = self.code.ridge(labels[old:], weights)
         own = self.kernel.diagonal(points[old:]) + 1.0 + ridge
-        if not (own > 0).all():
+        if not own.min(initial=1.0) > 0:
             raise not_positive(f"the product of a point with itself is {own.min() - 1.0:.3g}")
         self.ridge = np.concatenate([self.ridge, ridge])
         self.diagonal = np.concatenate([self.diagonal, own])

@@ -130,7 +130,8 @@ class KernelActiveSet(ActiveSet):
     def _store(self, atoms: Sequence[Atom]) -> None:
         old, new = self.atoms - len(atoms), self.atoms
         self._log.append(atoms)
-        for atom, square in zip(atoms, square_lengths(self.points[old:]).tolist(), strict=True):
+        points = self.points
+        for atom, square in zip(atoms, square_lengths(points[old:]).tolist(), strict=True):
             if not SMALLEST**2 <= square <= LARGEST**2:  # also points at zero, which are fine
                 check_in_scale("X", atom.values, f"the point {atom.id}")
         self.arrivals.append(len(atoms))
@@ -138,8 +139,8 @@ class KernelActiveSet(ActiveSet):
         self._labels[old:new] = self._codes_of(atoms)
         weights = self._weights_of(atoms)
         if self._gram is None:
-            self._gram = self._augmented(self.spec.resolve(self.points, weights))
-        self._gram.extend(self.points, self.labels, weights)
+            self._gram = self._augmented(self.spec.resolve(points, weights))
+        self._gram.extend(points, self.labels, weights)
         if old == 0:
             self._check_kernel()
         before = self.width * old

@@ -56,6 +56,8 @@ def plan_values(values: Floats, varied: bool | None = None) -> Field:
     varied : bool, optional
         That no two in a sample are equal, where the caller has looked.
     """
+    if varied and _fills_its_type(values):  # as measurements do: it must be quick
+        return Field(_widest(values), values.nbytes, lambda: [_store(values, _widest(values), 0).data])
     bits = bit_patterns(values)
     if not bits.size:
         return Field(INT8, 0, list)
@@ -139,6 +141,8 @@ def _read_numbers(reader: Reader, code: int, n: int, dtype: np.dtype[Any]) -> Fl
     # A copy, because bytes within a message are not aligned and belong to the receive buffer.
     if stored_as == dtype:
         return stored.astype(dtype)
+    if number_type >= INT8:
+        return _restore(stored, number_type, exponent, dtype)
     with np.errstate(invalid="ignore"):  # a signalling NaN stays what it is: the sender's affair
         return _restore(stored, number_type, exponent, dtype)
 
@@ -173,7 +177,7 @@ def _smallest_type(values: Floats) -> tuple[int, int]:
     A few values settle what most arrays are *not*; only a type that suits those is tried on all.
     """
     if _fills_its_type(values):
-        return (FLOAT64 if values.itemsize == 8 else FLOAT32), 0
+        return _widest(values), 0
     sample = values[:: -(-values.size // 32)]
     with np.errstate(all="ignore"):  # what overflows is not lossless, and no news
         exponents = range(_decimal_places(sample), _MAX_EXPONENT + 1)
@@ -189,9 +193,15 @@ def _smallest_type(values: Floats) -> tuple[int, int]:
     return (FLOAT64, 0) if exponent is None else (INT32, exponent)
 
 
+def _widest(values: Floats) -> int:
+    return FLOAT64 if values.itemsize == 8 else FLOAT32
+
+
 def _fills_its_type(values: Floats) -> bool:
     """Whether the last values are no short decimals, and the last one is no smaller float."""
-    probe, pattern = values.item(-1), bit_patterns(values).item(-1)
+    if not values.size:
+        return False
+    probe, pattern = values.item(-1), bit_patterns(values[-1:]).item()
     if values.itemsize == 8:  # of which a float32 has none of the lowest 29 bits
         return bool(pattern % 2**29 and round(probe, _MAX_EXPONENT) != probe)
     # Of single precision, one in ten looks like a decimal by chance: a few are needed.
