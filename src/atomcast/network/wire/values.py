@@ -57,7 +57,9 @@ def plan_values(values: Floats, varied: bool | None = None) -> Field:
         That no two in a sample are equal, where the caller has looked.
     """
     if varied and _fills_its_type(values):  # as measurements do: it must be quick
-        return Field(_widest(values), values.nbytes, lambda: [_store(values, _widest(values), 0).data])
+        return Field(
+            _widest(values), values.nbytes, lambda: [_store(values, _widest(values), 0).data]
+        )
     bits = bit_patterns(values)
     if not bits.size:
         return Field(INT8, 0, list)
