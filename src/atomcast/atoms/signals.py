@@ -120,7 +120,7 @@ class SignalsActiveSet(ActiveSet):
         scale: float,
     ) -> None:
         """Add new atoms, if their products with the residuals are what was agreed on."""
-        check_form(self, atoms, agreement)
+        check_form(self, atoms, agreement.new_to(self))
         self.append(atoms)
         choice = agreement.choice
         assert choice is not None

@@ -179,8 +179,9 @@ class KernelActiveSet(ActiveSet):
             weights[: len(iterate)] = iterate
             scores = 2.0 * self.gram.rows(np.arange(part.start, part.stop)) @ weights
         length = np.sqrt(self.gram.diagonal)
-        allowed = SCORE_ROUNDING * 2.0 * length[part] * float(np.abs(weights) @ length)
-        return misfit_of(stated - scores, allowed, length[part])
+        rounding = SCORE_ROUNDING * 2.0 * float(np.abs(weights) @ length)
+        own = length[part]
+        return misfit_of(stated - scores, rounding * own, own)
 
     def _check_kernel(self) -> None:
         """Look at the first points closely if the kernel may be none."""
