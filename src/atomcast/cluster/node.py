@@ -23,6 +23,7 @@ from atomcast.atoms.held import (
     BatchedAtoms,
     DivisibleAtoms,
     FollowingAtoms,
+    SlopeAtoms,
     SummedAtoms,
 )
 from atomcast.cluster.choosing import propose_to_signals
@@ -90,6 +91,9 @@ class Fleet:
         self._log = 0
         # Arrays that grow and that NumPy can read: they are looked at in every round.
         self._known_at, self._local = array("q"), array("q")
+        # What the nodes of others say here: that they have no atoms, and nothing to add.
+        self._silent, self._nothing = np.full(nodes, -np.inf), np.zeros(nodes)
+        self._slopes = is_able(atoms, SlopeAtoms)
         self.sizes = self._held_by if sizes is None else sizes
         self._chooser: tuple[Subset, Chooser] | None = None
         self._part: _Part | None = None
@@ -219,7 +223,7 @@ class Fleet:
             score=scores[rows],
             merit=priority[rows],
             best=best,
-            partial=self._partial_sums(replica) if request.partial_sums else None,
+            partial=self._partial_sums(replica, scores) if request.partial_sums else None,
         )
 
     def _thinned(
@@ -238,11 +242,11 @@ class Fleet:
         top = int(merit.argmax())
         best = merit.item(top)
         near = merit >= best - 2 * TIE * abs(best)
-        rows = np.array([top])
+        rows: NDArray[np.int64] | slice = slice(top, top + 1)
         if np.count_nonzero(near) != 1:
-            rows = np.flatnonzero(near)
-            rows = rows[leaders(merit[rows], self.ids[rows], self.owner[rows], 1)]
-        return self._of_one_node(replica, request, scores, rows, merit[rows], best)
+            tied = np.flatnonzero(near)
+            rows = tied[leaders(merit[tied], self.ids[tied], self.owner[tied], 1)]
+        return self._of_one_node(replica, request, scores, rows, merit[rows].copy(), best)
 
     def _propose_one_of_many(self, replica: Replica, request: Request, scores: Floats) -> Proposals:
         """The proposal of one node with very many atoms, from a single pass over their scores."""
@@ -288,20 +292,20 @@ class Fleet:
         replica: Replica,
         request: Request,
         scores: Floats,
-        rows: NDArray[np.int64],
+        rows: NDArray[np.int64] | slice,
         merit: Floats,
         best: float,
     ) -> Proposals:
         """The proposals of a fleet that is one node."""
-        everyone = np.full(self.nodes, -np.inf)
+        everyone = self._silent.copy()
         everyone[self._holders[0]] = best
         return Proposals(
             node=self.owner[rows],
             id=self.ids[rows],
-            score=scores[rows],
+            score=scores[rows].copy(),  # atoms may use the array again
             merit=merit,
             best=everyone,
-            partial=self._partial_sums(replica) if request.partial_sums else None,
+            partial=self._partial_sums(replica, scores) if request.partial_sums else None,
         )
 
     def atom(self, id: int) -> Atom:
@@ -367,8 +371,7 @@ class Fleet:
         self._log = known
 
     def _best(self, merit: Floats) -> Floats:
-        best = np.empty(self.nodes)
-        best.fill(-np.inf)
+        best = self._silent.copy()
         if len(merit):
             if len(self._holders) == 1:
                 best[self._holders[0]] = np.maximum.reduce(merit)
@@ -398,16 +401,19 @@ class Fleet:
             rows = rows[merit[rows] >= last - 2 * TIE * abs(last)]
         return rows
 
-    def _partial_sums(self, replica: Replica) -> Floats:
+    def _partial_sums(self, replica: Replica, scores: Floats) -> Floats:
         """S_i of Algorithm 3: each node's own part of <alpha, grad f(alpha)>."""
         if not self._local:
-            return np.zeros(self.nodes)
-        known_at, local = (np.frombuffer(one, np.int64) for one in (self._known_at, self._local))
-        products = (replica.active.weights * replica.active.scores())[known_at]
+            return self._nothing.copy()
+        known_at = np.frombuffer(self._known_at, np.int64)
+        local = np.frombuffer(self._local, np.int64)
+        weights = replica.active.weights.take(known_at)
+        slopes = scores.take(local) if self._slopes else replica.active.scores().take(known_at)
         if len(self._holders) == 1:
-            alone = np.zeros(self.nodes)
-            alone[self._holders[0]] = products.sum()
+            alone = self._nothing.copy()
+            alone[self._holders[0]] = weights @ slopes
             return alone
+        products = weights * slopes
         sums: Floats = np.bincount(self.owner[local], products, minlength=self.nodes)  # type: ignore[assignment]
         return sums
 

@@ -59,6 +59,10 @@ class Columns(Protocol):
         """Columns start to stop as a dense array, shape (d, stop - start)."""
         ...
 
+    def column(self, position: int) -> Floats:
+        """A single column as a dense array, shape (d,), not to be changed."""
+        ...
+
     def cross(self, left: Chosen, right: Chosen, diagonal: Floats) -> Floats:
         """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
         ...
@@ -150,6 +154,10 @@ class DenseColumns:
     def block(self, start: int, stop: int) -> Floats:
         """Columns start to stop as a dense array, shape (d, stop - start)."""
         return self._rows[start:stop].T
+
+    def column(self, position: int) -> Floats:
+        """A single column as a dense array, shape (d,), not to be changed."""
+        return self._rows[position]
 
     def lengths(self, diagonal: Floats) -> Floats:
         """The product a_j' diag(diagonal) a_j of each column with itself, shape (count,)."""
@@ -272,6 +280,10 @@ class SparseColumns:
             part = slice(self._starts[k], self._starts[k + 1])
             dense[self._indices[part], k - start] = self._data[part]
         return dense
+
+    def column(self, position: int) -> Floats:
+        """A single column as a dense array, shape (d,), not to be changed."""
+        return self.block(position, position + 1)[:, 0]
 
     def cross(self, left: Chosen, right: Chosen, diagonal: Floats) -> Floats:
         """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
