@@ -39,9 +39,9 @@ Floats = NDArray[np.float64]
 FEW = 150
 #: Beyond, they are if this many times the stored values is less than the cube of the weights.
 WORTH = 300
-#: Where the curvature changes, they are if a model without them takes so many operations: up to
-#: there, both take as long, but a compiler would make a small first fit wait for seconds.
-EFFORT = 1e8
+#: Where the curvature changes, they are if a model without them takes so many operations: below,
+#: a compiler would make a small first fit wait for seconds.
+EFFORT = 3e7
 
 
 class ActiveSet(ABC):
@@ -368,7 +368,7 @@ class ExplicitActiveSet(ActiveSet):
         if k > gram.MOST_WEIGHTS:
             return True
         if not self.quadratic:
-            return k * (self.columns.stored + k**2) > EFFORT
+            return k > FEW and k * (self.columns.stored + k**2) > EFFORT
         independent = min(k, self.objective.d)
         return independent > FEW and independent**3 > WORTH * self.columns.stored
 

@@ -152,13 +152,16 @@ class Corrective(Step):
 
     def _free(self, replica: Replica, atoms: int, used: float) -> int:
         """How many atoms may join at least, as nobody has to be sent them."""
-        quick = replica.active.quadratic and replica.active.inner_kind == "vertices"
-        if not (self.alone and quick):
+        active, d = replica.active, replica.problem.d or 0
+        if not self.alone or active.inner_kind != "vertices":
             return 0
-        if self.alone <= FREE:
+        width = active.total(self.alone) // self.alone
+        if self.alone * width <= FREE:
             return self.alone
         growth = atoms if used > 0.95 else atoms // 2 if used > 0.75 else 0
-        return max(growth, min(FREE // 2, (replica.problem.d or 0) // FREE_SHARE))
+        if used > 0.95 and not active.quadratic:  # rounds of several models: fewer of them
+            growth = max(growth, min(3 * atoms, d // 2 - atoms))
+        return max(growth, min(FREE // 2, d // FREE_SHARE) // width)
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
@@ -237,7 +240,8 @@ class Corrective(Step):
         if kernel:
             # The smaller the gap, the more exact: else rounds go by in which only weights change.
             return max(0.3 * replica.target, min(0.2, 0.5 * gap / replica.unit) * gap)
-        share = 0.05 if active.quadratic else 0.2  # each model of a changing curvature costs more
+        # Each model of a changing curvature costs more, and where nothing is sent, a round less.
+        share = 0.05 if active.quadratic else 0.4 if self.alone else 0.2
         return max(0.1 * replica.target, share * gap if replica.feasible else 0.0)
 
     def memory(self) -> dict[str, NDArray[Any]]:
