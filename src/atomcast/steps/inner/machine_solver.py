@@ -93,26 +93,25 @@ def descend(
 
 def _go_to_face(matrix: NDArray[Any], side: Floats, beta: Floats, margins: Floats) -> None:
     """Go to the best weights on a face, on which those at zero, or that would fall below, stay."""
-    free = np.flatnonzero(beta)
-    own = matrix[np.ix_(free, free)] * (side[free, None] * side[free]).astype(matrix.dtype)
-    change, used = -beta[free], np.arange(len(free))
+    from atomcast.known.kernels._loops import gather_lower, row_products
+
+    change, used = -beta, np.flatnonzero(beta)
     while len(used):
-        try:
-            factor = linalg.cho_factor(own[np.ix_(used, used)], overwrite_a=True)
+        own = np.zeros((len(used), len(used)), matrix.dtype)
+        gather_lower(matrix, used.astype(np.uint64), 0, own)
+        try:  # LAPACK counts by columns: to it, the lower part is the upper one
+            factor = linalg.cho_factor(own.T, overwrite_a=True, check_finite=False)
         except linalg.LinAlgError:  # by rounding: descent has to do
             return
-        goal = linalg.cho_solve(factor, np.ones(len(used)))
+        goal = side[used] * linalg.cho_solve(factor, side[used], check_finite=False)
         if goal.min() > 0.0:
             change[used] += goal
             break
         used = used[goal > 0.0]
-    from atomcast.known.kernels._loops import row_products
-
-    moved, image = np.zeros(len(beta)), np.empty(len(beta))
-    moved[free] = side[free] * change
-    row_products(matrix, moved, image)
+    image = np.empty(len(beta))
+    row_products(matrix, side * change, image)
     image *= side
-    slope, bend = float(change @ (1.0 - margins[free])), float(change @ image[free])
+    slope, bend = float(change @ (1.0 - margins)), float(change @ image)
     length = min(1.0, slope / bend) if slope > 0.0 else 0.0
-    beta[free] = np.maximum(beta[free] + length * change, 0.0)
+    np.maximum(beta + length * change, 0.0, out=beta)
     margins += length * image
