@@ -50,6 +50,9 @@ MANY_PRODUCTS = 300
 #: Where nothing is sent, all of so few atoms may join at once; of more, half as many, or a share of
 #: their length, and as many as are known already where nearly all of these are in use.
 FREE, FREE_SHARE = 64, 4
+#: The same of points in a kernel space, whose kernel values cost little beside those of a round; of
+#: more, three times as many as are known.
+FREE_POINTS = 4096
 
 
 class Batches(Protocol):
@@ -152,8 +155,10 @@ class Corrective(Step):
 
     def _free(self, replica: Replica, atoms: int, used: float) -> int:
         """How many atoms may join at least, as nobody has to be sent them."""
-        quick = replica.active.quadratic and replica.active.inner_kind == "vertices"
-        if not (self.alone and quick):
+        kind = replica.active.inner_kind
+        if self.alone and kind in ("points", "machines"):
+            return max(FREE_POINTS, 3 * atoms)
+        if not (self.alone and replica.active.quadratic and kind == "vertices"):
             return 0
         if self.alone <= FREE:
             return self.alone
@@ -312,13 +317,14 @@ class KernelQuadratic:
         self.corral = Corral(domain)
         self.greedy = GreedyDescent()
         self.newton = ProjectedNewton(memory)
+        self.few = MANY_POINTS
         if "corral.inverse" in memory:
             self.corral.remember(memory)
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known atoms."""
         assert isinstance(active, KernelActiveSet)
-        kept: Inner = self.corral if len(active) <= MANY_POINTS else self.greedy
+        kept: Inner = self.corral if len(active) <= self.few else self.greedy
         (self.newton if active.gram.matrix is None else kept).minimise(active, tolerance)
 
     def memory(self) -> Memory:
@@ -348,5 +354,8 @@ def inner_solver(replica: Replica, memory: Memory) -> Inner:
         return KINDS[replica.active.inner_kind](domain, memory)
 
     if replica.active.quadratic:
-        return exact(memory)
+        solver = exact(memory)
+        if isinstance(solver, KernelQuadratic) and replica.step.alone > MANY_POINTS:
+            solver.few = 0  # they will soon be many
+        return solver
     return Newton(domain, exact, replica.smallest_target)

@@ -11,22 +11,21 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
 from atomcast._threads import run_all
 from atomcast.known.active_set import ActiveSet
 from atomcast.known.kernels.machine_set import MachineActiveSet
 from atomcast.known.kernels.point_set import KernelActiveSet
+from atomcast.steps.inner.machine_face import go_to_face
 
 Floats = NDArray[np.float64]
-Positions = NDArray[np.int64]
 
 #: So many steps a point are enough, or rounding is what is left of a machine's gap.
 STEPS = 100
 #: The relative gap to which the first points are fitted.
 FIRST = 0.2
-#: On a face, margins may be off by this share of the gap asked for, or after so many corrections.
-SHARE, CORRECTIONS = 0.1, 30
+#: On a face, margins may be off by this share of the gap asked for.
+SHARE = 0.1
 
 
 class GreedyDescent:
@@ -91,71 +90,4 @@ def descend(
         if enough:
             return
         left -= taken
-        _go_to_face(matrix, side, beta, margins, SHARE * tolerance)
-
-
-def _go_to_face(
-    matrix: NDArray[Any], side: Floats, beta: Floats, margins: Floats, enough: float
-) -> None:
-    """Go to the best weights on a face, on which those at zero, or that would fall below, stay.
-
-    On the face, no margin is off by more than is `enough`.
-    """
-    from atomcast.known.kernels._loops import row_products
-
-    def image_of(change: Floats) -> Floats:
-        image = np.empty(len(beta))
-        row_products(matrix, side * change, image)
-        return side * image
-
-    used, bound = np.flatnonzero(beta), np.zeros(len(beta))
-    short = 1.0 - margins
-    while len(used):
-        found = _solved(matrix, side, used, short[used], enough)
-        if found is None:
-            return
-        kept = beta[used] + found > 0.0
-        if kept.all():
-            bound[used] = found
-            break
-        bound[used[~kept]] = -beta[used[~kept]]
-        used, short = used[kept], 1.0 - margins - image_of(bound)
-    change, image = bound, image_of(bound)
-    slope, bend = float(change @ (1.0 - margins)), float(change @ image)
-    length = min(1.0, slope / bend) if slope > 0.0 else 0.0
-    np.maximum(beta + length * change, 0.0, out=beta)
-    margins += length * image
-
-
-def _solved(
-    matrix: NDArray[Any], side: Floats, used: Positions, short: Floats, enough: float
-) -> Floats | None:
-    """The change of some weights by which none of their margins falls short any more.
-
-    A factor in the precision of the matrix, and conjugate gradients that make up for it: where
-    margin errors cost much, single precision alone leaves much of the way.
-    """
-    from atomcast.known.kernels._loops import gather_lower, some_products
-
-    own, rows, side = np.zeros((len(used),) * 2, matrix.dtype), used.astype(np.uint64), side[used]
-    gather_lower(matrix, rows, 0, own)
-    try:  # LAPACK counts by columns: to it, the lower part is the upper one
-        factor = linalg.cho_factor(own.T, overwrite_a=True, check_finite=False)
-    except linalg.LinAlgError:  # by rounding: descent has to do
-        return None
-    residual, change, whole = side * short, np.zeros(len(used)), np.zeros(len(matrix))
-    direction, strength, product = np.zeros(len(used)), np.inf, np.empty(len(used))
-    for _ in range(CORRECTIONS):
-        towards = linalg.cho_solve(factor, residual.astype(own.dtype), check_finite=False)
-        before, strength = strength, float(residual @ towards)
-        if not strength > 0.0:
-            break
-        direction = towards + strength / before * direction
-        whole[used] = direction
-        some_products(matrix, rows, whole[: used[-1] + 1], product)
-        length = strength / float(direction @ product)
-        change += length * direction
-        residual -= length * product
-        if np.abs(residual).max() <= enough:
-            break
-    return side * change
+        go_to_face(matrix, side, beta, margins, SHARE * tolerance)
