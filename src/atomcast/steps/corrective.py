@@ -52,7 +52,7 @@ MANY_PRODUCTS = 300
 FREE, FREE_SHARE = 64, 4
 #: The same of points in a kernel space, whose kernel values cost little beside those of a round; of
 #: more, three times as many as are known.
-FREE_POINTS = 4096
+FREE_POINTS, POINTS = 4096, ("points", "machines")
 
 
 class Batches(Protocol):
@@ -156,7 +156,7 @@ class Corrective(Step):
     def _free(self, replica: Replica, atoms: int, used: float) -> int:
         """How many atoms may join at least, as nobody has to be sent them."""
         kind = replica.active.inner_kind
-        if self.alone and kind in ("points", "machines"):
+        if self.alone and kind in POINTS:
             return max(FREE_POINTS, 3 * atoms)
         if not (self.alone and replica.active.quadratic and kind == "vertices"):
             return 0
@@ -164,6 +164,11 @@ class Corrective(Step):
             return self.alone
         growth = atoms if used > 0.95 else atoms // 2 if used > 0.75 else 0
         return max(growth, min(FREE // 2, (replica.problem.d or 0) // FREE_SHARE))
+
+    def first(self, replica: Replica) -> int:
+        """All there are, if they are few and nobody has to be sent them."""
+        few = replica.active.inner_kind in POINTS and self.alone <= FREE_POINTS
+        return max(replica.problem.sample, self.alone if few else 0)
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
@@ -232,16 +237,18 @@ class Corrective(Step):
     def _tolerance(self, replica: Replica, agreement: Agreement) -> float:
         """How exact the weights must be: far from the optimum, no better than is of use."""
         active, inner = replica.active, self.inner
-        gap = replica.domain.gap(active.inner(), agreement.best)
+        gap, final = replica.domain.gap(active.inner(), agreement.best), active.atoms == self.alone
         if isinstance(inner, MachineSolver):
-            return max(0.7 * replica.target, min(0.05, 0.2 * gap / replica.unit) * gap)
+            share = 0.0 if final else min(0.05, 0.2 * gap / replica.unit)
+            return max(0.7 * replica.target, share * gap)
         kernel = isinstance(inner, KernelQuadratic | TubeNewton)
         few = len(active) <= MANY_POINTS if kernel else not active.sweepable
         if active.quadratic and few and active.inner_kind != "groups":  # exact, at no extra cost
             return 1e-3 * replica.target
         if kernel:
             # The smaller the gap, the more exact: else rounds go by in which only weights change.
-            return max(0.3 * replica.target, min(0.2, 0.5 * gap / replica.unit) * gap)
+            share = 0.0 if final else min(0.2, 0.5 * gap / replica.unit)
+            return max(0.3 * replica.target, share * gap)
         share = 0.05 if active.quadratic else 0.2  # each model of a changing curvature costs more
         return max(0.1 * replica.target, share * gap if replica.feasible else 0.0)
 

@@ -26,6 +26,8 @@ NAMES = ("rbf", "linear", "poly", "laplacian", "sigmoid", "precomputed")
 #: Kernels whose gamma may have to be estimated.
 SCALED = ("rbf", "poly", "laplacian", "sigmoid")
 GAMMAS = ("mean-distance", "scale", "auto")
+#: Points from which gamma is estimated, and with which the corrective step starts.
+SAMPLE = 128
 #: Rows of a block are handled in pieces of about this many values, which stay in cache.
 PIECE = 1 << 18
 #: So many values of points, scaled, are multiplied with others at a time.
