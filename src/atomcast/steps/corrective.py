@@ -168,7 +168,8 @@ class Corrective(Step):
     def first(self, replica: Replica) -> int:
         """All there are, if they are few and nobody has to be sent them."""
         few = replica.active.inner_kind in POINTS and self.alone <= FREE_POINTS
-        return max(replica.problem.sample, self.alone if few else 0)
+        many = self.alone if few and self.atoms_per_round == "auto" else 0
+        return max(replica.problem.sample, many)
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
