@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
@@ -17,8 +18,8 @@ if TYPE_CHECKING:
 class Atoms(Protocol):
     """What one node holds. It knows its own atoms and the replica, and nothing else.
 
-    What more atoms may be able to do, they say by the methods of `DivisibleAtoms`, `SpacedAtoms`,
-    `FollowingAtoms`, `BulkAtoms` or `AtomFamilies`; none of these is needed for an exact selection.
+    What more atoms may be able to do, they say by the methods of `BatchedAtoms`, `DivisibleAtoms`,
+    `SpacedAtoms`, `FollowingAtoms` or `AtomFamilies`; none is needed for an exact selection.
     """
 
     #: Length of an atom, and number of atoms.
@@ -35,20 +36,20 @@ class Atoms(Protocol):
 
 
 @runtime_checkable
+class BatchedAtoms(Atoms, Protocol):
+    """Atoms of which many at a time are handed out faster than one by one."""
+
+    def batch(self, places: NDArray[np.int64], ids: list[int]) -> Sequence[Atom]:
+        """The atoms at these places, as `atom` would hand them out, under their global ids."""
+        ...
+
+
+@runtime_checkable
 class DivisibleAtoms(Atoms, Protocol):
     """Atoms of which a selection may leave some out."""
 
     def take(self, rows: NDArray[np.int64]) -> Atoms:
         """Some of the atoms, by position."""
-        ...
-
-
-@runtime_checkable
-class BulkAtoms(Atoms, Protocol):
-    """Atoms of which many at a time are handed out faster than one by one."""
-
-    def several(self, rows: NDArray[np.int64], ids: list[int]) -> list[Atom]:
-        """Some of the atoms, by position, under their global ids."""
         ...
 
 

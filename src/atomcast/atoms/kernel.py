@@ -106,14 +106,14 @@ class KernelAtoms:
         nonzero = values != 0
         return Atom(id, self.d, values[nonzero], indices[nonzero], extras=extras)
 
-    def several(self, rows: NDArray[np.int64], ids: list[int]) -> list[Atom]:
+    def batch(self, places: NDArray[np.int64], ids: list[int]) -> list[Atom]:
         """Some examples, which share their memory where they are dense."""
         if sparse.issparse(self.points):
-            return [self.atom(j, id) for j, id in zip(rows.tolist(), ids, strict=True)]
-        extras = self.told[rows, None].astype(np.float64)
+            return [self.atom(j, id) for j, id in zip(places.tolist(), ids, strict=True)]
+        extras = self.told[places, None].astype(np.float64)
         if self.weights is not None:
-            extras = np.column_stack([extras, self.weights[rows]])
-        parts = zip(ids, self.points[rows], extras, strict=True)
+            extras = np.column_stack([extras, self.weights[places]])
+        parts = zip(ids, self.points[places], extras, strict=True)
         return [Atom(id, self.d, values, extras=extra) for id, values, extra in parts]
 
     def space(self) -> KernelSpace:
