@@ -157,7 +157,8 @@ class Replica:
         """What the next round asks of the nodes."""
         request = self.step.request(self)
         if self.problem.sample and not len(self.active):
-            return replace(request, count=self.problem.sample, random=True, threshold=-math.inf)
+            count = self.step.first(self)
+            return replace(request, count=count, random=True, threshold=-math.inf)
         return request
 
     def wanted(self, agreement: Agreement) -> Agreement:

@@ -69,6 +69,10 @@ class Step(ABC):
         """What the nodes are asked to propose in this round: one atom, known or not."""
         return _one_atom(self.partial_sums)
 
+    def first(self, replica: Replica) -> int:
+        """How many atoms to draw at random before the first step; 0: none."""
+        return replica.problem.sample
+
     def wanted(self, replica: Replica, agreement: Agreement) -> Agreement:
         """The part of the agreement whose atoms the step needs: all of it."""
         return agreement

@@ -239,15 +239,14 @@ def some_products(
 
 
 @njit(cache=True, nogil=True)
-def gather_square(
+def gather_lower(
     matrix: Any, positions: Any, start: Any, out: Any
 ) -> None:  # pragma: no cover - compiled
-    """The part of a symmetric matrix at some positions, from row `start` on, and its mirror."""
+    """The part of a matrix at some positions, from row `start` on and up to the diagonal."""
     for i in range(uint64(start), uint64(len(positions))):
         row = matrix[positions[i]]
         for j in range(i + uint64(1)):
             out[i, j] = row[positions[j]]
-    mirror(out, start, len(positions))
 
 
 @njit(cache=True, nogil=True)
@@ -269,10 +268,10 @@ def mirror(matrix: Any, start: Any, stop: Any) -> None:  # pragma: no cover - co
 def apply_labels(
     rows: Any, left: Any, right: Any, other: Any
 ) -> None:  # pragma: no cover - compiled
-    """Turn k into <label, label> (k + 1), in place."""
+    """Turn k into <label, label> (k + 1), in place, in as many columns as there are labels."""
     for i in range(uint64(rows.shape[0])):
         code = left[i]
-        for j in range(uint64(rows.shape[1])):
+        for j in range(uint64(len(right))):
             product = 1.0 if right[j] == code else other
             rows[i, j] = product * (rows[i, j] + 1.0)
 

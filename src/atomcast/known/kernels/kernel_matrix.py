@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from atomcast._threads import ranges, run_all
 from atomcast.known.columns import grown
@@ -135,7 +136,8 @@ class AugmentedKernel:
         if self.count > most:
             self._matrix = None
             return
-        side = FULL_PRECISION_UP_TO if full else max(2 * len(self._matrix), self.count)
+        # What is not filled takes no memory.
+        side = FULL_PRECISION_UP_TO if full else max(2 * len(self._matrix), 5 * self.count // 4)
         larger = np.empty((min(side, most),) * 2, dtype)
         larger[:old, :old] = self._matrix[:old, :old]
         self._matrix = larger
@@ -146,23 +148,33 @@ class AugmentedKernel:
         if self._bits is not None and len(positions) * width >= LARGE_BLOCK // 16:
             self._bits.fill(self.kernel, positions, out, (left, right), self.code.other)
         else:
-            points = self._points[positions], self._points[:width]
-            out[:, :width] = self._between(*points, left, right, out.dtype)
+            self._fill(self._points[positions], self._points[:width], left, right, out)
         out[np.arange(len(positions)), positions] = self.diagonal[positions]
 
-    def _between(
-        self, some: Points, others: Points, left: Codes, right: Codes, dtype: Any = np.float64
-    ) -> NDArray[Any]:
+    def _between(self, some: Points, others: Points, left: Codes, right: Codes) -> Floats:
         """The values <label, label> (k + 1) between points of these classes."""
-        rows = self.kernel.block(some, others, dtype)
-        if rows.size >= LARGE_BLOCK:
+        values = np.empty((some.shape[0], others.shape[0]))
+        self._fill(some, others, left, right, values)
+        return values
+
+    def _fill(
+        self, some: Points, others: Points, left: Codes, right: Codes, out: NDArray[Any]
+    ) -> None:
+        """Put the same into the first columns of an array."""
+        values = out[:, : len(right)]
+        if isinstance(self.kernel, RBF) and not (sparse.issparse(some) or sparse.issparse(others)):
+            self.kernel.fill(some, others, values)
+        else:
+            values[:] = self.kernel.block(some, others, out.dtype)
+        if values.size >= LARGE_BLOCK:
             from atomcast.known.kernels._loops import apply_labels
 
-            apply_labels(rows, left, right, self.code.other)
+            apply_labels(out, left, right, self.code.other)
         else:
-            rows += 1
-            rows *= self.code.table.astype(rows.dtype)[left][:, right]
-        return rows
+            values += 1
+            signs = self.code.table.astype(out.dtype)[:, right]
+            for row, code in zip(values, left.tolist(), strict=True):
+                row *= signs[code]
 
     def row(self, position: int) -> Floats:
         """One row of the matrix, shape (count,), not to be changed."""
@@ -206,9 +218,10 @@ class AugmentedKernel:
         out : array of shape (m, m), or larger
         """
         if self.matrix is not None:
-            from atomcast.known.kernels._loops import gather_square
+            from atomcast.known.kernels._loops import gather_lower, mirror
 
-            gather_square(self.matrix, positions.astype(np.uint64), start, out)
+            gather_lower(self.matrix, positions.astype(np.uint64), start, out)
+            mirror(out, start, len(positions))
             return
         for part in self._pieces(np.arange(start, len(positions))):
             out[part, : len(positions)] = self.rows(positions[part])[:, positions]

@@ -15,6 +15,7 @@ from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ActiveSet
 from atomcast.known.columns import grown
 from atomcast.known.kernels.functions import (
+    SAMPLE,
     Custom,
     Kernel,
     KernelSpec,
@@ -140,7 +141,8 @@ class KernelActiveSet(ActiveSet):
         self._labels[old:new] = self._codes_of(atoms)
         weights = self._weights_of(atoms)
         if self._gram is None:
-            self._gram = self._augmented(self.spec.resolve(points, weights))
+            counts = None if weights is None else weights[:SAMPLE]
+            self._gram = self._augmented(self.spec.resolve(points[:SAMPLE], counts))
         self._gram.extend(points, self.labels, weights)
         if old == 0:
             self._check_kernel()
