@@ -36,7 +36,7 @@ class Columns(Protocol):
         ...
 
     def combine(self, weights: Floats) -> Floats:
-        """The weighted sum of the columns, shape (d,)."""
+        """The weighted sum of the columns, shape (d,), or m of them, shape (m, d)."""
         ...
 
     def scores(self, vector: Floats) -> Floats:
@@ -122,7 +122,7 @@ class DenseColumns:
                 self._rows = grown(self._rows, self.count, needed)
 
     def combine(self, weights: Floats) -> Floats:
-        """The weighted sum of the columns, shape (d,)."""
+        """The weighted sum of the columns, shape (d,), or m of them, shape (m, d)."""
         return weights @ self._rows[: self.count]
 
     def scores(self, vector: Floats) -> Floats:
@@ -217,9 +217,12 @@ class SparseColumns:
         return self._views
 
     def combine(self, weights: Floats) -> Floats:
-        """The weighted sum of the columns, shape (d,)."""
-        result: Floats = self._matrices()[0] @ weights
-        return result
+        """The weighted sum of the columns, shape (d,), or m of them, shape (m, d)."""
+        matrix = self._matrices()[0]
+        if weights.ndim == 1:
+            result: Floats = matrix @ weights
+            return result
+        return np.array([matrix @ one for one in weights])  # faster than all at once
 
     def scores(self, vector: Floats) -> Floats:
         """The inner product of every column with a vector, shape (count,)."""
