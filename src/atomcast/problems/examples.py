@@ -18,7 +18,7 @@ from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.known.kernels.storage import Storage
 from atomcast.known.kernels.target_set import TargetActiveSet
 from atomcast.problems.problem import Problem
-from atomcast.steps.corrective import Batches, BoundedBatches, GrowingBatches
+from atomcast.steps.batches import Batches, BoundedBatches, GrowingBatches
 
 if TYPE_CHECKING:
     from atomcast.loop.solver import Solver

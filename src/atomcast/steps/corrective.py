@@ -6,10 +6,9 @@ Here are also how many atoms may join in a round, and which solver finds the bes
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -20,6 +19,7 @@ from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Ids, Request
+from atomcast.steps.batches import FreeBatches
 from atomcast.steps.inner.block_pivots import minimise_by_pivots
 from atomcast.steps.inner.column_model import ColumnModel
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent
@@ -47,66 +47,8 @@ MANY_WEIGHTS = 1000
 MANY_POINTS = 500
 #: The same where the inverse would begin anew for each model of the objective.
 MANY_PRODUCTS = 300
-#: Where nothing is sent, all of so few atoms may join at once; of more, half as many, or a share of
-#: their length, and as many as are known already where nearly all of these are in use.
-FREE, FREE_SHARE = 64, 4
-
-
-class Batches(Protocol):
-    """A rule for the number of new atoms in a round of the corrective step.
-
-    Attributes
-    ----------
-    kept : float
-        Where one round had violators to spare, those of the next that violate less than this share
-        of what its last winner did need not be proposed: they would hardly win.
-    """
-
-    @property
-    def kept(self) -> float:
-        """The share of the last violation below which atoms are not proposed."""
-        ...
-
-    def size(self, known: int, used: float) -> int:
-        """How many atoms may join if so many are known, and this share of the weights is in use."""
-        ...
-
-
-@dataclass(frozen=True)
-class GrowingBatches:
-    """Batches for sparse solutions, of which hardly an atom should be sent in vain.
-
-    The active set grows by a quarter a round, by half where nearly all weights are in use, and by
-    an eighth where many are not, or where that is a large batch; by a small batch if that is more,
-    or half a small one at the start and where many weights are not in use.
-    """
-
-    small: int = 10
-    large: int = 100
-    kept: float = 1 / 3
-
-    def size(self, known: int, used: float) -> int:
-        """How many atoms may join if so many are known, and this share of the weights is in use."""
-        part = 2 if used > 0.95 else 4 if used > 0.75 else 8
-        growth = min(known // part, max(known // 8, self.large))
-        return max(growth, self.small if used > 0.75 else self.small // 2)
-
-
-GROWING = GrowingBatches()
-
-
-@dataclass(frozen=True)
-class BoundedBatches:
-    """Batches that are a share of the atoms known, within bounds."""
-
-    share: float
-    smallest: int
-    largest: int
-    kept: float = 1 / 3
-
-    def size(self, known: int, used: float) -> int:
-        """How many atoms may join if so many are known, whatever their weights."""
-        return min(max(int(self.share * known), self.smallest), self.largest)
+#: Where the gap is no larger a share of the objective, the next round is probably the last.
+NEAR = 0.1
 
 
 class Corrective(Step):
@@ -139,26 +81,36 @@ class Corrective(Step):
         self.inner: Inner | None = None
         self._carried: Memory = {}
 
-    def _batch(self, replica: Replica, atoms: int, weights: int) -> int:
-        """How many atoms may join where so many atoms, with so many weights, are known."""
+    def _batch(self, replica: Replica, atoms: int, weights: int, distance: float = np.inf) -> int:
+        """How many atoms may join where so many atoms, with so many weights, are known.
+
+        The distance is the gap in units of the objective, as far as that is known by now.
+        """
         if self.atoms_per_round != "auto":
             return int(self.atoms_per_round)
         used = np.count_nonzero(replica.active.weights) / max(weights, 1)
-        size = max(replica.problem.batches.size(atoms, used), self._free(replica, atoms, used))
+        size, free = replica.problem.batches.size(atoms, used), self._free(replica)
+        if free is not None:
+            size = max(size, free.size(atoms, used, distance))
         if replica.round_in_atoms is None:
             return size
         most = max(size, 4 * atoms) if atoms else np.inf
         return cheapest_batch(replica.round_in_atoms(), used, most)
 
-    def _free(self, replica: Replica, atoms: int, used: float) -> int:
-        """How many atoms may join at least, as nobody has to be sent them."""
+    def _free(self, replica: Replica) -> FreeBatches | None:
+        """The rule for batches where nobody has to be sent them."""
         quick = replica.active.quadratic and replica.active.inner_kind == "vertices"
         if not (self.alone and quick):
-            return 0
-        if self.alone <= FREE:
-            return self.alone
-        growth = atoms if used > 0.95 else atoms // 2 if used > 0.75 else 0
-        return max(growth, min(FREE // 2, (replica.problem.d or 0) // FREE_SHARE))
+            return None
+        return FreeBatches(self.alone, replica.problem.d or 0, self.usual_size)
+
+    def wanted(self, replica: Replica, agreement: Agreement) -> Agreement:
+        """All of it; where nothing is sent, the more of it the farther the optimum is."""
+        if self._free(replica) is None:
+            return agreement
+        active, gap = replica.active, replica.domain.gap(replica.active.inner(), agreement.best)
+        most = self._batch(replica, active.atoms, len(active), gap / replica.unit)
+        return agreement if len(agreement.id) <= most else agreement.first(most)
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
@@ -167,7 +119,8 @@ class Corrective(Step):
             return Request(count=count, known_too=False)
         # Below this merit an atom's share of the gap is within the tolerance: it is not needed.
         needed = replica.target / replica.domain.scale
-        likely = replica.problem.batches.kept * self._last_violation
+        free, kept = self._free(replica), replica.problem.batches.kept
+        likely = 0.0 if free is not None and free.cheap else kept * self._last_violation
         level = _multiplier(replica) + max(needed, likely)
         candidates = 2 * count + CANDIDATES_MORE if self._compares(replica) else 0
         return Request(count=count, threshold=level, known_too=False, candidates=candidates)
@@ -237,6 +190,8 @@ class Corrective(Step):
         if kernel:
             # The smaller the gap, the more exact: else rounds go by in which only weights change.
             return max(0.3 * replica.target, min(0.2, 0.5 * gap / replica.unit) * gap)
+        if active.quadratic and gap <= NEAR * replica.unit:  # lest a round go by for weights alone
+            return 0.3 * replica.target
         share = 0.05 if active.quadratic else 0.2  # each model of a changing curvature costs more
         return max(0.1 * replica.target, share * gap if replica.feasible else 0.0)
 
