@@ -6,9 +6,10 @@ Here are also how many atoms may join in a round, and which solver finds the bes
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
 from functools import partial
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -48,7 +49,50 @@ MANY_POINTS = 500
 #: The same where the inverse would begin anew for each model of the objective.
 MANY_PRODUCTS = 300
 #: Where the gap is no larger a share of the objective, the next round is probably the last.
-NEAR = 0.1
+NEAR = 0.3
+
+
+class Batches(Protocol):
+    """A rule for the number of new atoms in a round of the corrective step.
+
+    Attributes
+    ----------
+    kept : float
+        Where one round had violators to spare, those of the next that violate less than this share
+        of what its last winner did need not be proposed: they would hardly win.
+    """
+
+    @property
+    def kept(self) -> float:
+        """The share of the last violation below which atoms are not proposed."""
+        ...
+
+    def size(self, known: int, used: float) -> int:
+        """How many atoms may join if so many are known, and this share of the weights is in use."""
+        ...
+
+
+@dataclass(frozen=True)
+class GrowingBatches:
+    """Batches for sparse solutions, of which hardly an atom should be sent in vain.
+
+    The active set grows by a quarter a round, by half where nearly all weights are in use, and by
+    an eighth where many are not, or where that is a large batch; by a small batch if that is more,
+    or half a small one at the start and where many weights are not in use.
+    """
+
+    small: int = 10
+    large: int = 100
+    kept: float = 1 / 3
+
+    def size(self, known: int, used: float) -> int:
+        """How many atoms may join if so many are known, and this share of the weights is in use."""
+        part = 2 if used > 0.95 else 4 if used > 0.75 else 8
+        growth = min(known // part, max(known // 8, self.large))
+        return max(growth, self.small if used > 0.75 else self.small // 2)
+
+
+GROWING = GrowingBatches()
 
 
 class Corrective(Step):

@@ -71,7 +71,7 @@ class ColumnModel:
         assert active.columns is not None
         columns, curvature = active.columns, active.objective.curvature(active.image)
         diagonal = np.full(active.objective.d, 0.0) + curvature.diagonal
-        lengths, along, u = columns.lengths(diagonal), np.zeros(len(active)), NOTHING
+        lengths, along, u = active.lengths(diagonal), np.zeros(len(active)), NOTHING
         if curvature.rank_one is not None:
             u = curvature.rank_one
             along = columns.scores(u)
