@@ -9,7 +9,12 @@ from atomcast.atoms import held
 from atomcast.atoms.explicit import DenseAtoms, SparseAtoms
 
 PROTOCOLS = [
-    kind for kind in vars(held).values() if getattr(kind, "__module__", "") == held.__name__
+    held.BatchedAtoms,
+    held.DivisibleAtoms,
+    held.SpacedAtoms,
+    held.FollowingAtoms,
+    held.SummedAtoms,
+    held.AtomFamilies,
 ]
 
 

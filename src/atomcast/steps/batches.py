@@ -38,11 +38,17 @@ class FreeBatches:
         How many atoms there are, and how long they are.
     values : float
         How many values an atom has on average.
+    width : int
+        How many weights an atom has.
+    quadratic : bool
+        Whether the curvature is the same everywhere.
     """
 
     n: int
     d: int
     values: float
+    width: int = 1
+    quadratic: bool = True
 
     @property
     def round_in_atoms(self) -> float:
@@ -52,7 +58,7 @@ class FreeBatches:
     @property
     def cheap(self) -> bool:
         """Whether a round in vain costs more than many atoms in vain do."""
-        return self.round_in_atoms > FREE
+        return self.quadratic and self.width == 1 and self.round_in_atoms > FREE
 
     def size(self, known: int, used: float, distance: float) -> int:
         """How many atoms may join at least, where the gap is so many times the objective.
@@ -60,10 +66,14 @@ class FreeBatches:
         Far from the optimum many atoms are missing. Then as many join as are known, times that
         distance, if they are cheap, and most of the known ones were of use.
         """
-        if self.n <= FREE:
+        if self.n * self.width <= FREE:
             return self.n
         independent = self.d // FREE_SHARE
         part = 1.0 if used > 0.95 else 0.5 if used > 0.75 else 0.0
-        leap = min(distance, LEAP * max(part, 0.25 * (used > 0.5)))
-        most = min(leap * known, self.round_in_atoms, independent)
-        return max(int(part * known), int(most), min(FREE // 2, independent))
+        growth = int(part * known)
+        if self.cheap:
+            leap = min(distance, LEAP * max(part, 0.25 * (used > 0.5)))
+            growth = max(growth, int(min(leap * known, self.round_in_atoms, independent)))
+        elif used > 0.95 and not self.quadratic:  # rounds of several models: fewer of them
+            growth = max(growth, min(3 * known, self.d // 2 - known))
+        return max(growth, min(FREE // 2, independent) // self.width)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
@@ -143,10 +143,11 @@ class Corrective(Step):
 
     def _free(self, replica: Replica) -> FreeBatches | None:
         """The rule for batches where nobody has to be sent them."""
-        quick = replica.active.quadratic and replica.active.inner_kind == "vertices"
-        if not (self.alone and quick):
+        active, d = replica.active, replica.problem.d or 0
+        if not self.alone or active.inner_kind != "vertices":
             return None
-        return FreeBatches(self.alone, replica.problem.d or 0, self.usual_size)
+        width = active.total(self.alone) // self.alone
+        return FreeBatches(self.alone, d, self.usual_size, width, active.quadratic)
 
     def wanted(self, replica: Replica, agreement: Agreement) -> Agreement:
         """All of it; where nothing is sent, the more of it the farther the optimum is."""
@@ -236,7 +237,8 @@ class Corrective(Step):
             return max(0.3 * replica.target, min(0.2, 0.5 * gap / replica.unit) * gap)
         if active.quadratic and gap <= NEAR * replica.unit:  # lest a round go by for weights alone
             return 0.3 * replica.target
-        share = 0.05 if active.quadratic else 0.2  # each model of a changing curvature costs more
+        # Each model of a changing curvature costs more, and where nothing is sent, a round less.
+        share = 0.05 if active.quadratic else 0.4 if self.alone else 0.2
         return max(0.1 * replica.target, share * gap if replica.feasible else 0.0)
 
     def memory(self) -> dict[str, NDArray[Any]]:
@@ -261,8 +263,16 @@ class Quadratic:
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
-        self.corral = Corral(domain)
-        self.descent = CoordinateDescent(domain)
+
+    @cached_property
+    def corral(self) -> Corral:
+        """For atoms that are so much alike that the quick way gives up."""
+        return Corral(self.domain)
+
+    @cached_property
+    def descent(self) -> CoordinateDescent:
+        """For many atoms."""
+        return CoordinateDescent(self.domain)
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known atoms."""
