@@ -11,7 +11,7 @@ from scipy import sparse
 from atomcast.atoms.l1_space import COMPILE_FROM, DenseSpace, SparseSpace
 from atomcast.data.shards import Shard
 from atomcast.known.active_set import ExplicitActiveSet
-from atomcast.messages.atom import Atom
+from atomcast.messages.atom import Atom, AtomBatch
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
@@ -76,6 +76,11 @@ class DenseAtoms:
         """The j-th column."""
         name = "" if self.names is None else self.names[j]
         return Atom(id, self.d, np.array(self.matrix[:, j]), name=name)
+
+    def batch(self, places: NDArray[np.int64], ids: list[int]) -> AtomBatch:
+        """Several columns in one piece."""
+        names = None if self.names is None else [self.names[j] for j in places]
+        return AtomBatch(ids, np.ascontiguousarray(self.matrix[:, places].T), names)
 
 
 class SparseAtoms:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
 class Atoms(Protocol):
     """What one node holds. It knows its own atoms and the replica, and nothing else.
 
-    What more atoms may be able to do, they say by the members of `DivisibleAtoms`, `SpacedAtoms`,
-    `SlopeAtoms`, `FollowingAtoms` or `AtomFamilies`; none is needed for an exact selection.
+    What more atoms may be able to do, they say by the members of `BatchedAtoms`, `DivisibleAtoms`,
+    `SpacedAtoms`, `SlopeAtoms`, `FollowingAtoms` or `AtomFamilies`; none is needed for an exact
+    selection.
     """
 
     #: Length of an atom, and number of atoms.
@@ -31,6 +33,15 @@ class Atoms(Protocol):
 
     def atom(self, j: int, id: int) -> Atom:
         """The j-th atom as it travels, under its global id."""
+        ...
+
+
+@runtime_checkable
+class BatchedAtoms(Atoms, Protocol):
+    """Atoms of which many at a time are handed out faster than one by one."""
+
+    def batch(self, places: NDArray[np.int64], ids: list[int]) -> Sequence[Atom]:
+        """The atoms at these places, as `atom` would hand them out, under their global ids."""
         ...
 
 

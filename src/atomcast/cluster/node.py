@@ -15,10 +15,12 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from atomcast._checks import is_able
 from atomcast._threads import ranges, run_all
 from atomcast.atoms.held import (
     AtomFamilies,
     Atoms,
+    BatchedAtoms,
     DivisibleAtoms,
     FollowingAtoms,
     SlopeAtoms,
@@ -35,6 +37,7 @@ from atomcast.messages.proposals import (
     leaders,
     random_order,
     rank_in_group,
+    ranking,
 )
 from atomcast.selection.choosers import Chooser, PacedChooser
 from atomcast.selection.rules import Rewording, Subset
@@ -82,7 +85,7 @@ class Fleet:
         in_order = len(counts) <= 1 or bool(np.all(owner[1:] >= owner[:-1]))
         self._by_owner = None if in_order else np.argsort(owner, kind="stable")
         # A column may stand for a family of so many atoms, of which it puts forward the best.
-        self._families = atoms if isinstance(atoms, AtomFamilies) else None
+        self._families = atoms if is_able(atoms, AtomFamilies) else None
         self._stride = 1 if self._families is None else self._families.stride
         self._known = np.zeros(len(ids), dtype=bool)
         self._log = 0
@@ -90,11 +93,11 @@ class Fleet:
         self._known_at, self._local = array("q"), array("q")
         # What the nodes of others say here: that they have no atoms, and nothing to add.
         self._silent, self._nothing = np.full(nodes, -np.inf), np.zeros(nodes)
-        self._slopes = isinstance(atoms, SlopeAtoms)
+        self._slopes = is_able(atoms, SlopeAtoms)
         self.sizes = self._held_by if sizes is None else sizes
         self._chooser: tuple[Subset, Chooser] | None = None
         self._part: _Part | None = None
-        self._shares = self._cut(atoms) if isinstance(atoms, SummedAtoms) else None
+        self._shares = self._cut(atoms) if is_able(atoms, SummedAtoms) else None
         #: The merits of all atoms when they were scored last.
         self.merit: Floats = np.zeros(0)
         #: What each node has sent as mixtures, for the active set that they are about.
@@ -207,7 +210,10 @@ class Fleet:
         rows = self._candidates(merit, best, request)
         if len(rows) > 1:
             count = max(request.count, request.candidates)
-            rows = rows[leaders(priority[rows], ids[rows], self.owner[rows], count)]
+            if len(self._holders) == 1 and len(rows) <= count:  # all of one node: only their order
+                rows = rows[ranking(priority[rows], ids[rows])]
+            else:
+                rows = rows[leaders(priority[rows], ids[rows], self.owner[rows], count)]
             if request.candidates and not request.random:
                 rows = self._thinned(replica, rows, ids, scores)
                 rows = rows[rank_in_group(self.owner[rows]) < request.count]
@@ -226,7 +232,7 @@ class Fleet:
         """The rows that are of use beside each other, as far as their node can tell; in order."""
         kept = [rows[:0]]
         for own in np.split(rows, np.flatnonzero(np.diff(self.owner[rows])) + 1):
-            atoms = [self.atom(id) for id in ids[own].tolist()]
+            atoms = self.atoms_of(ids[own].tolist())
             kept.append(own[np.sort(replica.step.thinned(replica, atoms, scores[own]))])
         return np.concatenate(kept)
 
@@ -305,6 +311,12 @@ class Fleet:
     def atom(self, id: int) -> Atom:
         """The atom with this global id, as its owner would send it."""
         return self.atoms.atom(int(self.ids.searchsorted(id // self._stride)), id)
+
+    def atoms_of(self, ids: list[int]) -> Sequence[Atom]:
+        """The atoms with these global ids, in one piece where that is possible."""
+        if len(ids) > 1 and is_able(self.atoms, BatchedAtoms):
+            return self.atoms.batch(self.ids.searchsorted(ids), ids)
+        return [self.atom(id) for id in ids]
 
     def holds(self, id: int) -> bool:
         """Whether a node of this fleet holds the atom with this global id."""

@@ -20,7 +20,16 @@ from atomcast.known import gram
 from atomcast.known.columns import Chosen, Columns, grown, with_appended
 from atomcast.known.gram import Gram
 from atomcast.known.mixtures import REMEMBERED, MixedPoint, Mixtures
-from atomcast.messages.atom import NO_EXTRAS, Atom, Misfit, Size, misfit_of, receive, rounding
+from atomcast.messages.atom import (
+    NO_EXTRAS,
+    Atom,
+    AtomBatch,
+    Misfit,
+    Size,
+    misfit_of,
+    receive,
+    rounding,
+)
 from atomcast.messages.proposals import Agreement
 from atomcast.objectives import Objective
 
@@ -55,7 +64,6 @@ class ActiveSet(ABC):
 
     def __init__(self) -> None:
         self.ids: list[int] = []
-        self.names: list[str] = []
         self.position: dict[int, int] = {}
         self.extras: dict[int, Floats] = {}
         self._weights: Floats = np.zeros(16)
@@ -86,18 +94,25 @@ class ActiveSet(ABC):
     def append(self, atoms: Sequence[Atom]) -> None:
         """Add newly received atoms with weight zero."""
         old = len(self.ids)
-        for atom in atoms:
-            if atom.id in self.position:
-                raise ValueError(f"atom {atom.id} was broadcast twice")
-            width = self._width(atom)
-            self.position[atom.id] = len(self.ids)
-            self.extras[atom.id] = atom.extras
-            self.ids += [atom.id] * width
-            self.names += [atom.name] * width
+        if isinstance(atoms, AtomBatch):
+            self._note(atoms.ids, self._width(atoms[0]))
+        else:
+            for atom in atoms:
+                self._note([atom.id], self._width(atom))
+                if atom.extras.size:
+                    self.extras[atom.id] = atom.extras
         if atoms:
             self._weights = grown(self._weights, old, len(self.ids))
             self._weights[old : len(self.ids)] = 0.0
             self._store(atoms)
+
+    def _note(self, ids: Sequence[int], width: int) -> None:
+        """Enter new atoms with so many weights each."""
+        for id in ids:
+            if id in self.position:
+                raise ValueError(f"atom {id} was broadcast twice")
+            self.position[id] = len(self.ids)
+            self.ids.append(id) if width == 1 else self.ids.extend([id] * width)
 
     def receive(
         self,
@@ -123,6 +138,10 @@ class ActiveSet(ABC):
     def doubt(self, atom: Atom) -> str | None:
         """Why an atom as received cannot be one of this problem, if it cannot."""
         return None if np.all(np.isfinite(atom.extras)) else f"its extras are {atom.extras}"
+
+    def beyond_doubt(self, atoms: Sequence[Atom]) -> bool:
+        """Whether a look at many atoms at once is enough to know that `doubt` has none of any."""
+        return False
 
     def iterate(self) -> Any:
         """What `misfit` needs of the present iterate once there is another."""
@@ -152,6 +171,8 @@ class ActiveSet(ABC):
 
     def extras_of(self, ids: NDArray[np.int64]) -> Floats:
         """The extras of some atoms of the support, shape (k, m)."""
+        if not self.extras:
+            return np.zeros((len(ids), 0))
         rows = [self.extras.get(int(id), NO_EXTRAS) for id in ids]
         return np.stack(rows) if rows else np.zeros((0, 0))
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from atomcast.messages.atom import Atom
+from atomcast.messages.atom import Atom, AtomBatch
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -110,6 +110,10 @@ class DenseColumns:
     def append(self, atoms: Sequence[Atom]) -> None:
         """Add atoms as further columns."""
         self._make_room(self.count + len(atoms))
+        if isinstance(atoms, AtomBatch):
+            self._rows[self.count : self.count + len(atoms)] = atoms.values
+            self.count += len(atoms)
+            return
         for atom in atoms:
             self._rows[self.count] = atom.values if atom.indices is None else atom.dense()
             self.count += 1
@@ -320,7 +324,7 @@ def _sums(values: Floats, cuts: Positions) -> Floats:
 
 def with_appended(columns: Columns | None, d: int, atoms: Sequence[Atom]) -> Columns:
     """Append atoms to a store of the right kind; the first dense atom makes the store dense."""
-    any_dense = any(atom.indices is None for atom in atoms)
+    any_dense = isinstance(atoms, AtomBatch) or any(atom.indices is None for atom in atoms)
     if columns is None:
         columns = DenseColumns(d) if any_dense else SparseColumns(d)
     elif any_dense and isinstance(columns, SparseColumns):

@@ -14,6 +14,8 @@ asks for them: the arrays take longer than the messages themselves do on MPI.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from copy import copy
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -150,6 +152,19 @@ class Star(RootedTree):
             sent = self._below(Parcels(owners, values, size))
             each = np.flatnonzero(sent[0, : self.nodes])
             self.links.carry(self.up[each], {"atom": Payload(*sent[1:, each])}, ledger)
+
+
+def lone_star() -> Star:
+    """A node by itself: as nothing crosses its network, only the clock is made anew."""
+    star = copy(_lone_star())
+    star.links = copy(star.links)
+    star.links.clock = np.zeros(1)
+    return star
+
+
+@cache
+def _lone_star() -> Star:
+    return Star(1)
 
 
 def star_accountant(

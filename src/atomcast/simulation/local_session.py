@@ -163,6 +163,8 @@ class LocalSession(Session):
         atoms = self._sent(winners, replica.ledger_round)
         if self._prices is not None:
             self._prices.saw(atoms)
+        if not self._resend:
+            return atoms
         return [atom for atom in atoms if atom.id not in replica.active]
 
     def _mixed(self, replica: Replica, best: float) -> Atom:
@@ -185,13 +187,20 @@ class LocalSession(Session):
         fleet = self._fleets[owner if len(self._fleets) > 1 else 0]
         return wire.as_sent(fleet.atom(id), self._cast)
 
-    def _sent(self, winners: Sequence[tuple[int, int]], round: int) -> list[Atom]:
+    def _atoms(self, winners: Sequence[tuple[int, int]]) -> Sequence[Atom]:
+        """Atoms by owner and id, as their owners would send them."""
+        if len(self._fleets) > 1:
+            return [self.atom(owner, id) for owner, id in winners]
+        atoms = self._fleets[0].atoms_of([id for _, id in winners])
+        return atoms if self._cast is None else [wire.as_sent(a, self._cast) for a in atoms]
+
+    def _sent(self, winners: Sequence[tuple[int, int]], round: int) -> Sequence[Atom]:
         """Atoms by owner and id, carried from their owners to everybody."""
         self.ledger.round = round
         weighed = None if self._weighing is None else self._weighing.cast(winners)
         if weighed is not None:
             return weighed
-        atoms = [self.atom(owner, id) for owner, id in winners]
+        atoms = self._atoms(winners)
         if self.nodes > 1:
             # What arrives is bit for bit what was sent, so that its length is all we need.
             sizes = [wire.encoded_size(atom) for atom in atoms]

@@ -131,9 +131,11 @@ class KernelActiveSet(ActiveSet):
         old, new = self.atoms - len(atoms), self.atoms
         self._log.append(atoms)
         points = self.points
-        for atom, square in zip(atoms, square_lengths(points[old:]).tolist(), strict=True):
-            if not SMALLEST**2 <= square <= LARGEST**2:  # also points at zero, which are fine
-                check_in_scale("X", atom.values, f"the point {atom.id}")
+        squares = square_lengths(points[old:])
+        if not (squares.min() >= SMALLEST**2 and squares.max() <= LARGEST**2):
+            for k in np.flatnonzero(~((squares >= SMALLEST**2) & (squares <= LARGEST**2))).tolist():
+                # Also points at zero, which are fine.
+                check_in_scale("X", atoms[k].values, f"the point {atoms[k].id}")
         self.arrivals.append(len(atoms))
         self._labels = grown(self._labels, old, new)
         self._labels[old:new] = self._codes_of(atoms)
@@ -160,6 +162,16 @@ class KernelActiveSet(ActiveSet):
         if not (math.isfinite(values @ values) or np.all(np.isfinite(values))):
             return "it has NaN or infinity among its values"
         return self.code.doubt(atom.extras.tolist())
+
+    def beyond_doubt(self, atoms: Sequence[Atom]) -> bool:
+        """Whether all are points of this space, of classes that there are."""
+        d = self.points.shape[1] if len(self) else self.d
+        numbers = {len(atom.extras) for atom in atoms}
+        if len(numbers) > 1 or any(atom.d != (atoms[0].d if d is None else d) for atom in atoms):
+            return False
+        values = np.concatenate([atom.values for atom in atoms])
+        told = np.concatenate([atom.extras for atom in atoms]).reshape(len(atoms), -1)
+        return bool(np.isfinite(values).all()) and self.code.beyond_doubt(told)
 
     def longest(self) -> float:
         """The largest value of the augmented kernel: products are at most that large."""
@@ -328,7 +340,7 @@ class KernelActiveSet(ActiveSet):
         """The points with these global ids, and the kernel."""
         if not len(self):
             return None
-        at = np.array([self.position[int(id)] for id in ids], dtype=np.int64)
+        at = np.array([self.position[id] for id in ids.tolist()], dtype=np.int64)
         return SupportVectors(self.points[at], self.labels[at], self.kernel)
 
 
