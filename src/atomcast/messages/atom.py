@@ -316,11 +316,11 @@ def check_form(active: ActiveSet, atoms: Sequence[Atom], wanted: Sequence[tuple[
 
     What is wanted are pairs of an owner and an id.
     """
-    if isinstance(atoms, AtomBatch) and atoms.ids == [id for _, id in wanted]:
+    asked = [id for _, id in wanted]
+    if isinstance(atoms, AtomBatch) and atoms.ids == asked:
         atoms, wanted = atoms[:1], wanted[:1]  # they are all of one form
-    elif len(atoms) > 1 and [a.id for a in atoms] == [id for _, id in wanted]:
-        if active.beyond_doubt(atoms):
-            return
+    elif len(atoms) > 1 and [a.id for a in atoms] == asked and active.beyond_doubt(atoms):
+        return
     for (owner, id), atom in zip(wanted, atoms, strict=True):
         if atom.id != id:
             raise FalseMessageError(f"node {owner} sent atom {atom.id} when asked for atom {id}")
