@@ -84,6 +84,8 @@ class FreeBatches:
 class FreePoints:
     """The same for points in a kernel space: many, and then three times as many as are known."""
 
+    cheap = False
+
     def size(self, known: int, used: float, distance: float) -> int:
         """How many points may join at least, wherever the optimum is."""
         return max(FREE_POINTS, 3 * known)
