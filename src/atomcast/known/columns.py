@@ -168,7 +168,11 @@ class DenseColumns:
     def cross(self, left: Chosen, right: Chosen, diagonal: Floats) -> Floats:
         """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
         rows = self._rows[: self.count]
-        return (rows[left] * diagonal) @ rows[right].T
+        result = np.zeros((len(rows[left, :1]), len(rows[right, :1])))
+        for start in range(0, self.d, PART):  # as in `scaled_products`
+            part = slice(start, start + PART)
+            result += (rows[left, part] * diagonal[part]) @ rows[right, part].T
+        return result
 
     def scaled_products(self, chosen: Positions, scales: Floats, which: Positions) -> Floats:
         """The products of m columns, each times a row of scales, with each other, shape (m, m)."""
