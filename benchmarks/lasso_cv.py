@@ -10,12 +10,14 @@ from __future__ import annotations
 
 import argparse
 import importlib
-import time
 import warnings
+from collections.abc import Iterator
 from functools import partial
+from typing import Any
 
 import numpy as np
 from kinds import text_like
+from rows import Row, least_times
 from scipy import sparse
 from sklearn.datasets import load_diabetes
 from sklearn.linear_model import LassoCV as PenalisedCV
@@ -83,14 +85,19 @@ class PathCV:
             yield lasso.set_params(alpha=penalty).fit(X, y)
 
 
-def timed(model, X, y, repeats):
-    """The least CPU time of some fits."""
-    seconds = []
-    for _ in range(repeats):
-        start = time.process_time()
-        model.fit(X, y)
-        seconds.append(time.process_time() - start)
-    return min(seconds)
+def comparisons(problems: dict[str, Any], repeats: int) -> Iterator[tuple[Row, dict[str, Any]]]:
+    """Yield, for each problem, a `Row` and the fitted models."""
+    solvers = {"atomcast": LassoCV, **{name: partial(PathCV, name) for name in TOLERANCE}}
+    if repeats > 1:  # it does not end within half an hour on the large one
+        solvers["scikit-learn"] = PenalisedCV
+    for name, (X, y) in problems.items():
+        # With an intercept, celer takes ten times as long on sparse data.
+        intercept = not sparse.issparse(X)
+        models = {solver: make(fit_intercept=intercept) for solver, make in solvers.items()}
+        target = y if intercept else y - y.mean()
+        seconds = least_times({s: partial(m.fit, X, target) for s, m in models.items()}, repeats)
+        size = np.count_nonzero(models["atomcast"].coef_)
+        yield Row(f"cross-validated Lasso, {name}", size, seconds), models
 
 
 def main() -> None:
@@ -101,19 +108,12 @@ def main() -> None:
     if parser.parse_args().large:
         problems = {"sparse text, 20,000 x 60,000": text_like(0, 20_000, 60_000, 600_000)}
         repeats = 1
-    solvers = {"atomcast": LassoCV, **{name: partial(PathCV, name) for name in ("celer", "skglm")}}
-    if repeats > 1:  # it does not end within half an hour on the large one
-        solvers["scikit-learn"] = PenalisedCV
     warnings.simplefilter("ignore")
-    for name, (X, y) in problems.items():
-        print(f"\n| {name} | s | CV error | features |\n|---|---|---|---|")
-        for solver, make in solvers.items():
-            # With an intercept, celer takes ten times as long on sparse data.
-            with_intercept = not sparse.issparse(X)
-            model = make(fit_intercept=with_intercept)
-            seconds = timed(model, X, y if with_intercept else y - y.mean(), repeats)
+    for row, models in comparisons(problems, repeats):
+        print(f"\n| {row.problem} | s | CV error | features |\n|---|---|---|---|")
+        for solver, model in models.items():
             error, size = model.mse_path_.mean(axis=1).min(), np.count_nonzero(model.coef_)
-            print(f"| {solver} | {seconds:.2f} | {error:.4g} | {size} |", flush=True)
+            print(f"| {solver} | {row.seconds[solver]:.2f} | {error:.4g} | {size} |", flush=True)
 
 
 if __name__ == "__main__":

@@ -18,7 +18,9 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS")
 
 import argparse
 import warnings
+from collections.abc import Iterable, Iterator
 from functools import partial
+from itertools import product
 
 import numpy as np
 from rows import Row, least_times
@@ -78,6 +80,15 @@ def compared(name: str, X, y, C: float, repeats: int) -> Row:
     return Row(f"{name}, C {C:g}", np.count_nonzero(exact.coef_), least_times(fits, repeats))
 
 
+def comparisons(seeds: int, penalties: Iterable[float], repeats: int) -> Iterator[Row]:
+    """Yield a `Row` for each problem and C."""
+    data = {f"generated {seed}": generated(seed) for seed in range(seeds)}
+    digits = load_digits()
+    data["digits"] = digits.data[:, digits.data.std(axis=0) > 0] / 16.0, digits.target
+    for (name, (X, y)), C in product(data.items(), penalties):
+        yield compared(name, X, y, C, repeats)
+
+
 def main() -> None:
     """Print a line for each problem and C."""
     parser = argparse.ArgumentParser(description=__doc__)
@@ -85,15 +96,10 @@ def main() -> None:
     parser.add_argument("--seeds", type=int, default=2)
     parser.add_argument("--C", type=float, nargs="+", default=[0.01, 0.03, 0.1])
     arguments = parser.parse_args()
-    data = {f"generated {seed}": generated(seed) for seed in range(arguments.seeds)}
-    digits = load_digits()
-    data["digits"] = digits.data[:, digits.data.std(axis=0) > 0] / 16.0, digits.target
     print(f"{'':22}{'weights':>8}" + "".join(f"{solver:>14}" for solver in SOLVERS))
-    for name, (X, y) in data.items():
-        for C in arguments.C:
-            row = compared(name, X, y, C, arguments.repeats)
-            times = "".join(f"{row.seconds.get(solver, np.nan):14.3f}" for solver in SOLVERS)
-            print(f"{row.problem:22}{row.size:8}{times}", flush=True)
+    for row in comparisons(arguments.seeds, arguments.C, arguments.repeats):
+        times = "".join(f"{row.seconds.get(solver, np.nan):14.3f}" for solver in SOLVERS)
+        print(f"{row.problem:22}{row.size:8}{times}", flush=True)
 
 
 if __name__ == "__main__":

@@ -21,49 +21,52 @@ import subprocess
 import sys
 import time
 import warnings
+from collections.abc import Iterator
 from functools import partial
+from itertools import chain
 from pathlib import Path
 
 import group_lasso
+import kernel_svm_binary
 import kernel_svm_classes
 import lasso
+import lasso_cv
 import logistic
+import multinomial
 import numpy as np
 from kinds import spread
 from rows import Row, least_times
-from sklearn.datasets import make_classification
-from sklearn.svm import SVC
-
-from atomcast import KernelSVC
 
 #: What is measured by itself, on all cores, and shown as it was printed.
 OTHERS = (
     ("kernel_svm.py", "columns"),
     ("engines.py", "--only", "mpi"),
     ("engines.py", "--speedup"),
+    ("exponents.py",),
 )
 
 
-def kernel_rows(seeds: int, repeats: int):
-    """Yield a `Row` for kernel SVMs: ours to its own gap, scikit-learn's to its own tolerance."""
-    for seed in range(seeds):
-        X, y = make_classification(3_000, 20, n_informative=10, random_state=seed)
-        ours, theirs = KernelSVC(C=1.0, gamma=0.05), SVC(C=1.0, gamma=0.05)
-        fits = {"atomcast": partial(ours.fit, X, y), "scikit-learn": partial(theirs.fit, X, y)}
-        seconds = least_times(fits, repeats)
-        yield Row(f"kernel SVM, 3,000 x 20, seed {seed}", len(ours.result_.atom_ids), seconds)
-    for row, *_ in kernel_svm_classes.comparisons(repeats):
-        yield row
+def multinomial_rows(seeds: int, repeats: int) -> Iterator[Row]:
+    """Yield two `Row` for each problem: by radius and by C, both beside saga as it is certified."""
+    for row in multinomial.comparisons(seeds, (0.01, 0.03, 0.1), repeats):
+        others = {"scikit-learn": row.seconds["saga"]} if "saga" in row.seconds else {}
+        for own, how in (("atomcast", "by radius"), ("atomcast, C", "by C")):
+            seconds = {"atomcast": row.seconds[own], **others}
+            yield Row(f"multinomial, {row.problem}, {how}", row.size, seconds)
 
 
-def rows(seeds: int, repeats: int):
-    """Yield all rows."""
+def rows(seeds: int, repeats: int) -> Iterator[Row]:
+    """Yield all rows. Kernel SVMs end by their own rule each, all others at the same gap."""
     yield from lasso.comparisons("all", seeds, repeats)
-    for row, *_ in logistic.comparisons("kinds", seeds, (0.1, 0.02), repeats):
+    yield from multinomial_rows(seeds, repeats)
+    for row, *_ in chain(
+        logistic.comparisons("kinds", seeds, (0.1, 0.02), repeats),
+        group_lasso.comparisons(seeds, repeats),
+        lasso_cv.comparisons(lasso_cv.PROBLEMS, repeats),
+        kernel_svm_binary.comparisons(3_000, seeds, repeats),
+        kernel_svm_classes.comparisons(repeats),
+    ):
         yield row
-    for row, *_ in group_lasso.comparisons(seeds, repeats):
-        yield row
-    yield from kernel_rows(seeds, repeats)
 
 
 def limits() -> dict[str, float]:

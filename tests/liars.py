@@ -27,6 +27,9 @@ class Liar:
         scores = self.honest.scores(replica)
         return np.full_like(scores, np.nan) if self.lie == "scores" else scores
 
+    def batch(self, places, ids):
+        return [self.atom(j, id) for j, id in zip(places, ids, strict=True)]
+
     def atom(self, j, id):
         atom = self.honest.atom(j, id)
         values, dense = atom.values, atom.indices is None

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields
+from functools import cache
 from numbers import Integral, Real
 from pathlib import Path
-from typing import Any
+from typing import Any, Generic, Protocol, TypeGuard
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -14,6 +15,22 @@ from numpy.typing import ArrayLike, NDArray
 #: Numbers beyond these are refused: a few products of them would leave the range of floats, and a
 #: certificate that is worked out from infinities or from zeros would be worth nothing.
 SMALLEST, LARGEST = 1e-100, 1e100
+
+
+def is_able(holder: Any, protocol: Any) -> TypeGuard[Any]:
+    """Whether an object has what a protocol asks for.
+
+    That is `isinstance`, which takes longer for a protocol than a round of a small fit does.
+    """
+    return all(hasattr(holder, name) for name in _asked(protocol))
+
+
+@cache
+def _asked(protocol: Any) -> tuple[str, ...]:
+    """The names of all that a protocol asks for, those before it in their line included."""
+    line = (vars(kind) for kind in protocol.__mro__ if kind not in (object, Protocol, Generic))
+    names = (name for own in line for name in (*own, *own.get("__annotations__", ())))
+    return tuple(dict.fromkeys(name for name in names if not name.startswith("_")))
 
 
 def check_positive(name: str, value: Any, meaning: str) -> float:
@@ -32,7 +49,10 @@ def check_not_negative(name: str, value: Any, meaning: str) -> float:
 
 def check_in_scale(name: str, numbers: ArrayLike, meaning: str = "") -> None:
     """Raise ValueError if the largest of some numbers is too large or too small to compute with."""
-    largest = float(np.max(np.abs(numbers), initial=0.0))
+    if isinstance(numbers, float | int):  # far quicker without an array
+        largest = float(abs(numbers))
+    else:
+        largest = float(np.abs(numbers).max(initial=0.0))
     if largest and not SMALLEST <= largest <= LARGEST:
         raise ValueError(
             f"{name} is out of scale{meaning and f' ({meaning})'}: its largest absolute value is "
@@ -50,9 +70,15 @@ def check_count(name: str, value: Any, meaning: str, minimum: int = 1) -> int:
 
 def check_flags(holder: Any) -> None:
     """Raise ValueError unless all parameters of a dataclass that are flags are True or False."""
-    for field in fields(holder):
-        if field.type in ("bool", bool):
-            check_flag(field.name, getattr(holder, field.name))
+    kind: Any = type(holder)
+    for name in _flags(kind):
+        check_flag(name, getattr(holder, name))
+
+
+@cache
+def _flags(kind: Any) -> tuple[str, ...]:
+    """The names of the parameters of a dataclass that are flags."""
+    return tuple(field.name for field in fields(kind) if field.type in ("bool", bool))
 
 
 def check_flag(name: str, value: Any) -> bool:

@@ -71,6 +71,13 @@ def test_new_signals_are_coded_over_the_learned_dictionary():
     np.testing.assert_array_equal(model.transform(X[100:]).toarray(), expected.toarray())
 
 
+def test_a_signal_of_rounding_errors_is_no_element():
+    X = np.random.default_rng(0).standard_normal((5, 8))
+    X[3] = 1e-16  # what is left of a blank patch less its mean
+    model = DictionaryLearning(5, n_nonzero=1, max_iter=1).fit(X)
+    assert np.ptp(model.components_, axis=1).min() > 0.1
+
+
 def test_elements_that_nobody_uses_start_again():
     X, _ = signals(60, atoms=5)
     start = DictionaryLearning(30, n_nonzero=1, max_iter=1).fit(X)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,7 +11,7 @@ from scipy import sparse
 from atomcast.atoms.l1_space import COMPILE_FROM, DenseSpace, SparseSpace
 from atomcast.data.shards import Shard
 from atomcast.known.active_set import ExplicitActiveSet
-from atomcast.messages.atom import Atom
+from atomcast.messages.atom import Atom, AtomBatch
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
@@ -34,6 +34,8 @@ class DenseAtoms:
 
     Products are accumulated in double precision without a double-precision copy of the data.
     """
+
+    slopes: Literal[True] = True
 
     def __init__(self, matrix: NDArray[Any], names: tuple[str, ...] | None = None) -> None:
         self.matrix = matrix
@@ -75,9 +77,16 @@ class DenseAtoms:
         name = "" if self.names is None else self.names[j]
         return Atom(id, self.d, np.array(self.matrix[:, j]), name=name)
 
+    def batch(self, places: NDArray[np.int64], ids: list[int]) -> AtomBatch:
+        """Several columns in one piece."""
+        names = None if self.names is None else [self.names[j] for j in places]
+        return AtomBatch(ids, np.ascontiguousarray(self.matrix[:, places].T), names)
+
 
 class SparseAtoms:
     """Columns of a compressed sparse matrix (CSC), with sorted indices of 32 or 64 bits."""
+
+    slopes: Literal[True] = True
 
     def __init__(self, matrix: sparse.csc_array, names: tuple[str, ...] | None = None) -> None:
         self.matrix = matrix

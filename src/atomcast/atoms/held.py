@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,8 +18,9 @@ if TYPE_CHECKING:
 class Atoms(Protocol):
     """What one node holds. It knows its own atoms and the replica, and nothing else.
 
-    What more atoms may be able to do, they say by the methods of `DivisibleAtoms`, `SpacedAtoms`,
-    `FollowingAtoms` or `AtomFamilies`; none of these is needed for an exact selection.
+    What more atoms may be able to do, they say by the members of `BatchedAtoms`, `DivisibleAtoms`,
+    `SpacedAtoms`, `SlopeAtoms`, `FollowingAtoms` or `AtomFamilies`; none is needed for an exact
+    selection.
     """
 
     #: Length of an atom, and number of atoms.
@@ -35,12 +37,28 @@ class Atoms(Protocol):
 
 
 @runtime_checkable
+class BatchedAtoms(Atoms, Protocol):
+    """Atoms of which many at a time are handed out faster than one by one."""
+
+    def batch(self, places: NDArray[np.int64], ids: list[int]) -> Sequence[Atom]:
+        """The atoms at these places, as `atom` would hand them out, under their global ids."""
+        ...
+
+
+@runtime_checkable
 class DivisibleAtoms(Atoms, Protocol):
     """Atoms of which a selection may leave some out."""
 
     def take(self, rows: NDArray[np.int64]) -> Atoms:
         """Some of the atoms, by position."""
         ...
+
+
+@runtime_checkable
+class SlopeAtoms(Atoms, Protocol):
+    """Atoms with one weight each, along which the score is the slope of the objective."""
+
+    slopes: Literal[True]
 
 
 @runtime_checkable

@@ -106,6 +106,16 @@ class KernelAtoms:
         nonzero = values != 0
         return Atom(id, self.d, values[nonzero], indices[nonzero], extras=extras)
 
+    def batch(self, places: NDArray[np.int64], ids: list[int]) -> list[Atom]:
+        """Some examples, which share their memory where they are dense."""
+        if sparse.issparse(self.points):
+            return [self.atom(j, id) for j, id in zip(places.tolist(), ids, strict=True)]
+        extras = self.told[places, None].astype(np.float64)
+        if self.weights is not None:
+            extras = np.column_stack([extras, self.weights[places]])
+        parts = zip(ids, self.points[places], extras, strict=True)
+        return [Atom(id, self.d, values, extras=extra) for id, values, extra in parts]
+
     def space(self) -> KernelSpace:
         """The examples in the augmented kernel space; known once gamma is, after a broadcast."""
         active = self._active

@@ -124,8 +124,11 @@ def distinct_signals(X: Floats, counts: Floats) -> NDArray[np.int64]:
     """The numbers of the signals that elements may start from: each that counts, once.
 
     They come in an order of their own, so that neither repetitions nor the order of rows matter.
+    Signals of rounding errors alone do not count: a blank patch less its mean is no direction.
     """
-    used = np.flatnonzero(X.any(axis=1) & (counts > 0.0))
+    lengths = np.linalg.norm(X, axis=1)
+    rounding = X.shape[1] * np.finfo(X.dtype).eps * lengths.max(initial=0.0)
+    used = np.flatnonzero((lengths > rounding) & (counts > 0.0))
     _, first = np.unique(X[used], axis=0, return_index=True)
     return used[first]
 

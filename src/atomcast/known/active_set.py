@@ -20,7 +20,16 @@ from atomcast.known import gram
 from atomcast.known.columns import Chosen, Columns, grown, with_appended
 from atomcast.known.gram import Gram
 from atomcast.known.mixtures import REMEMBERED, MixedPoint, Mixtures
-from atomcast.messages.atom import NO_EXTRAS, Atom, Misfit, Size, misfit_of, receive, rounding
+from atomcast.messages.atom import (
+    NO_EXTRAS,
+    Atom,
+    AtomBatch,
+    Misfit,
+    Size,
+    misfit_of,
+    receive,
+    rounding,
+)
 from atomcast.messages.proposals import Agreement
 from atomcast.objectives import Objective
 
@@ -30,9 +39,9 @@ Floats = NDArray[np.float64]
 FEW = 150
 #: Beyond, they are if this many times the stored values is less than the cube of the weights.
 WORTH = 300
-#: Where the curvature changes, they are if a model without them takes so many operations: up to
-#: there, both take as long, but a compiler would make a small first fit wait for seconds.
-EFFORT = 1e8
+#: Where the curvature changes, they are if a model without them takes so many operations: below,
+#: a compiler would make a small first fit wait for seconds.
+EFFORT = 3e7
 
 
 class ActiveSet(ABC):
@@ -55,7 +64,6 @@ class ActiveSet(ABC):
 
     def __init__(self) -> None:
         self.ids: list[int] = []
-        self.names: list[str] = []
         self.position: dict[int, int] = {}
         self.extras: dict[int, Floats] = {}
         self._weights: Floats = np.zeros(16)
@@ -86,18 +94,25 @@ class ActiveSet(ABC):
     def append(self, atoms: Sequence[Atom]) -> None:
         """Add newly received atoms with weight zero."""
         old = len(self.ids)
-        for atom in atoms:
-            if atom.id in self.position:
-                raise ValueError(f"atom {atom.id} was broadcast twice")
-            width = self._width(atom)
-            self.position[atom.id] = len(self.ids)
-            self.extras[atom.id] = atom.extras
-            self.ids += [atom.id] * width
-            self.names += [atom.name] * width
+        if isinstance(atoms, AtomBatch):
+            self._note(atoms.ids, self._width(atoms[0]))
+        else:
+            for atom in atoms:
+                self._note([atom.id], self._width(atom))
+                if atom.extras.size:
+                    self.extras[atom.id] = atom.extras
         if atoms:
             self._weights = grown(self._weights, old, len(self.ids))
             self._weights[old : len(self.ids)] = 0.0
             self._store(atoms)
+
+    def _note(self, ids: Sequence[int], width: int) -> None:
+        """Enter new atoms with so many weights each."""
+        for id in ids:
+            if id in self.position:
+                raise ValueError(f"atom {id} was broadcast twice")
+            self.position[id] = len(self.ids)
+            self.ids.append(id) if width == 1 else self.ids.extend([id] * width)
 
     def receive(
         self,
@@ -124,6 +139,10 @@ class ActiveSet(ABC):
         """Why an atom as received cannot be one of this problem, if it cannot."""
         return None if np.all(np.isfinite(atom.extras)) else f"its extras are {atom.extras}"
 
+    def beyond_doubt(self, atoms: Sequence[Atom]) -> bool:
+        """Whether a look at many atoms at once is enough to know that `doubt` has none of any."""
+        return False
+
     def iterate(self) -> Any:
         """What `misfit` needs of the present iterate once there is another."""
         raise TypeError(f"a {type(self).__name__} receives no atoms")
@@ -135,10 +154,11 @@ class ActiveSet(ABC):
         """
         raise TypeError(f"a {type(self).__name__} receives no atoms")
 
-    def support(self) -> tuple[NDArray[np.int64], Floats]:
-        """Global ids and weights of the atoms whose weight is not zero."""
-        used = np.flatnonzero(self.weights)
-        return self.weight_ids[used], self.weights[used].copy()
+    def support(self, weights: Floats | None = None) -> tuple[NDArray[np.int64], Floats]:
+        """Global ids and weights where a weight is not zero, now or of earlier weights."""
+        weights = self.weights if weights is None else weights
+        used = weights.nonzero()[0]
+        return self.weight_ids[used], weights[used]
 
     @property
     def weight_ids(self) -> NDArray[np.int64]:
@@ -151,6 +171,8 @@ class ActiveSet(ABC):
 
     def extras_of(self, ids: NDArray[np.int64]) -> Floats:
         """The extras of some atoms of the support, shape (k, m)."""
+        if not self.extras:
+            return np.zeros((len(ids), 0))
         rows = [self.extras.get(int(id), NO_EXTRAS) for id in ids]
         return np.stack(rows) if rows else np.zeros((0, 0))
 
@@ -169,8 +191,7 @@ class ActiveSet(ABC):
     def vertex(self, domain: Domain, id: int, score: float) -> Floats:
         """The weights of the vertex of the domain that an agreed atom stands for."""
         weights = np.zeros(len(self))
-        sign = float(domain.signs(np.array([score]))[0])
-        weights[self.position[id]] = domain.scale * sign
+        weights[self.position[id]] = domain.scale * domain.sign(score)
         return weights
 
     def toward(self, domain: Domain, id: int, score: float, step: float | None = None) -> None:
@@ -325,12 +346,11 @@ class ExplicitActiveSet(ActiveSet):
             self.pool.set_weights(factor * self.pool.weights)
         return True
 
-    def support(self) -> tuple[NDArray[np.int64], Floats]:
-        """Global ids and weights where the weight is not zero, as far as they are known here."""
-        if self.point is None:
-            return super().support()
-        used = np.flatnonzero(self.point.weights)
-        return self.point.ids[used], self.point.weights[used]
+    def support(self, weights: Floats | None = None) -> tuple[NDArray[np.int64], Floats]:
+        """Global ids and weights where a weight is not zero, as far as they are known here."""
+        if self.point is None or weights is not None:
+            return super().support(weights)
+        return self.point.support()
 
     @property
     def sweepable(self) -> bool:
@@ -348,7 +368,7 @@ class ExplicitActiveSet(ActiveSet):
         if k > gram.MOST_WEIGHTS:
             return True
         if not self.quadratic:
-            return k * (self.columns.stored + k**2) > EFFORT
+            return k > FEW and k * (self.columns.stored + k**2) > EFFORT
         independent = min(k, self.objective.d)
         return independent > FEW and independent**3 > WORTH * self.columns.stored
 
@@ -432,6 +452,23 @@ class ExplicitActiveSet(ActiveSet):
         self._shift(change, image_change, step)
         return step
 
+    def toward(self, domain: Domain, id: int, score: float, step: float | None = None) -> None:
+        """Move toward the vertex of an agreed atom, and the image toward that of the vertex.
+
+        The image of the weights is known: however many atoms there are, one column is read.
+        """
+        vertex = self.vertex(domain, id, score)
+        image_change = self._vertex_image(vertex) - self.image
+        if step is None:
+            step = self.objective.line_search(self.image, image_change, 1.0)
+        self._shift(vertex - self.weights, image_change, step)
+
+    def _vertex_image(self, vertex: Floats) -> Floats:
+        used = np.flatnonzero(vertex)
+        if len(used) != 1 or self.image.ndim > 1 or self.columns is None:
+            return self._combined(vertex)
+        return vertex[used[0]] * self.columns.column(int(used[0]))
+
     def _shift(self, change: Floats, image_change: Floats, step: float) -> None:
         self._weights[: len(self.ids)] += step * change
         self.image = self.image + step * image_change
@@ -448,7 +485,11 @@ class ExplicitActiveSet(ActiveSet):
         block = others.block(start, stop)
         curvature = self.objective.curvature(self.image)
         diagonal = np.asarray(curvature.diagonal)
-        result = columns.products(block * (diagonal[:, None] if diagonal.ndim else diagonal))
+        if diagonal.ndim:
+            result = columns.products(block * diagonal[:, None])
+        else:
+            result = columns.products(block)
+            result *= diagonal
         if curvature.rank_one is not None:
             u = curvature.rank_one
             _centre(result, columns.scores(u), u @ block)

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from atomcast.messages.atom import Atom
+from atomcast.messages.atom import Atom, AtomBatch
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -19,6 +19,9 @@ Chosen = Positions | slice
 #: Columns with a smaller share of nonzeros than this are multiplied with each other as such, where
 #: dense ones would take at least so many values.
 THIN, MANY = 0.1, 1 << 17
+#: Sparse columns with a larger share of nonzeros are multiplied with each other as dense ones, if
+#: these take no more than so many values.
+FULL, DENSE = 0.12, 1 << 21
 #: So many rows of dense columns are scaled at a time.
 PART = 1024
 #: A dense buffer of at least so many values is not copied where it can grow in place.
@@ -57,6 +60,10 @@ class Columns(Protocol):
 
     def block(self, start: int, stop: int) -> Floats:
         """Columns start to stop as a dense array, shape (d, stop - start)."""
+        ...
+
+    def column(self, position: int) -> Floats:
+        """A single column as a dense array, shape (d,), not to be changed."""
         ...
 
     def cross(self, left: Chosen, right: Chosen, diagonal: Floats) -> Floats:
@@ -106,6 +113,10 @@ class DenseColumns:
     def append(self, atoms: Sequence[Atom]) -> None:
         """Add atoms as further columns."""
         self._make_room(self.count + len(atoms))
+        if isinstance(atoms, AtomBatch):
+            self._rows[self.count : self.count + len(atoms)] = atoms.values
+            self.count += len(atoms)
+            return
         for atom in atoms:
             self._rows[self.count] = atom.values if atom.indices is None else atom.dense()
             self.count += 1
@@ -132,7 +143,7 @@ class DenseColumns:
     def measured(self, start: int, stop: int, vector: Floats) -> tuple[Floats, Floats]:
         """The products of columns start to stop with a vector, and the norms of these columns."""
         rows = self._rows[start:stop]
-        return rows @ vector, np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        return rows @ vector, np.sqrt(np.vecdot(rows, rows))
 
     def measured_one(self, position: int, vector: Floats) -> tuple[float, float]:
         """The same of a single column."""
@@ -146,6 +157,10 @@ class DenseColumns:
     def block(self, start: int, stop: int) -> Floats:
         """Columns start to stop as a dense array, shape (d, stop - start)."""
         return self._rows[start:stop].T
+
+    def column(self, position: int) -> Floats:
+        """A single column as a dense array, shape (d,), not to be changed."""
+        return self._rows[position]
 
     def lengths(self, diagonal: Floats) -> Floats:
         """The product a_j' diag(diagonal) a_j of each column with itself, shape (count,)."""
@@ -168,20 +183,13 @@ class DenseColumns:
     def cross(self, left: Chosen, right: Chosen, diagonal: Floats) -> Floats:
         """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
         rows = self._rows[: self.count]
-        result = np.zeros((len(rows[left, :1]), len(rows[right, :1])))
-        for start in range(0, self.d, PART):  # as in `scaled_products`
-            part = slice(start, start + PART)
-            result += (rows[left, part] * diagonal[part]) @ rows[right, part].T
-        return result
+        if left is right:
+            return _squared(rows, left, np.sqrt(diagonal))
+        return (rows[left] * diagonal) @ rows[right].T
 
     def scaled_products(self, chosen: Positions, scales: Floats, which: Positions) -> Floats:
         """The products of m columns, each times a row of scales, with each other, shape (m, m)."""
-        result = np.zeros((len(chosen),) * 2)
-        for start in range(0, self.d, PART):  # what is scaled stays in the cache, and small
-            part = slice(start, start + PART)
-            scaled = self._rows[chosen, part] * scales[which, part]
-            result += scaled @ scaled.T
-        return result
+        return _squared(self._rows, chosen, scales, which)
 
 
 class SparseColumns:
@@ -273,9 +281,15 @@ class SparseColumns:
             dense[self._indices[part], k - start] = self._data[part]
         return dense
 
+    def column(self, position: int) -> Floats:
+        """A single column as a dense array, shape (d,), not to be changed."""
+        return self.block(position, position + 1)[:, 0]
+
     def cross(self, left: Chosen, right: Chosen, diagonal: Floats) -> Floats:
         """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
         columns, rows = self._matrices()
+        if left is right and self.stored > FULL * self.d * self.count <= FULL * DENSE:
+            return _squared(rows.toarray(), left, np.sqrt(diagonal))
         scaled = rows[right]  # the fewer ones, as a rule: their products are then in few rows
         scaled = sparse.csr_array(
             (scaled.data * diagonal[scaled.indices], scaled.indices, scaled.indptr), scaled.shape
@@ -303,6 +317,21 @@ class SparseColumns:
         return [Atom(k, self.d, self._data[cut], self._indices[cut]) for k, cut in enumerate(cuts)]
 
 
+def _squared(
+    rows: Floats, chosen: Chosen, scales: Floats, which: Positions | None = None
+) -> Floats:
+    """The products of chosen rows, times a vector or times a row of scales each, with each other.
+
+    One array times its own transpose takes half the operations of any other product.
+    """
+    result: Floats = np.zeros(())
+    for start in range(0, rows.shape[1], PART):  # what is scaled stays in the cache, and small
+        part = slice(start, start + PART)
+        scaled = rows[chosen, part] * (scales[part] if which is None else scales[which, part])
+        result = result + scaled @ scaled.T
+    return result
+
+
 def _sums(values: Floats, cuts: Positions) -> Floats:
     """The sum of the values between each cut and the next."""
     sums = np.add.reduceat(np.append(values, 0.0), cuts[:-1])
@@ -312,7 +341,7 @@ def _sums(values: Floats, cuts: Positions) -> Floats:
 
 def with_appended(columns: Columns | None, d: int, atoms: Sequence[Atom]) -> Columns:
     """Append atoms to a store of the right kind; the first dense atom makes the store dense."""
-    any_dense = any(atom.indices is None for atom in atoms)
+    any_dense = isinstance(atoms, AtomBatch) or any(atom.indices is None for atom in atoms)
     if columns is None:
         columns = DenseColumns(d) if any_dense else SparseColumns(d)
     elif any_dense and isinstance(columns, SparseColumns):

@@ -345,7 +345,8 @@ def agree(proposals: Proposals, count: int) -> Agreement:
     """The agreement that everybody reaches: the best `count` of all proposals."""
     if proposals.signals:
         return _chosen_by_signals(proposals)
-    rows = _first_rows(proposals.merit, proposals.id, count)
+    alone = len(proposals.best) == 1  # what a node proposes is in order
+    rows = slice(count) if alone else _first_rows(proposals.merit, proposals.id, count)
     return Agreement(
         best=checked_best(proposals.best),
         owner=proposals.node[rows],

@@ -13,7 +13,7 @@ from atomcast.network.complete import Complete
 from atomcast.network.flooding import Flooding
 from atomcast.network.graphs import graph_links, read_graph
 from atomcast.network.spanning_tree import SpanningTree
-from atomcast.network.star import PlainStar, Star
+from atomcast.network.star import PlainStar, Star, lone_star
 from atomcast.network.topology import Topology
 from atomcast.network.tree import Tree
 
@@ -85,6 +85,8 @@ def make_topology(
     kind, broadcast = kind_of(topology), check_broadcast(topology, broadcast)
     if kind == "own":
         return own_topology(topology, nodes, latency, bandwidth)
+    if kind == "star" and nodes == 1 and broadcast == "improved":
+        return lone_star()
     if kind == "star":
         star = Star if broadcast == "improved" else PlainStar
         return star(nodes, latency, bandwidth)

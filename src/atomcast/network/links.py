@@ -7,6 +7,7 @@ takes its time there.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -71,7 +72,7 @@ class Links:
         self.clock: Floats = np.zeros(vertices)
         self._free: Floats = np.zeros(2 * m)
 
-    @property
+    @cached_property
     def edges(self) -> Counts:
         """The edges by the numbers of their ends in the ledger, shape (M, 2)."""
         once = self.ends[0] < self.ends[1]

@@ -14,6 +14,7 @@ asks for them: the arrays take longer than the messages themselves do on MPI.
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -150,6 +151,22 @@ class Star(RootedTree):
             sent = self._below(Parcels(owners, values, size))
             each = np.flatnonzero(sent[0, : self.nodes])
             self.links.carry(self.up[each], {"atom": Payload(*sent[1:, each])}, ledger)
+
+
+def lone_star() -> Star:
+    """A node by itself: as nothing crosses its network, only the clock is made anew."""
+    known = _lone_star()
+    star, links = Star.__new__(Star), Links.__new__(Links)  # half a dozen times faster than copies
+    vars(links).update(vars(known.links), clock=np.zeros(1))
+    vars(star).update(vars(known), links=links)
+    return star
+
+
+@cache
+def _lone_star() -> Star:
+    star = Star(1)
+    star.prepare(Ledger(1))
+    return star
 
 
 def star_accountant(

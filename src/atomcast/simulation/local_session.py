@@ -90,6 +90,7 @@ class LocalSession(Session):
         whole = shards
         if self.nodes > 1:
             whole = SplitShards(shards.matrix, nodes=1, by="contiguous", names=shards.names)
+            whole.finite = getattr(shards, "finite", False)
         try:
             shard = _checked(problem, whole.shard(0, problem.axis))
         except ValueError:
@@ -120,7 +121,8 @@ class LocalSession(Session):
         if replica.step.thin and self._weighing is None and isinstance(network, RootedTree):
             self._weighing = Weighing(self._accountant, network, self.atom)
         # Where computing takes simulated time, too, batches stay those of asynchronous runs.
-        priced = not self._pace.compute and np.any(np.isfinite(network.links.bandwidth))
+        priced = not self._pace.compute and self.nodes > 1
+        priced = priced and bool(np.any(np.isfinite(network.links.bandwidth)))
         if self._prices is None and priced:
             self._prices = Prices(network, NUMBER * self._fleets[0].atoms.d)
         if self._prices is not None:
@@ -159,10 +161,12 @@ class LocalSession(Session):
             return agreement.summed
         if agreement.mixed:
             return [self._mixed(replica, agreement.best)]
-        winners = agreement.new_to(() if self._resend else replica.active)
+        winners = agreement.new_to(() if self._resend else replica.active.position)
         atoms = self._sent(winners, replica.ledger_round)
         if self._prices is not None:
             self._prices.saw(atoms)
+        if not self._resend:
+            return atoms
         return [atom for atom in atoms if atom.id not in replica.active]
 
     def _mixed(self, replica: Replica, best: float) -> Atom:
@@ -185,13 +189,20 @@ class LocalSession(Session):
         fleet = self._fleets[owner if len(self._fleets) > 1 else 0]
         return wire.as_sent(fleet.atom(id), self._cast)
 
-    def _sent(self, winners: Sequence[tuple[int, int]], round: int) -> list[Atom]:
+    def _atoms(self, winners: Sequence[tuple[int, int]]) -> Sequence[Atom]:
+        """Atoms by owner and id, as their owners would send them."""
+        if len(self._fleets) > 1:
+            return [self.atom(owner, id) for owner, id in winners]
+        atoms = self._fleets[0].atoms_of([id for _, id in winners])
+        return atoms if self._cast is None else [wire.as_sent(a, self._cast) for a in atoms]
+
+    def _sent(self, winners: Sequence[tuple[int, int]], round: int) -> Sequence[Atom]:
         """Atoms by owner and id, carried from their owners to everybody."""
         self.ledger.round = round
         weighed = None if self._weighing is None else self._weighing.cast(winners)
         if weighed is not None:
             return weighed
-        atoms = [self.atom(owner, id) for owner, id in winners]
+        atoms = self._atoms(winners)
         if self.nodes > 1:
             # What arrives is bit for bit what was sent, so that its length is all we need.
             sizes = [wire.encoded_size(atom) for atom in atoms]

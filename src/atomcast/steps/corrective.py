@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
@@ -50,6 +50,9 @@ MANY_PRODUCTS = 300
 #: Where nothing is sent, all of so few atoms may join at once; of more, half as many, or a share of
 #: their length, and as many as are known already where nearly all of these are in use.
 FREE, FREE_SHARE = 64, 4
+#: The same of points in a kernel space, whose kernel values cost little beside those of a round; of
+#: more, three times as many as are known.
+FREE_POINTS, POINTS = 4096, ("points", "machines")
 
 
 class Batches(Protocol):
@@ -152,13 +155,24 @@ class Corrective(Step):
 
     def _free(self, replica: Replica, atoms: int, used: float) -> int:
         """How many atoms may join at least, as nobody has to be sent them."""
-        quick = replica.active.quadratic and replica.active.inner_kind == "vertices"
-        if not (self.alone and quick):
+        active, d = replica.active, replica.problem.d or 0
+        if self.alone and active.inner_kind in POINTS:
+            return max(FREE_POINTS, 3 * atoms)
+        if not self.alone or active.inner_kind != "vertices":
             return 0
-        if self.alone <= FREE:
+        width = active.total(self.alone) // self.alone
+        if self.alone * width <= FREE:
             return self.alone
         growth = atoms if used > 0.95 else atoms // 2 if used > 0.75 else 0
-        return max(growth, min(FREE // 2, (replica.problem.d or 0) // FREE_SHARE))
+        if used > 0.95 and not active.quadratic:  # rounds of several models: fewer of them
+            growth = max(growth, min(3 * atoms, d // 2 - atoms))
+        return max(growth, min(FREE // 2, d // FREE_SHARE) // width)
+
+    def first(self, replica: Replica) -> int:
+        """All there are, if they are few and nobody has to be sent them."""
+        few = replica.active.inner_kind in POINTS and self.alone <= FREE_POINTS
+        many = self.alone if few and self.atoms_per_round == "auto" else 0
+        return max(replica.problem.sample, many)
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
@@ -227,17 +241,20 @@ class Corrective(Step):
     def _tolerance(self, replica: Replica, agreement: Agreement) -> float:
         """How exact the weights must be: far from the optimum, no better than is of use."""
         active, inner = replica.active, self.inner
-        gap = replica.domain.gap(active.inner(), agreement.best)
+        gap, final = replica.domain.gap(active.inner(), agreement.best), active.atoms == self.alone
         if isinstance(inner, MachineSolver):
-            return max(0.7 * replica.target, min(0.05, 0.2 * gap / replica.unit) * gap)
+            share = 0.0 if final else min(0.05, 0.2 * gap / replica.unit)
+            return max(0.7 * replica.target, share * gap)
         kernel = isinstance(inner, KernelQuadratic | TubeNewton)
         few = len(active) <= MANY_POINTS if kernel else not active.sweepable
         if active.quadratic and few and active.inner_kind != "groups":  # exact, at no extra cost
             return 1e-3 * replica.target
         if kernel:
             # The smaller the gap, the more exact: else rounds go by in which only weights change.
-            return max(0.3 * replica.target, min(0.2, 0.5 * gap / replica.unit) * gap)
-        share = 0.05 if active.quadratic else 0.2  # each model of a changing curvature costs more
+            share = 0.0 if final else min(0.2, 0.5 * gap / replica.unit)
+            return max(0.3 * replica.target, share * gap)
+        # Each model of a changing curvature costs more, and where nothing is sent, a round less.
+        share = 0.05 if active.quadratic else 0.4 if self.alone else 0.2
         return max(0.1 * replica.target, share * gap if replica.feasible else 0.0)
 
     def memory(self) -> dict[str, NDArray[Any]]:
@@ -262,8 +279,16 @@ class Quadratic:
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
-        self.corral = Corral(domain)
-        self.descent = CoordinateDescent(domain)
+
+    @cached_property
+    def corral(self) -> Corral:
+        """For atoms that are so much alike that the quick way gives up."""
+        return Corral(self.domain)
+
+    @cached_property
+    def descent(self) -> CoordinateDescent:
+        """For many atoms."""
+        return CoordinateDescent(self.domain)
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known atoms."""
@@ -312,13 +337,14 @@ class KernelQuadratic:
         self.corral = Corral(domain)
         self.greedy = GreedyDescent()
         self.newton = ProjectedNewton(memory)
+        self.few = MANY_POINTS
         if "corral.inverse" in memory:
             self.corral.remember(memory)
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known atoms."""
         assert isinstance(active, KernelActiveSet)
-        kept: Inner = self.corral if len(active) <= MANY_POINTS else self.greedy
+        kept: Inner = self.corral if len(active) <= self.few else self.greedy
         (self.newton if active.gram.matrix is None else kept).minimise(active, tolerance)
 
     def memory(self) -> Memory:
@@ -348,5 +374,8 @@ def inner_solver(replica: Replica, memory: Memory) -> Inner:
         return KINDS[replica.active.inner_kind](domain, memory)
 
     if replica.active.quadratic:
-        return exact(memory)
+        solver = exact(memory)
+        if isinstance(solver, KernelQuadratic) and replica.step.alone > MANY_POINTS:
+            solver.few = 0  # they will soon be many
+        return solver
     return Newton(domain, exact, replica.smallest_target)

@@ -210,7 +210,7 @@ class MPISession(Session):
             return [self._mixed(replica, agreement.best)]
         new = agreement.new_to(replica.active)
         if self.nodes == 1:
-            return [self._fleet.atom(id) for _, id in new]
+            return self._fleet.atoms_of([id for _, id in new])
         self._due = "nothing"
         owners = [owner for owner, _ in new]
         mine: list[bytes] | None = None

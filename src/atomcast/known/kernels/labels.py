@@ -55,9 +55,15 @@ class LabelCode:
             return f"its weight is {told[1]}"
         return None
 
-    def _possible(self, told: float) -> bool:
-        # A float in a range would be compared with every number of it.
-        return 0 <= told < self.classes and told % 1 == 0
+    def beyond_doubt(self, told: Floats) -> bool:
+        """Whether all points, a row each, can tell these numbers of themselves."""
+        if told.shape[1] != 1 + self.weighted:
+            return False
+        fine = np.all(self._possible(told[:, 0]))
+        return bool(fine and np.all((told[:, 1:] >= SMALLEST) & (told[:, 1:] <= LARGEST)))
+
+    def _possible(self, told: Any) -> Any:
+        return (told >= 0) & (told < self.classes) & (told % 1 == 0)
 
     @property
     def other(self) -> float:
@@ -136,7 +142,7 @@ class Targets(Unsigned):
         """The number one, as the only label, shape (1, 1)."""
         return np.ones((1, 1))
 
-    def _possible(self, told: float) -> bool:
+    def _possible(self, told: Any) -> Any:
         return abs(told) <= LARGEST
 
 

@@ -15,6 +15,7 @@ from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ActiveSet
 from atomcast.known.columns import grown
 from atomcast.known.kernels.functions import (
+    SAMPLE,
     Custom,
     Kernel,
     KernelSpec,
@@ -130,16 +131,19 @@ class KernelActiveSet(ActiveSet):
     def _store(self, atoms: Sequence[Atom]) -> None:
         old, new = self.atoms - len(atoms), self.atoms
         self._log.append(atoms)
-        for atom, square in zip(atoms, square_lengths(self.points[old:]).tolist(), strict=True):
-            if not SMALLEST**2 <= square <= LARGEST**2:  # also points at zero, which are fine
-                check_in_scale("X", atom.values, f"the point {atom.id}")
+        points = self.points
+        squares = square_lengths(points[old:])
+        for k in np.flatnonzero(~((squares >= SMALLEST**2) & (squares <= LARGEST**2))).tolist():
+            # Also points at zero, which are fine.
+            check_in_scale("X", atoms[k].values, f"the point {atoms[k].id}")
         self.arrivals.append(len(atoms))
         self._labels = grown(self._labels, old, new)
         self._labels[old:new] = self._codes_of(atoms)
         weights = self._weights_of(atoms)
         if self._gram is None:
-            self._gram = self._augmented(self.spec.resolve(self.points, weights))
-        self._gram.extend(self.points, self.labels, weights)
+            counts = None if weights is None else weights[:SAMPLE]
+            self._gram = self._augmented(self.spec.resolve(points[:SAMPLE], counts))
+        self._gram.extend(points, self.labels, weights)
         if old == 0:
             self._check_kernel()
         before = self.width * old
@@ -160,6 +164,16 @@ class KernelActiveSet(ActiveSet):
             return "it has NaN or infinity among its values"
         return self.code.doubt(atom.extras.tolist())
 
+    def beyond_doubt(self, atoms: Sequence[Atom]) -> bool:
+        """Whether all are points of this space, of classes that there are."""
+        d = self.points.shape[1] if len(self) else self.d
+        numbers = {len(atom.extras) for atom in atoms}
+        if len(numbers) > 1 or any(atom.d != (atoms[0].d if d is None else d) for atom in atoms):
+            return False
+        values = np.concatenate([atom.values for atom in atoms])
+        told = np.concatenate([atom.extras for atom in atoms]).reshape(len(atoms), -1)
+        return bool(np.isfinite(values).all()) and self.code.beyond_doubt(told)
+
     def longest(self) -> float:
         """The largest value of the augmented kernel: products are at most that large."""
         return float(self.gram.diagonal.max()) if len(self) else 0.0
@@ -178,8 +192,9 @@ class KernelActiveSet(ActiveSet):
             weights[: len(iterate)] = iterate
             scores = 2.0 * self.gram.rows(np.arange(part.start, part.stop)) @ weights
         length = np.sqrt(self.gram.diagonal)
-        allowed = SCORE_ROUNDING * 2.0 * length[part] * float(np.abs(weights) @ length)
-        return misfit_of(stated - scores, allowed, length[part])
+        rounding = SCORE_ROUNDING * 2.0 * float(np.abs(weights) @ length)
+        own = length[part]
+        return misfit_of(stated - scores, rounding * own, own)
 
     def _check_kernel(self) -> None:
         """Look at the first points closely if the kernel may be none."""
@@ -268,7 +283,7 @@ class KernelActiveSet(ActiveSet):
             super().toward(domain, id, score, step)
             return
         at, weights, products = self.position[id], self.weights, self.image_products
-        vertex = domain.scale * float(domain.signs(np.array([score]))[0])
+        vertex = domain.scale * domain.sign(score)
         if step is None:
             across, own = vertex * float(products[at]), vertex**2 * float(self.gram.diagonal[at])
             value = self.value()
@@ -326,7 +341,7 @@ class KernelActiveSet(ActiveSet):
         """The points with these global ids, and the kernel."""
         if not len(self):
             return None
-        at = np.array([self.position[int(id)] for id in ids], dtype=np.int64)
+        at = np.array([self.position[id] for id in ids.tolist()], dtype=np.int64)
         return SupportVectors(self.points[at], self.labels[at], self.kernel)
 
 

@@ -1,9 +1,10 @@
 """Minimisation of a quadratic over few known atoms: guess the face, solve on it, look again.
 
 All atoms that violate optimality join the weights in use at once, the best weights with these signs
-follow from one factorisation, and all that come out with another sign leave at once. Nothing says
-that this ends, but it nearly always does, after two or three factorisations, where the careful
-method of `corral.py` keeps an inverse up to date at several times the calls of small products.
+follow from one factorisation, and all that come out with another sign leave at once: boldly, in the
+same step as others join, or else, where that leads nowhere, until all signs are right. Nothing says
+that this ends, but it nearly always does, after a few factorisations, where the careful method of
+`corral.py` keeps an inverse up to date at several times the calls of small products.
 """
 
 from __future__ import annotations
@@ -17,8 +18,9 @@ from atomcast.known.active_set import ActiveSet
 
 Floats = NDArray[np.float64]
 
-#: So many faces are guessed before the careful method has to do.
-FACES = 6
+#: So many faces are tried boldly, and so many if they are not.
+BOLD, MILD = 10, 24
+TINY = float(np.finfo(np.float64).tiny)
 
 
 def minimise_by_pivots(domain: Domain, active: ActiveSet, tolerance: float) -> bool:
@@ -27,23 +29,26 @@ def minimise_by_pivots(domain: Domain, active: ActiveSet, tolerance: float) -> b
     Otherwise, nothing is changed.
     """
     weights, slopes = active.weights, active.scores()
-    if not (domain.has_origin or weights.any()):
+    used = np.count_nonzero(weights) > 0
+    if not (domain.has_origin or used):
         return False  # there is no face to begin with
+    inner, merit = float(weights @ slopes), domain.merit(slopes)
+    if domain.gap(inner, float(merit.max())) <= tolerance:
+        return True
     gram = active.kept_products
     gram.extend(active)
-    at_zero = slopes - gram.matrix @ weights
-    for _ in range(FACES):
-        inner, merit = float(weights @ slopes), domain.merit(slopes)
-        if domain.gap(inner, float(merit.max())) <= tolerance:
-            return _published(domain, active, weights, tolerance)
-        signs = np.sign(weights)
-        joining = (merit > (tolerance - inner) / domain.scale) & (signs == 0.0)
-        signs[joining] = domain.signs(slopes[joining])
-        found = _on_face(gram.matrix, at_zero, signs, domain)
-        if found is None:
-            return False
-        weights = found
-        slopes = at_zero + gram.matrix @ weights
+    matrix = gram.matrix
+    at_zero = slopes - matrix @ weights if used else slopes
+    for most in (BOLD, MILD):
+        if used or most == MILD:
+            level = (tolerance - inner) / domain.scale
+            first = _with_violators(domain, weights, slopes, merit, level)
+        else:  # the atoms that would do if they had nothing to do with each other
+            alone = -at_zero / np.maximum(matrix.diagonal(), TINY)
+            first = np.sign(domain.project(active.ids, alone))
+        found = _pivots(domain, matrix, at_zero, first, most, tolerance)
+        if found is not None and _published(domain, active, found, tolerance):
+            return True
     return False
 
 
@@ -55,51 +60,74 @@ def penalised_norm(domain: Domain, active: ActiveSet, penalty: float) -> float |
     gram, weights, slopes = active.kept_products, active.weights, active.scores()
     gram.extend(active)
     at_zero = slopes - gram.matrix @ weights
-    for face in range(2 * FACES):
-        signs = np.sign(weights)
-        joining = (domain.merit(slopes) > (1.0 + 1e-9) * penalty) & (signs == 0.0)
-        if face and not joining.any():
-            return float(np.abs(weights).sum())
-        signs[joining] = domain.signs(slopes[joining])
-        found = _on_face(gram.matrix, at_zero, signs, domain, penalty)
-        if found is None:
-            return None
-        weights = found
-        slopes = at_zero + gram.matrix @ weights
+    signs = _with_violators(domain, weights, slopes, domain.merit(slopes), penalty)
+    for most in (BOLD, MILD):
+        found = _pivots(domain, gram.matrix, at_zero, signs, most, 0.0, penalty)
+        if found is not None:
+            return float(np.abs(found).sum())
     return None
 
 
-def _on_face(
-    matrix: Floats, at_zero: Floats, signs: Floats, domain: Domain, penalty: float | None = None
+def _with_violators(
+    domain: Domain, weights: Floats, slopes: Floats, merit: Floats, level: float
+) -> Floats:
+    """The signs of weights, and those that atoms with a merit above a level would enter with."""
+    entering = np.where((merit > level) & (weights == 0.0), domain.signs(slopes), 0.0)
+    return np.sign(weights) + entering
+
+
+def _pivots(
+    domain: Domain,
+    matrix: Floats,
+    at_zero: Floats,
+    first: Floats,
+    most: int,
+    tolerance: float,
+    penalty: float | None = None,
 ) -> Floats | None:
-    """The best weights with some of these signs, and zeros; None where there is no such face.
+    """The best weights, from a first guess of their signs; None where that is not easy.
 
     They are within the domain, or, with a penalty on their norm, anywhere.
     """
-    while True:
+    sides = np.array([-at_zero, first])  # of the equations on a face
+    signs = sides[1]
+    slack = tolerance / domain.scale if penalty is None else 1e-9 * penalty
+    for _ in range(most):
         free = signs.nonzero()[0]
         if not len(free):
             return None
-        sign = signs[free]
-        right = np.array([-at_zero[free], sign]).T
+        sign, rows = signs[free], matrix.take(free, 0)
         # As LAPACK wants them, so that nothing is copied: the transpose is the same matrix.
-        face = matrix[free[:, None], free].T
+        face, right = rows.take(free, 1).T, sides.take(free, 1).T
         _, solution, failed = dposv(face, right, overwrite_a=True, overwrite_b=True)
         if failed:
             return None
-        down, across = solution.T
-        level = (float(sign @ down) - domain.scale) / float(sign @ across)
+        found, across = solution[:, 0], solution[:, 1]
         if penalty is not None:
-            down = down - penalty * across
-        elif level > 0.0 or not domain.has_origin:
-            down = down - level * across
-            down *= domain.scale / float(sign @ down)  # but for rounding, that is one
-        kept = down * sign > 0.0
-        if kept.all():
+            level = penalty
+        else:  # the multiplier of the ball: what every atom in use has for a merit
+            level = (float(sign.dot(found)) - domain.scale) / float(sign.dot(across))
+            level = max(level, 0.0) if domain.has_origin else level
+        if level:
+            found = found - level * across
+        kept = found * sign > 0.0
+        clean = np.count_nonzero(kept) == len(free)
+        if not clean:
+            signs[free] = sign * kept
+            if most == MILD:
+                continue
+        slopes = at_zero + found.dot(rows)
+        joining = domain.merit(slopes) > level + slack
+        joining[free] = False
+        join = joining.nonzero()[0]
+        if clean and not len(join):
             weights = np.zeros(len(signs))
-            weights[free] = down
+            weights[free] = found
+            if level and penalty is None:
+                weights *= domain.scale / float(sign.dot(found))  # but for rounding, that is one
             return weights
-        signs[free[~kept]] = 0.0
+        signs[join] = domain.signs(slopes[join])
+    return None
 
 
 def _published(domain: Domain, active: ActiveSet, weights: Floats, tolerance: float) -> bool:
