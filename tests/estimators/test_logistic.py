@@ -83,7 +83,7 @@ def test_any_number_of_nodes_and_every_step(data, step, request):
     solver = Solver(step=step, tol=tolerance(step), max_rounds=150)
     results = [
         SparseLogisticRegression(3.0, cluster=cluster, solver=solver).fit(X, y).result_
-        for cluster in (None, 2, 7, LocalCluster(5, isolated=True))
+        for cluster in (1, 2, 7, LocalCluster(5, isolated=True))
     ]
     best = SparseLogisticRegression(3.0, solver=Solver(tol=1e-9)).fit(X, y).result_.objective
     for result in results:
@@ -218,3 +218,13 @@ def test_dorothea_equals_celer(monkeypatch):
     expected = np.logaddexp(0.0, -data.y * (data.X @ theirs.coef_[0])).sum()
     assert ours.result_.objective == pytest.approx(expected, rel=1e-6)
     assert ours.result_.ledger.atoms_sent <= 2 * np.count_nonzero(ours.coef_)
+
+
+def test_alone_rounds_are_fewer_and_the_model_is_the_same():
+    rng = np.random.default_rng(4)
+    X = rng.standard_normal((400, 900))
+    y = X[:, :60] @ rng.standard_normal(60) > 0.0
+    alone = SparseLogisticRegression(12.0, tol=1e-8).fit(X, y)
+    cluster = SparseLogisticRegression(12.0, tol=1e-8, cluster=1).fit(X, y)
+    assert alone.n_iter_ < 0.7 * cluster.n_iter_
+    np.testing.assert_allclose(alone.coef_, cluster.coef_, atol=1e-3)

@@ -198,4 +198,7 @@ def test_balls_that_are_alike_lead_on_by_a_small_step():
     search = PenaltySearch(lambda beta: None, lambda result: 0.0, objective, lambda most: 1.0)
     search.penalty = 1.0
     search._tried = [Tried(0.0, 9.0, 50.0), Tried(2.0, 1.1, 40.0), Tried(2.0, 1.1, 40.0)]
+    search._beta = 2.0
     assert 2.0 < search._next() < 2.01
+    search._beta = 2.1  # so large a ball left the weights as they were: a larger one may not
+    assert search._next() > 2.1

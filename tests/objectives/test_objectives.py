@@ -5,7 +5,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from atomcast.objectives import Objective, SquaredError
+from atomcast.objectives import Logistic, Multinomial, Objective, SquaredError
 
 
 def plain(seed, d):
@@ -127,3 +127,18 @@ def test_a_nearly_constant_target_is_still_fitted():
 def test_the_target_must_be_a_vector_or_several():
     with pytest.raises(ValueError, match="y must have one or two dimensions"):
         SquaredError(np.zeros((3, 2, 1)))
+
+
+@pytest.mark.parametrize("classes", [2, 3])
+def test_an_image_that_was_changed_in_place_is_another(classes):
+    labels = np.arange(12) % classes
+
+    def made():
+        return Logistic(2.0 * labels - 1.0) if classes == 2 else Multinomial(labels)
+
+    image = np.random.default_rng(0).standard_normal((12, classes)[: classes - 1])
+    objective = made()
+    objective.value(image)
+    image *= 2.0
+    assert objective.value(image) == made().value(image)
+    np.testing.assert_array_equal(objective.gradient(image), made().gradient(image))

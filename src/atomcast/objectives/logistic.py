@@ -47,6 +47,7 @@ class Logistic(Objective):
         #: An intercept that was found from another guess changes the sum of the gradient by less.
         self.vagueness = 1e-13 * self._total if fit_intercept else 0.0
         self._solved: tuple[Floats, float] | None = None
+        self._last: tuple[Floats, Floats, Floats] | None = None
         # Where z is zero, the best intercept is known; elsewhere it is found from the last one.
         self._start = float(np.log(positive / negative)) if fit_intercept else 0.0
         # Classes that can be told apart perfectly leave a loss that only measures the radius.
@@ -82,20 +83,28 @@ class Logistic(Objective):
         weighted = self.sample_weight * missed
         return -float(weighted @ self.y), float(weighted @ (1.0 - missed))
 
+    def _exponentials(self, z: Floats) -> tuple[Floats, Floats]:
+        """The margins m at the best intercept and exp(-|m|), computed once for an image."""
+        if self._last is None or not np.array_equal(self._last[0], z):
+            margin = self.y * (z + self.intercept(z))
+            self._last = z.copy(), margin, np.exp(-np.abs(margin))
+        return self._last[1:]
+
     def value(self, z: Floats) -> float:
         """The weighted sum of the losses."""
-        losses = np.logaddexp(0.0, -self.y * (z + self.intercept(z)))
-        return float(self.sample_weight @ losses)
+        margin, small = self._exponentials(z)
+        return float(self.sample_weight @ (np.log1p(small) - np.minimum(margin, 0.0)))
 
     def gradient(self, z: Floats) -> Floats:
         """Minus the label times the probability of the other label, weighted."""
-        missed = expit(-self.y * (z + self.intercept(z)))
+        margin, small = self._exponentials(z)
+        missed = np.where(margin > 0.0, small, 1.0) / (1.0 + small)
         return -self.sample_weight * self.y * missed
 
     def curvature(self, z: Floats) -> Curvature:
         """diag(h), h = c p (1 - p), minus h h' / sum(h) if there is an intercept."""
-        margin = z + self.intercept(z)
-        diagonal = self.sample_weight * expit(margin) * expit(-margin)
+        small = self._exponentials(z)[1]
+        diagonal = self.sample_weight * small / (1.0 + small) ** 2
         total = float(diagonal.sum())
         if not self.fit_intercept or total <= 0.0:
             return Curvature(diagonal)

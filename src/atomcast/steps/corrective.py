@@ -148,7 +148,9 @@ class Corrective(Step):
         active, d = replica.active, replica.problem.d or 0
         if self.alone and active.inner_kind in POINTS:
             return FreePoints()
-        if not self.alone or active.inner_kind != "vertices":
+        # Boosting, on a simplex, has many solutions: all find that of small batches.
+        quick = active.quadratic or replica.domain.has_origin
+        if not (self.alone and quick and active.inner_kind == "vertices"):
             return None
         width = active.total(self.alone) // self.alone
         return FreeBatches(self.alone, d, self.usual_size, width, active.quadratic)
@@ -250,7 +252,9 @@ class Corrective(Step):
         if active.quadratic and gap <= NEAR * replica.unit:  # lest a round go by for weights alone
             return 0.3 * replica.target
         # Each model of a changing curvature costs more, and where nothing is sent, a round less.
-        share = 0.05 if active.quadratic else 0.4 if self.alone else 0.2
+        share = (
+            0.05 if active.quadratic else 0.4 if self.alone and replica.domain.has_origin else 0.2
+        )
         return max(0.1 * replica.target, share * gap if replica.feasible else 0.0)
 
     def memory(self) -> dict[str, NDArray[Any]]:
