@@ -50,9 +50,9 @@ MANY_PRODUCTS = 300
 #: Where nothing is sent, all of so few atoms may join at once; of more, half as many, or a share of
 #: their length, and as many as are known already where nearly all of these are in use.
 FREE, FREE_SHARE = 64, 4
-#: The same of points in a kernel space, whose kernel values cost little beside those of a round; of
-#: more, three times as many as are known.
-FREE_POINTS, POINTS = 4096, ("points", "machines")
+#: The same of points in a kernel space, all of which may join at once; of some, three times as many
+#: as are known; of more, no more than elsewhere, as the kernel matrix of all might not fit.
+FREE_POINTS, SOME_POINTS, POINTS = 4096, 16384, ("points", "machines")
 
 
 class Batches(Protocol):
@@ -157,7 +157,7 @@ class Corrective(Step):
         """How many atoms may join at least, as nobody has to be sent them."""
         kind = replica.active.inner_kind
         if self.alone and kind in POINTS:
-            return max(FREE_POINTS, 3 * atoms)
+            return 3 * atoms if self.alone <= SOME_POINTS else 0
         if not (self.alone and replica.active.quadratic and kind == "vertices"):
             return 0
         if self.alone <= FREE:
