@@ -42,7 +42,7 @@ SOLVERS = ("atomcast", "celer", "skglm", "scikit-learn")
 TOLERANCES = [10.0**-k for k in range(1, 11)]
 
 
-def fitted(solver: str, X, y, beta: float, penalty: float, tol: float, nodes: int = 1):
+def fitted(solver: str, X, y, beta: float, penalty: float, tol: float, nodes: int | None = None):
     """The fitted model of a library, by its own tolerance."""
     if solver == "atomcast":
         model = SparseLogisticRegression(

@@ -74,7 +74,8 @@ class MulticlassActiveSet(ManyImages):
         roots = np.ascontiguousarray((np.sqrt(c)[:, None] * p).T)
         result = -self.columns.scaled_products(feature, roots, of_class)
         for t, rows in enumerate(where):
-            result[np.ix_(rows, rows)] = self.columns.cross(feature[rows], feature[rows], own[:, t])
+            chosen = feature[rows]
+            result[np.ix_(rows, rows)] = self.columns.cross(chosen, chosen, own[:, t])
         if curvature.intercept_inverse is not None:
             across = np.empty((self.classes, len(positions)))  # intercepts with weights
             for t, rows in enumerate(where):

@@ -41,8 +41,8 @@ FALL = 4.0
 NEAR = 1e-3
 #: The radius grows by no more than this factor.
 GROWTH = 10.0
-#: A gap of this share of what the slope is too steep by, times the radius, is small enough.
-CLEAR = 0.1
+#: A gap of this share of what the slope is off by, times the radius, is small enough.
+CLEAR = 0.2
 #: Up to so many known atoms say what the radius would be if they were all.
 FEW = 500
 #: So many balls are tried; three or four are usual.
@@ -137,13 +137,13 @@ class PenaltySearch:
     def _look(self, state: State) -> Status | None:
         """Remember the replica, which knows all atoms that were broadcast.
 
-        Where each step costs a model of the loss, a ball ends once its slope is clearly too steep.
+        Where each step costs a model of the loss, a ball ends once its slope is clearly not right.
         """
         self._replica = state.replica
         if self._objective.quadratic or state.round == 0:
             return None
         steep = state.gap - state.replica.active.inner() - self._beta * self.penalty
-        return "stopped" if state.gap <= CLEAR * steep else None
+        return "stopped" if state.gap <= CLEAR * abs(steep) else None
 
     def _over_known(self) -> float | None:
         """The norm of the penalised solution over the known atoms, if it is news, and easy."""
@@ -176,8 +176,9 @@ class PenaltySearch:
         if not beyond:
             before = max((t for t in self._tried if t is not short), key=lambda t: t.norm)
             if short.norm - before.norm <= NEAR * short.norm:
-                # No weights at all were good enough for so small a ball: try a larger one.
-                return (1.0 + NEAR) * short.norm or GROWTH * self._beta
+                # The weights of the one, or none at all, were good enough for the other: go further.
+                further = max(NEAR * short.norm, 2.0 * (self._beta - short.norm))
+                return short.norm + further if short.norm else GROWTH * self._beta
             ahead = self._crossing(before, short, max(self.penalty, short.slope / FALL))
             return ahead if short.norm < ahead <= GROWTH * short.norm else GROWTH * short.norm
         long = min(beyond, key=lambda t: t.norm)

@@ -19,6 +19,9 @@ Chosen = Positions | slice
 #: Columns with a smaller share of nonzeros than this are multiplied with each other as such, where
 #: dense ones would take at least so many values.
 THIN, MANY = 0.1, 1 << 17
+#: Sparse columns with a larger share of nonzeros are multiplied with each other as dense ones, if
+#: these take no more than so many values.
+FULL, DENSE = 0.12, 1 << 21
 #: So many rows of dense columns are scaled at a time.
 PART = 1024
 #: A dense buffer of at least so many values is not copied where it can grow in place.
@@ -57,6 +60,10 @@ class Columns(Protocol):
 
     def block(self, start: int, stop: int) -> Floats:
         """Columns start to stop as a dense array, shape (d, stop - start)."""
+        ...
+
+    def column(self, position: int) -> Floats:
+        """A single column as a dense array, shape (d,), not to be changed."""
         ...
 
     def cross(self, left: Chosen, right: Chosen, diagonal: Floats) -> Floats:
@@ -136,7 +143,7 @@ class DenseColumns:
     def measured(self, start: int, stop: int, vector: Floats) -> tuple[Floats, Floats]:
         """The products of columns start to stop with a vector, and the norms of these columns."""
         rows = self._rows[start:stop]
-        return rows @ vector, np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        return rows @ vector, np.sqrt(np.vecdot(rows, rows))
 
     def measured_one(self, position: int, vector: Floats) -> tuple[float, float]:
         """The same of a single column."""
@@ -150,6 +157,10 @@ class DenseColumns:
     def block(self, start: int, stop: int) -> Floats:
         """Columns start to stop as a dense array, shape (d, stop - start)."""
         return self._rows[start:stop].T
+
+    def column(self, position: int) -> Floats:
+        """A single column as a dense array, shape (d,), not to be changed."""
+        return self._rows[position]
 
     def lengths(self, diagonal: Floats) -> Floats:
         """The product a_j' diag(diagonal) a_j of each column with itself, shape (count,)."""
@@ -172,16 +183,13 @@ class DenseColumns:
     def cross(self, left: Chosen, right: Chosen, diagonal: Floats) -> Floats:
         """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
         rows = self._rows[: self.count]
+        if left is right:
+            return _squared(rows, left, np.sqrt(diagonal))
         return (rows[left] * diagonal) @ rows[right].T
 
     def scaled_products(self, chosen: Positions, scales: Floats, which: Positions) -> Floats:
         """The products of m columns, each times a row of scales, with each other, shape (m, m)."""
-        result = np.zeros((len(chosen),) * 2)
-        for start in range(0, self.d, PART):  # what is scaled stays in the cache, and small
-            part = slice(start, start + PART)
-            scaled = self._rows[chosen, part] * scales[which, part]
-            result += scaled @ scaled.T
-        return result
+        return _squared(self._rows, chosen, scales, which)
 
 
 class SparseColumns:
@@ -273,9 +281,15 @@ class SparseColumns:
             dense[self._indices[part], k - start] = self._data[part]
         return dense
 
+    def column(self, position: int) -> Floats:
+        """A single column as a dense array, shape (d,), not to be changed."""
+        return self.block(position, position + 1)[:, 0]
+
     def cross(self, left: Chosen, right: Chosen, diagonal: Floats) -> Floats:
         """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
         columns, rows = self._matrices()
+        if left is right and self.stored > FULL * self.d * self.count <= FULL * DENSE:
+            return _squared(rows.toarray(), left, np.sqrt(diagonal))
         scaled = rows[right]  # the fewer ones, as a rule: their products are then in few rows
         scaled = sparse.csr_array(
             (scaled.data * diagonal[scaled.indices], scaled.indices, scaled.indptr), scaled.shape
@@ -301,6 +315,21 @@ class SparseColumns:
         """The columns as atoms again; their ids are their positions."""
         cuts = [slice(*self._starts[k : k + 2]) for k in range(self.count)]
         return [Atom(k, self.d, self._data[cut], self._indices[cut]) for k, cut in enumerate(cuts)]
+
+
+def _squared(
+    rows: Floats, chosen: Chosen, scales: Floats, which: Positions | None = None
+) -> Floats:
+    """The products of chosen rows, times a vector or times a row of scales each, with each other.
+
+    One array times its own transpose takes half the operations of any other product.
+    """
+    result: Floats = np.zeros(())
+    for start in range(0, rows.shape[1], PART):  # what is scaled stays in the cache, and small
+        part = slice(start, start + PART)
+        scaled = rows[chosen, part] * (scales[part] if which is None else scales[which, part])
+        result = result + scaled @ scaled.T
+    return result
 
 
 def _sums(values: Floats, cuts: Positions) -> Floats:

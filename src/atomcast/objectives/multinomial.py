@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -95,6 +95,7 @@ class Multinomial(Objective):
         #: Intercepts that were found from another guess change sums of the gradient by less.
         self.vagueness = 1e-13 * float(self._counts.sum()) if fit_intercept else 0.0
         self._solved: tuple[Floats, Floats] | None = None
+        self._softmax: tuple[Floats, tuple[Floats, Floats]] | None = None
         # Classes that can be told apart perfectly leave a loss that only measures the radius.
         self.negligible = 1e-6 * self.value(np.zeros((self.d, self.classes)))
 
@@ -157,27 +158,33 @@ class Multinomial(Objective):
     def _curvature(self, z: Floats, b: Floats) -> SoftmaxCurvature:
         return SoftmaxCurvature(exponentials(z + b)[0], self.sample_weight, None)
 
+    def _exponentials(self, z: Floats) -> tuple[Floats, Floats]:
+        """Probabilities and log-sum-exp at the best intercepts, computed once for an image."""
+        if self._softmax is None or not np.array_equal(self._softmax[0], z):
+            self._softmax = z.copy(), exponentials(z + self.intercept(z))
+        return self._softmax[1]
+
     def value(self, z: Floats) -> float:
         """The weighted sum of the losses at an image of shape (d, T)."""
-        return self._value(z, self.intercept(z))
+        chosen = z[np.arange(self.d), self.y] + self.intercept(z)[self.y]
+        return float(self.sample_weight @ (self._exponentials(z)[1] - chosen))
 
     def gradient(self, z: Floats) -> Floats:
         """Probabilities minus one for the true class, weighted; shape (d, T)."""
-        curvature = self._curvature(z, self.intercept(z))
-        result = curvature.probabilities.copy()
+        result = self._exponentials(z)[0].copy()
         mine = np.arange(self.d), self.y
-        result[mine] = -curvature.complements[mine]
+        result[mine] = 0.0
+        result[mine] = -result.sum(axis=1)  # 1 - p would lose digits where p is all but one
         return self.sample_weight[:, None] * result
 
     def curvature(  # type: ignore[override]  # of scores for each class, not of one image
         self, z: Floats
     ) -> SoftmaxCurvature:
         """The Hessian at an image of shape (d, T)."""
-        curvature = self._curvature(z, self.intercept(z))
+        curvature = SoftmaxCurvature(self._exponentials(z)[0], self.sample_weight, None)
         if not self.fit_intercept:
             return curvature
-        inverse = _intercept_inverse(curvature)
-        return SoftmaxCurvature(curvature.probabilities, self.sample_weight, inverse)
+        return replace(curvature, intercept_inverse=_intercept_inverse(curvature))
 
 
 def _intercept_inverse(curvature: SoftmaxCurvature) -> Floats:

@@ -72,9 +72,11 @@ def least(slope_and_bend: Callable[[float], tuple[float, float]], max_step: floa
 def exponentials(scores: Floats) -> tuple[Floats, Floats]:
     """Softmax and log-sum-exp over the last axis, shapes (..., T) and (...).
 
-    For the small arrays of an inner loop, this takes a tenth of the time that scipy's take.
+    For the small arrays of an inner loop, this takes a tenth of the time that scipy's take. The
+    largest and the sum of a few classes are found faster where the examples lie side by side.
     """
-    top = scores.max(axis=-1, keepdims=True)
-    shares = np.exp(scores - top)
-    total = shares.sum(axis=-1, keepdims=True)
-    return shares / total, (top + np.log(total))[..., 0]
+    by_class = np.ascontiguousarray(scores.T)
+    top = by_class.max(axis=0)
+    shares = np.exp(by_class - top)
+    total = shares.sum(axis=0)
+    return (shares / total).T, (top + np.log(total)).T

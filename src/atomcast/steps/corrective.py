@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
@@ -155,15 +155,18 @@ class Corrective(Step):
 
     def _free(self, replica: Replica, atoms: int, used: float) -> int:
         """How many atoms may join at least, as nobody has to be sent them."""
-        kind = replica.active.inner_kind
-        if self.alone and kind in POINTS:
+        active, d = replica.active, replica.problem.d or 0
+        if self.alone and active.inner_kind in POINTS:
             return 3 * atoms if self.alone <= SOME_POINTS else 0
-        if not (self.alone and replica.active.quadratic and kind == "vertices"):
+        if not self.alone or active.inner_kind != "vertices":
             return 0
-        if self.alone <= FREE:
+        width = active.total(self.alone) // self.alone
+        if self.alone * width <= FREE:
             return self.alone
         growth = atoms if used > 0.95 else atoms // 2 if used > 0.75 else 0
-        return max(growth, min(FREE // 2, (replica.problem.d or 0) // FREE_SHARE))
+        if used > 0.95 and not active.quadratic:  # rounds of several models: fewer of them
+            growth = max(growth, min(3 * atoms, d // 2 - atoms))
+        return max(growth, min(FREE // 2, d // FREE_SHARE) // width)
 
     def first(self, replica: Replica) -> int:
         """All there are, if they are few and nobody has to be sent them."""
@@ -250,7 +253,8 @@ class Corrective(Step):
             # The smaller the gap, the more exact: else rounds go by in which only weights change.
             share = 0.0 if final else min(0.2, 0.5 * gap / replica.unit)
             return max(0.3 * replica.target, share * gap)
-        share = 0.05 if active.quadratic else 0.2  # each model of a changing curvature costs more
+        # Each model of a changing curvature costs more, and where nothing is sent, a round less.
+        share = 0.05 if active.quadratic else 0.4 if self.alone else 0.2
         return max(0.1 * replica.target, share * gap if replica.feasible else 0.0)
 
     def memory(self) -> dict[str, NDArray[Any]]:
@@ -275,8 +279,16 @@ class Quadratic:
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
-        self.corral = Corral(domain)
-        self.descent = CoordinateDescent(domain)
+
+    @cached_property
+    def corral(self) -> Corral:
+        """For atoms that are so much alike that the quick way gives up."""
+        return Corral(self.domain)
+
+    @cached_property
+    def descent(self) -> CoordinateDescent:
+        """For many atoms."""
+        return CoordinateDescent(self.domain)
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known atoms."""

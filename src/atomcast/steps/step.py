@@ -148,8 +148,7 @@ def vertex_weights(replica: Replica, position: int, score: float) -> Floats:
     """The weights of the vertex that the atom at `position` contributes, given its score."""
     weights = np.zeros(len(replica.active))
     if position >= 0:
-        sign = float(replica.domain.signs(np.array([score]))[0])
-        weights[position] = replica.domain.scale * sign
+        weights[position] = replica.domain.scale * replica.domain.sign(score)
     return weights
 
 

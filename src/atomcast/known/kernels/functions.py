@@ -217,10 +217,9 @@ class LastRow:
         new = self._factors[old : self._count]
         new[:, :-2], new[:, -2], new[:, -1] = z, -0.5 * squares, 1.0
         # Twice a product is minus a squared distance.
-        last = new[-1].copy()
-        last[-2:] = 1.0, new[-1, -2]
+        last = 2.0 * new[-1]
+        last[-2], last[-1] = 2.0, last[-2]
         values = self._factors[: self._count] @ last
-        values *= 2.0
         np.minimum(values, 0.0, out=values)
         return np.exp(values, out=values)
 
