@@ -52,7 +52,7 @@ MANY_PRODUCTS = 300
 FREE, FREE_SHARE = 64, 4
 #: The same of points in a kernel space, all of which may join at once; of some, three times as many
 #: as are known; of more, no more than elsewhere, as the kernel matrix of all might not fit.
-FREE_POINTS, SOME_POINTS, POINTS = 4096, 16384, ("points", "machines")
+FREE_POINTS, SOME_POINTS = 4096, 16384
 
 
 class Batches(Protocol):
@@ -156,7 +156,7 @@ class Corrective(Step):
     def _free(self, replica: Replica, atoms: int, used: float) -> int:
         """How many atoms may join at least, as nobody has to be sent them."""
         active, d = replica.active, replica.problem.d or 0
-        if self.alone and active.inner_kind in POINTS:
+        if self.alone and self._quick(replica):
             return 3 * atoms if self.alone <= SOME_POINTS else 0
         if not self.alone or active.inner_kind != "vertices":
             return 0
@@ -170,9 +170,14 @@ class Corrective(Step):
 
     def first(self, replica: Replica) -> int:
         """All there are, if they are few and nobody has to be sent them."""
-        few = replica.active.inner_kind in POINTS and self.alone <= FREE_POINTS
+        few = self._quick(replica) and self.alone <= FREE_POINTS
         many = self.alone if few and self.atoms_per_round == "auto" else 0
         return max(replica.problem.sample, many)
+
+    def _quick(self, replica: Replica) -> bool:
+        """Whether many points at once are no trouble: they are where an inverse is kept of them."""
+        kind = replica.active.inner_kind
+        return kind == "machines" or (kind == "points" and self.alone > MANY_POINTS)
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
