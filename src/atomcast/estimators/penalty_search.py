@@ -176,7 +176,7 @@ class PenaltySearch:
         if not beyond:
             before = max((t for t in self._tried if t is not short), key=lambda t: t.norm)
             if short.norm - before.norm <= NEAR * short.norm:
-                # The weights of the one, or none at all, were good enough for the other: go further.
+                # The weights of the one, or none at all, were good enough for the other: go on.
                 further = max(NEAR * short.norm, 2.0 * (self._beta - short.norm))
                 return short.norm + further if short.norm else GROWTH * self._beta
             ahead = self._crossing(before, short, max(self.penalty, short.slope / FALL))

@@ -303,6 +303,7 @@ class ExplicitActiveSet(ActiveSet):
         self.pool: ExplicitActiveSet | None = None
         self._gradient: tuple[Floats, Floats] | None = None
         self._value: tuple[Floats, float] | None = None
+        self._own_lengths = np.zeros(0)
 
     def negligible(self) -> float:
         """What the objective says, if it can cross zero; else a tiny share of its value at zero."""
@@ -472,6 +473,16 @@ class ExplicitActiveSet(ActiveSet):
     def _shift(self, change: Floats, image_change: Floats, step: float) -> None:
         self._weights[: len(self.ids)] += step * change
         self.image = self.image + step * image_change
+
+    def lengths(self, diagonal: Floats) -> Floats:
+        """The product a_j' diag(diagonal) a_j of each known column with itself, shape (k,).
+
+        Where the curvature never changes, those of earlier rounds are kept.
+        """
+        assert self.columns is not None
+        kept = self._own_lengths if self.quadratic else self._own_lengths[:0]
+        self._own_lengths = np.append(kept, self.columns.lengths(diagonal, len(kept)))
+        return self._own_lengths
 
     def products(self, start: int, stop: int) -> Floats:
         """Columns start to stop of A'HA, H the curvature at the current image."""

@@ -18,7 +18,8 @@ from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.known.kernels.storage import Storage
 from atomcast.known.kernels.target_set import TargetActiveSet
 from atomcast.problems.problem import Problem
-from atomcast.steps.corrective import Batches, BoundedBatches, GrowingBatches
+from atomcast.steps.batches import BoundedBatches
+from atomcast.steps.corrective import Batches, GrowingBatches
 
 if TYPE_CHECKING:
     from atomcast.loop.solver import Solver

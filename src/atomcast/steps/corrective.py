@@ -20,6 +20,7 @@ from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Ids, Request
+from atomcast.steps.batches import FREE_POINTS, FreeBatches, FreePoints
 from atomcast.steps.inner.block_pivots import minimise_by_pivots
 from atomcast.steps.inner.column_model import ColumnModel
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent
@@ -47,12 +48,10 @@ MANY_WEIGHTS = 1000
 MANY_POINTS = 500
 #: The same where the inverse would begin anew for each model of the objective.
 MANY_PRODUCTS = 300
-#: Where nothing is sent, all of so few atoms may join at once; of more, half as many, or a share of
-#: their length, and as many as are known already where nearly all of these are in use.
-FREE, FREE_SHARE = 64, 4
-#: The same of points in a kernel space, all of which may join at once; of some, three times as many
-#: as are known; of more, no more than elsewhere, as the kernel matrix of all might not fit.
-FREE_POINTS, SOME_POINTS = 4096, 16384
+#: Of more points in a kernel space, no more join where nothing is sent: their matrix might not fit.
+SOME_POINTS = 16384
+#: Where the gap is no larger a share of the objective, the next round is probably the last.
+NEAR = 0.3
 
 
 class Batches(Protocol):
@@ -98,20 +97,6 @@ class GrowingBatches:
 GROWING = GrowingBatches()
 
 
-@dataclass(frozen=True)
-class BoundedBatches:
-    """Batches that are a share of the atoms known, within bounds."""
-
-    share: float
-    smallest: int
-    largest: int
-    kept: float = 1 / 3
-
-    def size(self, known: int, used: float) -> int:
-        """How many atoms may join if so many are known, whatever their weights."""
-        return min(max(int(self.share * known), self.smallest), self.largest)
-
-
 class Corrective(Step):
     """Re-optimise over the whole active set, which costs no communication.
 
@@ -142,31 +127,39 @@ class Corrective(Step):
         self.inner: Inner | None = None
         self._carried: Memory = {}
 
-    def _batch(self, replica: Replica, atoms: int, weights: int) -> int:
-        """How many atoms may join where so many atoms, with so many weights, are known."""
+    def _batch(self, replica: Replica, atoms: int, weights: int, distance: float = np.inf) -> int:
+        """How many atoms may join where so many atoms, with so many weights, are known.
+
+        The distance is the gap in units of the objective, as far as that is known by now.
+        """
         if self.atoms_per_round != "auto":
             return int(self.atoms_per_round)
         used = np.count_nonzero(replica.active.weights) / max(weights, 1)
-        size = max(replica.problem.batches.size(atoms, used), self._free(replica, atoms, used))
+        size, free = replica.problem.batches.size(atoms, used), self._free(replica)
+        if free is not None:
+            size = max(size, free.size(atoms, used, distance))
         if replica.round_in_atoms is None:
             return size
         most = max(size, 4 * atoms) if atoms else np.inf
         return cheapest_batch(replica.round_in_atoms(), used, most)
 
-    def _free(self, replica: Replica, atoms: int, used: float) -> int:
-        """How many atoms may join at least, as nobody has to be sent them."""
+    def _free(self, replica: Replica) -> FreeBatches | FreePoints | None:
+        """The rule for batches where nobody has to be sent them."""
         active, d = replica.active, replica.problem.d or 0
-        if self.alone and self._quick(replica):
-            return 3 * atoms if self.alone <= SOME_POINTS else 0
+        if self._quick(replica) and 0 < self.alone <= SOME_POINTS:
+            return FreePoints()
         if not self.alone or active.inner_kind != "vertices":
-            return 0
+            return None
         width = active.total(self.alone) // self.alone
-        if self.alone * width <= FREE:
-            return self.alone
-        growth = atoms if used > 0.95 else atoms // 2 if used > 0.75 else 0
-        if used > 0.95 and not active.quadratic:  # rounds of several models: fewer of them
-            growth = max(growth, min(3 * atoms, d // 2 - atoms))
-        return max(growth, min(FREE // 2, d // FREE_SHARE) // width)
+        return FreeBatches(self.alone, d, self.usual_size, width, active.quadratic)
+
+    def wanted(self, replica: Replica, agreement: Agreement) -> Agreement:
+        """All of it; where nothing is sent, the more of it the farther the optimum is."""
+        if self._free(replica) is None:
+            return agreement
+        active, gap = replica.active, replica.domain.gap(replica.active.inner(), agreement.best)
+        most = self._batch(replica, active.atoms, len(active), gap / replica.unit)
+        return agreement if len(agreement.id) <= most else agreement.first(most)
 
     def first(self, replica: Replica) -> int:
         """All there are, if they are few and nobody has to be sent them."""
@@ -186,7 +179,8 @@ class Corrective(Step):
             return Request(count=count, known_too=False)
         # Below this merit an atom's share of the gap is within the tolerance: it is not needed.
         needed = replica.target / replica.domain.scale
-        likely = replica.problem.batches.kept * self._last_violation
+        free, kept = self._free(replica), replica.problem.batches.kept
+        likely = 0.0 if free is not None and free.cheap else kept * self._last_violation
         level = _multiplier(replica) + max(needed, likely)
         candidates = 2 * count + CANDIDATES_MORE if self._compares(replica) else 0
         return Request(count=count, threshold=level, known_too=False, candidates=candidates)
@@ -258,6 +252,8 @@ class Corrective(Step):
             # The smaller the gap, the more exact: else rounds go by in which only weights change.
             share = 0.0 if final else min(0.2, 0.5 * gap / replica.unit)
             return max(0.3 * replica.target, share * gap)
+        if active.quadratic and gap <= NEAR * replica.unit:  # lest a round go by for weights alone
+            return 0.3 * replica.target
         # Each model of a changing curvature costs more, and where nothing is sent, a round less.
         share = 0.05 if active.quadratic else 0.4 if self.alone else 0.2
         return max(0.1 * replica.target, share * gap if replica.feasible else 0.0)

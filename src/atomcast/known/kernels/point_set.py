@@ -133,9 +133,10 @@ class KernelActiveSet(ActiveSet):
         self._log.append(atoms)
         points = self.points
         squares = square_lengths(points[old:])
-        for k in np.flatnonzero(~((squares >= SMALLEST**2) & (squares <= LARGEST**2))).tolist():
-            # Also points at zero, which are fine.
-            check_in_scale("X", atoms[k].values, f"the point {atoms[k].id}")
+        if not (squares.min() >= SMALLEST**2 and squares.max() <= LARGEST**2):
+            for k in np.flatnonzero(~((squares >= SMALLEST**2) & (squares <= LARGEST**2))).tolist():
+                # Also points at zero, which are fine.
+                check_in_scale("X", atoms[k].values, f"the point {atoms[k].id}")
         self.arrivals.append(len(atoms))
         self._labels = grown(self._labels, old, new)
         self._labels[old:new] = self._codes_of(atoms)
