@@ -48,8 +48,8 @@ MANY_WEIGHTS = 1000
 MANY_POINTS = 500
 #: The same where the inverse would begin anew for each model of the objective.
 MANY_PRODUCTS = 300
-#: What atoms of a kernel space are called.
-POINTS = ("points", "machines")
+#: Of more points in a kernel space, no more join where nothing is sent: their matrix might not fit.
+SOME_POINTS = 16384
 #: Where the gap is no larger a share of the objective, the next round is probably the last.
 NEAR = 0.3
 
@@ -146,7 +146,7 @@ class Corrective(Step):
     def _free(self, replica: Replica) -> FreeBatches | FreePoints | None:
         """The rule for batches where nobody has to be sent them."""
         active, d = replica.active, replica.problem.d or 0
-        if self.alone and active.inner_kind in POINTS:
+        if self._quick(replica) and 0 < self.alone <= SOME_POINTS:
             return FreePoints()
         # Boosting, on a simplex, has many solutions: all find that of small batches.
         quick = active.quadratic or replica.domain.has_origin
@@ -165,9 +165,14 @@ class Corrective(Step):
 
     def first(self, replica: Replica) -> int:
         """All there are, if they are few and nobody has to be sent them."""
-        few = replica.active.inner_kind in POINTS and self.alone <= FREE_POINTS
+        few = self._quick(replica) and self.alone <= FREE_POINTS
         many = self.alone if few and self.atoms_per_round == "auto" else 0
         return max(replica.problem.sample, many)
+
+    def _quick(self, replica: Replica) -> bool:
+        """Whether many points at once are no trouble: they are where an inverse is kept of them."""
+        kind = replica.active.inner_kind
+        return kind == "machines" or (kind == "points" and self.alone > MANY_POINTS)
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
