@@ -146,7 +146,7 @@ class Corrective(Step):
     def _free(self, replica: Replica) -> FreeBatches | FreePoints | None:
         """The rule for batches where nobody has to be sent them."""
         active, d = replica.active, replica.problem.d or 0
-        if self._quick(replica) and 0 < self.alone <= SOME_POINTS:
+        if self._quick(replica):
             return FreePoints()
         # Boosting, on a simplex, has many solutions: all find that of small batches.
         quick = active.quadratic or replica.domain.has_origin
@@ -170,9 +170,12 @@ class Corrective(Step):
         return max(replica.problem.sample, many)
 
     def _quick(self, replica: Replica) -> bool:
-        """Whether many points at once are no trouble: they are where an inverse is kept of them."""
-        kind = replica.active.inner_kind
-        return kind == "machines" or (kind == "points" and self.alone > MANY_POINTS)
+        """Whether many points at once are no trouble: they fit, and no inverse is kept of them."""
+        active, n = replica.active, self.alone
+        if not isinstance(active, KernelActiveSet):
+            return False
+        least = {"machines": 1, "points": MANY_POINTS + 1}.get(active.inner_kind, SOME_POINTS + 1)
+        return least <= n <= min(SOME_POINTS, active.storage.points)
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
