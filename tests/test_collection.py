@@ -1,8 +1,11 @@
 """Collecting the tests is quick: each worker does it, before it runs a single one."""
 
 import ast
+import os
 from collections import Counter
 from pathlib import Path
+
+import pytest
 
 FOLDER = Path(__file__).parent
 #: What takes long to import and is needed by few tests: they import it themselves.
@@ -58,3 +61,10 @@ def test_no_two_files_or_classes_of_the_package_share_a_name():
     ]
     for names in ([path.name for path in files], classes):
         assert [name for name, count in Counter(names).items() if count > 1] == []
+
+
+@pytest.mark.skipif("PYTEST_XDIST_WORKER" not in os.environ, reason="there is one worker")
+@pytest.mark.xdist_group("a group")
+def test_workers_are_told_of_groups(request):
+    """Else tests that start processes run side by side, and both workers start all of them."""
+    assert request.node.nodeid.endswith("@a group")

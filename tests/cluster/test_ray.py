@@ -27,7 +27,7 @@ from cluster.contract import (
     parts_of,
     simulated,
 )
-from patience import wait_until
+from patience import PATIENCE, wait_until
 from problems import regression
 
 pytestmark = [pytest.mark.ray, pytest.mark.xdist_group("processes")]
@@ -38,7 +38,7 @@ SIZES = (1, 2, 4)
 @pytest.fixture(scope="module")
 def cluster_of(ray):
     """One cluster of each size: its actors serve all tests."""
-    clusters = {nodes: RayCluster(nodes) for nodes in SIZES}
+    clusters = {nodes: RayCluster(nodes, patience=PATIENCE) for nodes in SIZES}
     ray.cloudpickle.register_pickle_by_value(liars)  # nodes do not find the modules of tests
     yield clusters.__getitem__
     for cluster in clusters.values():

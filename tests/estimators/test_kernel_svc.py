@@ -200,6 +200,15 @@ def test_what_does_not_fit_in_the_cache_is_computed_anew():
     assert anew.result_.status == "optimal"
 
 
+def test_all_points_join_at_once_only_where_their_kernel_values_are_kept():
+    X, y = make_classification(600, 20, n_informative=10, random_state=1)
+    at_once = KernelSVC(C=1.0, gamma=0.05).fit(X, y)
+    assert at_once.result_.trace.atoms[1] == 600
+    bit_by_bit = KernelSVC(C=1.0, gamma=0.05, cache_bytes=1_000_000).fit(X, y)
+    assert bit_by_bit.result_.trace.atoms[1] < 600
+    assert bit_by_bit.result_.objective == pytest.approx(at_once.result_.objective, rel=1e-3)
+
+
 def test_many_known_points_take_the_other_inner_solver():
     """Above a thousand known points the corral gives way to projected Newton steps."""
     X, y = make_blobs(2600, 6, centers=[[0] * 6, [0.6] * 6], cluster_std=1.0, random_state=0)

@@ -71,6 +71,28 @@ def test_sums_equal_the_formula(kind, way, classes, m):
     np.testing.assert_allclose(total, expected, rtol=1e-10, atol=1e-11)
 
 
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("d", [1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 48, 63, 120])
+def test_rows_of_any_length(d, dtype):
+    # What lies beside the rows must not count, also before the first and after the last one.
+    rng = np.random.default_rng(d)
+    around = np.full((303, d), np.nan, dtype=dtype)
+    around[1:-1] = rng.standard_normal((301, d))
+    X, labels = around[1:-1], rng.integers(0, 2, 301).astype(np.uint8)
+    sums = DenseSums(X, RBF(GAMMA), LabelCode(2, np.ones(2)), labels)
+    total = np.zeros(len(X))
+    sums.add(total, 0.0, X[:2], labels[:2], np.array([0.7, -0.2]))
+    expected = reference(X, labels, np.array([0.7, -0.2]), 2)
+    np.testing.assert_allclose(total, expected, rtol=0, atol=1e-12 if dtype == np.float64 else 1e-5)
+
+    # A row has the same bits wherever it stands, as nodes with other rows must agree on ties.
+    part = slice(5, 42)
+    few = DenseSums(X[part], RBF(GAMMA), LabelCode(2, np.ones(2)), labels[part])
+    alone = np.zeros(37)
+    few.add(alone, 0.0, X[:2], labels[:2], np.array([0.7, -0.2]))
+    assert np.array_equal(alone, total[part])
+
+
 def test_binary_laplacian():
     X, points, labels, weights = problem("binary", 3)
     sums = BinarySums(points, Laplacian(GAMMA), LabelCode(3, np.ones(3)), labels)

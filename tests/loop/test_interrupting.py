@@ -229,7 +229,7 @@ def test_automatic_radii_are_not_chosen_from_half_a_fit(monkeypatch):
 
 def test_machines_of_all_classes():
     labels = np.digitize(Y, np.quantile(Y, [0.33, 0.66]))
-    solver = Solver(tol=1e-6, callbacks=[CtrlC(2)])
+    solver = Solver(tol=1e-6, callbacks=[CtrlC(1)])
     with pytest.warns(ConvergenceWarning, match="the run was interrupted"):
         model = KernelSVC(multi_class="one-vs-rest", solver=solver).fit(X, labels)
     assert model.dual_coef_.any(axis=1).all()  # all machines have come equally far

@@ -10,6 +10,7 @@ from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.objectives import SquaredError
 from atomcast.steps import corrective
+from atomcast.steps.inner import block_pivots
 from atomcast.steps.inner.block_pivots import minimise_by_pivots
 from problems import DOMAINS, make_domain, mixture, optimum, regression
 
@@ -62,3 +63,13 @@ def test_a_simplex_without_weights_has_no_face_to_begin_with():
     active = known_atoms(X, y)
     assert not minimise_by_pivots(make_domain("simplex"), active, 1.0)
     assert not active.weights.any()
+
+
+@pytest.mark.parametrize("beta", [0.3, 3.0, 30.0])
+@pytest.mark.parametrize("way", ["BOLD", "MILD"])
+def test_either_way_alone_leads_to_the_optimum(monkeypatch, way, beta):
+    X, y = regression(2, 80, 60)
+    monkeypatch.setattr(block_pivots, way, 0)
+    active = known_atoms(X, y)
+    assert minimise_by_pivots(L1Ball(beta), active, 1e-9 * float(y @ y))
+    assert active.value() <= optimum(X, y, L1Ball(beta))[0] + 1e-8 * float(y @ y)

@@ -299,3 +299,22 @@ def test_a_penalty_near_its_bound_is_taken_and_one_beyond_does_not_lead_far_away
     assert 0.03 < bounds.within(0.01) <= 0.06
     bounds.learn(0.05, excess=-0.1)
     assert bounds.within(0.01) == pytest.approx(0.04)
+
+
+@pytest.mark.parametrize("stored", ["dense", "sparse"])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_the_gradient_on_the_way_to_a_face_is_that_of_the_weights_there(stored, intercept):
+    """It is scaled back from inside the ball; weights that change their sign end at zero."""
+    rng = np.random.default_rng(5)
+    X, y = rng.standard_normal((20, 8)), rng.standard_normal(20)
+    active = known_atoms(sparse.csc_array(X) if stored == "sparse" else X, y, intercept)
+    active.set_weights(0.1 * rng.standard_normal(8))
+    model, descent = ColumnModel.of(active), CoordinateDescent(L1Ball(1.0))
+    origin = model.at(np.zeros(8))[1]
+    for _ in range(20):
+        weights, solution = rng.standard_normal((2, 8))
+        found, gradient = descent._toward(model, weights, solution, origin)
+        np.testing.assert_allclose(gradient, model.at(found)[1], atol=1e-9)
+        values = [model.at(descent._feasible(w))[0] for w in (weights, found)]
+        assert values[1] <= values[0] + 1e-12
+        assert np.all(found * weights >= 0.0)

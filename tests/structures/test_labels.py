@@ -4,8 +4,10 @@ from itertools import product
 
 import numpy as np
 import pytest
+from scipy import sparse
 
-from atomcast.structures import Chain, MultiClass, OutputModel, label_outputs
+from atomcast.atoms.corners import CornerAtoms
+from atomcast.structures import Chain, MultiClass, OutputModel, structured_examples
 from atomcast.structures.structured_examples import Examples
 
 KINDS = [MultiClass, Chain]
@@ -64,21 +66,40 @@ def test_they_keep_the_contract():
     assert Chain(2, 3).d == MultiClass(2, 3).d + 4 == 12
 
 
-def test_examples_in_one_piece_are_not_copied():
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+def test_examples_that_are_taken_are_not_copied(make):
     rows = np.arange(1.0, 13.0).reshape(6, 2)
-    examples = Examples(rows, np.ones(6, dtype=int), [np.zeros(1)] * 6, np.arange(6), "X")
-    for at, shared in (([1, 2, 3], True), ([1, 3, 5], False), ([1, 3, 2], False), ([], False)):
-        taken = examples.take(np.array(at, dtype=int)).rows
-        np.testing.assert_array_equal(taken, rows[at])
-        assert np.shares_memory(taken, rows) == shared
+    held = make(rows)
+    examples = Examples(held, np.ones(6, dtype=int), [np.zeros(1)] * 6, np.arange(6), "X")
+    memory = (lambda one: one.data) if sparse.issparse(held) else np.asarray
+    for at in ([1, 2, 3], [1, 3, 5], []):
+        taken = examples.take(np.array(at, dtype=int))
+        assert np.shares_memory(memory(taken.rows), memory(held)) == bool(at)
+        assert taken.numbers.tolist() == at
+        again = taken.take(np.arange(0, len(at), 2))  # of those that were taken
+        assert [again.x(i).tolist() for i in range(len(again))] == rows[at][::2, None].tolist()
 
 
-def test_a_sum_of_corners_may_be_made_in_parts(monkeypatch):
-    rng, model = np.random.default_rng(0), MultiClass(3, 4)
-    rows, starts = rng.standard_normal((11, 4)), np.arange(12)
-    right, wrong = ([np.array([k]) for k in rng.integers(3, size=11)] for _ in range(2))
-    whole, loss = model.corner_sum(rows, starts, right, wrong)
-    monkeypatch.setattr(label_outputs, "VALUES", 8)
-    parts, same = model.corner_sum(rows, starts, right, wrong)
-    np.testing.assert_allclose(parts, whole, rtol=1e-12)
-    assert same == loss
+@pytest.mark.parametrize("make", [np.asarray, sparse.csr_array])
+@pytest.mark.parametrize("kind", KINDS)
+def test_examples_in_parts_have_the_same_outputs_and_sums(kind, make, monkeypatch):
+    rng, model = np.random.default_rng(0), kind(3, 4)
+    lengths = np.ones(9, dtype=int) if kind is MultiClass else np.array([1, 3, 2, 4, 1, 2, 3, 2, 5])
+    rows, mine = rng.standard_normal((lengths.sum(), 4)), np.array([0, 2, 3, 5, 8])
+    right, w = [rng.integers(3, size=size) for size in lengths], rng.standard_normal(model.d)
+    weights = rng.uniform(size=9)
+    places = np.flatnonzero(np.isin(np.repeat(np.arange(9), lengths), mine))
+    every = Examples(make(rows), lengths, right, np.arange(9), "X", weights)
+    some = every.take(places)
+    monkeypatch.setattr(structured_examples, "VALUES", 16)  # four rows at a time
+    parts = list(some.parts())
+    assert sum(len(part) for part in parts) == 5 > len(parts) > 1
+    found = some.decoded(model, w, with_loss=True)
+    assert len(found) == 5
+    for number, output in zip(mine, found, strict=True):
+        np.testing.assert_array_equal(output, model.decode(w, every.x(number), right[number]))
+    starts = np.concatenate([[0], np.cumsum(lengths[mine])])
+    told = [right[number] for number in mine]
+    joint, loss = model.corner_sum(rows[places], starts, told, found, weights[mine])
+    total = CornerAtoms(some, places, model, cache=False)._worst(w)[1]
+    np.testing.assert_allclose(total, np.append(joint, loss), rtol=1e-12)

@@ -50,7 +50,7 @@ class CornerAtoms:
         self, examples: Examples, ids: NDArray[np.int64], model: OutputModel, cache: bool
     ) -> None:
         self.examples, self.ids, self.model, self.cache = examples, ids, model, cache
-        self.n, self.d = examples.rows.shape[0], model.d + 1
+        self.n, self.d = int(examples.starts[-1]), model.d + 1
         self._blocks: Blocks | None = None
         self._corners: dict[tuple[int, int], Floats] = {}
         self._usual = np.inf
@@ -70,36 +70,41 @@ class CornerAtoms:
         objective: Any = replica.active.objective  # type: ignore[attr-defined]
         w = objective.weights(replica.active.image)
         if not replica.step.needs_blocks:
-            return self._sum(w, self.examples.decoded(self.model, w, with_loss=True))
+            return self._worst(w)[1]
         if self._blocks is None:
             self._blocks = Blocks(self.examples.outputs)
         self._blocks.depart(replica.active)
         if request.blocks:
             said = self._epoch(w, objective.C, replica.round)
         else:
-            found = self.examples.decoded(self.model, w, with_loss=True)
+            found, said = self._worst(w)
             self._blocks.jump(found)
-            said = self._sum(w, found)
         self._blocks.arrive(len(replica.active))
         return said
 
     # -- all examples from the same weights -------------------------------------------------
 
-    def _sum(self, w: Floats, outputs: Any) -> Floats:
-        """The sum of the corners with these outputs."""
-        examples = self.examples
+    def _worst(self, w: Floats) -> tuple[list[Any], Floats]:
+        """The worst output of each example, and the sum of their corners."""
+        total, found = np.zeros(self.d), list[Any]()
         if isinstance(self.model, DecodesAll):
-            joint, loss = self.model.corner_sum(
-                examples.rows, examples.starts, examples.outputs, outputs, examples.weights
-            )
-            return np.append(joint, loss)
-        total = np.zeros(self.d)
-        for i, output in enumerate(outputs):
-            corner = self._corner(i, examples.x(i), output)
+            for part in self.examples.parts():  # decoded and added up while it is in the cache
+                outputs = part.decoded(self.model, w, with_loss=True)
+                total += np.append(
+                    *self.model.corner_sum(
+                        part.rows, part.starts, part.outputs, outputs, part.weights
+                    )
+                )
+                found.extend(outputs)
+            return found, total
+        for i in range(len(self.examples)):
+            x = self.examples.x(i)
+            found.append(self.examples.decode(self.model, w, i, with_loss=True))
+            corner = self._corner(i, x, found[-1])
             merit = np.array([corner[-1] - corner[:-1] @ w])
             self._check_worst(i, merit, 0, w, corner[None])
             total += corner
-        return total
+        return found, total
 
     # -- one example after the other --------------------------------------------------------
 

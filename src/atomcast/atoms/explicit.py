@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -34,6 +34,8 @@ class DenseAtoms:
 
     Products are accumulated in double precision without a double-precision copy of the data.
     """
+
+    slopes: Literal[True] = True
 
     def __init__(self, matrix: NDArray[Any], names: tuple[str, ...] | None = None) -> None:
         self.matrix = matrix
@@ -83,6 +85,8 @@ class DenseAtoms:
 
 class SparseAtoms:
     """Columns of a compressed sparse matrix (CSC), with sorted indices of 32 or 64 bits."""
+
+    slopes: Literal[True] = True
 
     def __init__(self, matrix: sparse.csc_array, names: tuple[str, ...] | None = None) -> None:
         self.matrix = matrix

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -18,8 +18,9 @@ if TYPE_CHECKING:
 class Atoms(Protocol):
     """What one node holds. It knows its own atoms and the replica, and nothing else.
 
-    What more atoms may be able to do, they say by the methods of `BatchedAtoms`, `DivisibleAtoms`,
-    `SpacedAtoms`, `FollowingAtoms` or `AtomFamilies`; none is needed for an exact selection.
+    What more atoms may be able to do, they say by the members of `BatchedAtoms`, `DivisibleAtoms`,
+    `SpacedAtoms`, `SlopeAtoms`, `FollowingAtoms` or `AtomFamilies`; none is needed for an exact
+    selection.
     """
 
     #: Length of an atom, and number of atoms.
@@ -51,6 +52,13 @@ class DivisibleAtoms(Atoms, Protocol):
     def take(self, rows: NDArray[np.int64]) -> Atoms:
         """Some of the atoms, by position."""
         ...
+
+
+@runtime_checkable
+class SlopeAtoms(Atoms, Protocol):
+    """Atoms with one weight each, along which the score is the slope of the objective."""
+
+    slopes: Literal[True]
 
 
 @runtime_checkable

@@ -120,7 +120,7 @@ class SignalsActiveSet(ActiveSet):
         scale: float,
     ) -> None:
         """Add new atoms, if their products with the residuals are what was agreed on."""
-        check_form(self, atoms, agreement)
+        check_form(self, atoms, agreement.new_to(self))
         self.append(atoms)
         choice = agreement.choice
         assert choice is not None
@@ -169,11 +169,12 @@ class SignalsActiveSet(ActiveSet):
         """The certified gap of each signal."""
         return self.gaps
 
-    def support(self) -> tuple[NDArray[np.int64], Floats]:
-        """Numbers atom * B + signal and weights where the weight is not zero."""
-        place, signal = np.nonzero(self.codes)
+    def support(self, weights: Floats | None = None) -> tuple[NDArray[np.int64], Floats]:
+        """Numbers atom * B + signal and weights where a weight is not zero."""
+        codes = self.codes if weights is None else weights.reshape(-1, len(self.signals))
+        place, signal = np.nonzero(codes)
         ids = np.array(self.ids, dtype=np.int64)[place] * len(self.signals) + signal
-        return ids, self.codes[place, signal]
+        return ids, codes[place, signal]
 
     def total(self, n: int) -> int:
         """A weight for each atom and signal."""

@@ -128,8 +128,7 @@ def best_splits(features: SortedFeatures, values: Floats) -> Splits:
         What to sum: label times weight of each example.
     """
     n, d = len(features.present), features.d
-    plain = len(features.rows) == n * d and not np.any(features.rows == d)
-    if plain and len(features.rows) < LARGE:
+    if len(features.rows) == n * d < LARGE and not np.any(features.rows == d):
         return _best_splits_small(features, values)
     total = float(values.sum())
     return Splits(

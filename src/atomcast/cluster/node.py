@@ -23,6 +23,7 @@ from atomcast.atoms.held import (
     BatchedAtoms,
     DivisibleAtoms,
     FollowingAtoms,
+    SlopeAtoms,
     SummedAtoms,
 )
 from atomcast.cluster.choosing import propose_to_signals
@@ -78,7 +79,7 @@ class Fleet:
         self.owner = owner
         self.nodes = nodes
         self._held_by = np.bincount(owner, minlength=nodes)
-        self._holders = np.flatnonzero(self._held_by)
+        self._holders = self._held_by.nonzero()[0]
         counts = self._held_by[self._holders]
         self._starts = np.cumsum(counts) - counts
         in_order = len(counts) <= 1 or bool(np.all(owner[1:] >= owner[:-1]))
@@ -90,6 +91,9 @@ class Fleet:
         self._log = 0
         # Arrays that grow and that NumPy can read: they are looked at in every round.
         self._known_at, self._local = array("q"), array("q")
+        # What the nodes of others say here: that they have no atoms, and nothing to add.
+        self._silent, self._nothing = np.full(nodes, -np.inf), np.zeros(nodes)
+        self._slopes = is_able(atoms, SlopeAtoms)
         self.sizes = self._held_by if sizes is None else sizes
         self._chooser: tuple[Subset, Chooser] | None = None
         self._part: _Part | None = None
@@ -219,7 +223,7 @@ class Fleet:
             score=scores[rows],
             merit=priority[rows],
             best=best,
-            partial=self._partial_sums(replica) if request.partial_sums else None,
+            partial=self._partial_sums(replica, scores) if request.partial_sums else None,
         )
 
     def _thinned(
@@ -238,11 +242,11 @@ class Fleet:
         top = int(merit.argmax())
         best = merit.item(top)
         near = merit >= best - 2 * TIE * abs(best)
-        rows = np.array([top])
+        rows: NDArray[np.int64] | slice = slice(top, top + 1)
         if np.count_nonzero(near) != 1:
-            rows = np.flatnonzero(near)
-            rows = rows[leaders(merit[rows], self.ids[rows], self.owner[rows], 1)]
-        return self._of_one_node(replica, request, scores, rows, merit[rows], best)
+            tied = np.flatnonzero(near)
+            rows = tied[leaders(merit[tied], self.ids[tied], self.owner[tied], 1)]
+        return self._of_one_node(replica, request, scores, rows, merit[rows].copy(), best)
 
     def _propose_one_of_many(self, replica: Replica, request: Request, scores: Floats) -> Proposals:
         """The proposal of one node with very many atoms, from a single pass over their scores."""
@@ -288,20 +292,20 @@ class Fleet:
         replica: Replica,
         request: Request,
         scores: Floats,
-        rows: NDArray[np.int64],
+        rows: NDArray[np.int64] | slice,
         merit: Floats,
         best: float,
     ) -> Proposals:
         """The proposals of a fleet that is one node."""
-        everyone = np.full(self.nodes, -np.inf)
+        everyone = self._silent.copy()
         everyone[self._holders[0]] = best
         return Proposals(
             node=self.owner[rows],
             id=self.ids[rows],
-            score=scores[rows],
+            score=scores[rows].copy(),  # atoms may use the array again
             merit=merit,
             best=everyone,
-            partial=self._partial_sums(replica) if request.partial_sums else None,
+            partial=self._partial_sums(replica, scores) if request.partial_sums else None,
         )
 
     def atom(self, id: int) -> Atom:
@@ -316,19 +320,22 @@ class Fleet:
 
     def holds(self, id: int) -> bool:
         """Whether a node of this fleet holds the atom with this global id."""
-        return bool(self._held(np.array([id]))[0])
+        return bool(self.owners(np.array([id]))[0] >= 0)
 
     def owners(self, ids: Ids) -> Ids:
         """The node of this fleet that holds each of these atoms, shape (k,); -1 where none does."""
         owners = np.full(len(ids), -1, dtype=np.int64)
-        held = self._held(ids)
-        owners[held] = self.owner[np.searchsorted(self.ids, ids[held] // self._stride)]
+        columns = ids // self._stride
+        places = self.ids.searchsorted(columns)
+        held = self._found(places, columns)
+        owners[held] = self.owner[places[held]]
         return owners
 
-    def _held(self, ids: Ids) -> NDArray[np.bool_]:
-        columns = ids // self._stride
-        places = np.minimum(np.searchsorted(self.ids, columns), len(self.ids) - 1)
-        return self.ids[places] == columns if len(self.ids) else np.zeros(len(ids), dtype=bool)
+    def _found(self, places: NDArray[np.int64], columns: Ids) -> NDArray[np.bool_]:
+        """Whether columns are held, by the places where they would stand."""
+        if not len(self.ids):
+            return np.zeros(len(columns), dtype=bool)
+        return self.ids.take(places, mode="clip") == columns
 
     def _ids_put_forward(self, replica: Replica) -> Ids:
         """The atom that each column stands for in this round."""
@@ -352,19 +359,22 @@ class Fleet:
                 self._known_at.append(self._log)
             self._log = known
             return
-        new = np.array(replica.active.ids[self._log :], dtype=np.int64)
-        held = np.flatnonzero(self._held(new))
-        local = np.searchsorted(self.ids, new[held] // self._stride)
+        columns = np.array(replica.active.ids[self._log :], dtype=np.int64)
+        if self._stride > 1:
+            columns //= self._stride
+        places = self.ids.searchsorted(columns)
+        held = self._found(places, columns).nonzero()[0]
+        local = places[held]
         self._known[local] = True
-        self._local.extend(local.tolist())
-        self._known_at.extend((self._log + held).tolist())
-        self._log = len(replica.active)
+        self._local.frombytes(local.tobytes())
+        self._known_at.frombytes((self._log + held).tobytes())
+        self._log = known
 
     def _best(self, merit: Floats) -> Floats:
-        best = np.full(self.nodes, -np.inf)
+        best = self._silent.copy()
         if len(merit):
             if len(self._holders) == 1:
-                best[self._holders[0]] = merit.max()
+                best[self._holders[0]] = np.maximum.reduce(merit)
             else:
                 sorted_merit = merit if self._by_owner is None else merit.take(self._by_owner)
                 best[self._holders] = np.maximum.reduceat(sorted_merit, self._starts)
@@ -384,23 +394,26 @@ class Fleet:
         eligible = merit > request.threshold
         if not request.known_too:
             eligible &= ~self._known
-        rows = np.flatnonzero(eligible)
+        rows = eligible.nonzero()[0]
         if count is not None and len(self._holders) == 1 and len(rows) > 4 * count:
             # Sorting all to keep a few would take longer than scoring them did.
             last = np.partition(merit[rows], -count)[-count]
             rows = rows[merit[rows] >= last - 2 * TIE * abs(last)]
         return rows
 
-    def _partial_sums(self, replica: Replica) -> Floats:
+    def _partial_sums(self, replica: Replica, scores: Floats) -> Floats:
         """S_i of Algorithm 3: each node's own part of <alpha, grad f(alpha)>."""
         if not self._local:
-            return np.zeros(self.nodes)
-        known_at, local = (np.frombuffer(one, np.int64) for one in (self._known_at, self._local))
-        products = (replica.active.weights * replica.active.scores())[known_at]
+            return self._nothing.copy()
+        known_at = np.frombuffer(self._known_at, np.int64)
+        local = np.frombuffer(self._local, np.int64)
+        weights = replica.active.weights.take(known_at)
+        slopes = scores.take(local) if self._slopes else replica.active.scores().take(known_at)
         if len(self._holders) == 1:
-            alone = np.zeros(self.nodes)
-            alone[self._holders[0]] = products.sum()
+            alone = self._nothing.copy()
+            alone[self._holders[0]] = weights @ slopes
             return alone
+        products = weights * slopes
         sums: Floats = np.bincount(self.owner[local], products, minlength=self.nodes)  # type: ignore[assignment]
         return sums
 

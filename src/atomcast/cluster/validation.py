@@ -69,7 +69,7 @@ class ShardReport:
 
 def checked_shard(problem: Problem, shard: Shard) -> Shard:
     """The shard, if its values are finite and its atoms have the length the objective needs."""
-    if not problem.missing:
+    if not (problem.missing or shard.finite):
         check_finite(shard, problem.axis)
     length = shard.matrix.shape[1 - problem.axis]
     if problem.d is not None and length != problem.d:

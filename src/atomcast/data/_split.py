@@ -55,6 +55,8 @@ class SplitShards(MatrixShards):
     """
 
     kind = "split"
+    #: Whether somebody has looked for NaN and infinity in the matrix, and found none.
+    finite = False
 
     def __init__(
         self,
@@ -128,7 +130,8 @@ class SplitShards(MatrixShards):
         if self._names is not None and axis == 1:
             names = tuple(self._names[j] for j in ids)
         entries = self._names if axis == 0 else None
-        return Shard(ready(block), ids, names, f"shard {i}", entry_names=entries)
+        source = f"shard {i}"
+        return Shard(ready(block), ids, names, source, entry_names=entries, finite=self.finite)
 
     def _held(self, i: int) -> str:
         words = {1: "columns", 0: "rows"}
@@ -143,6 +146,8 @@ class SplitShards(MatrixShards):
     def _ids(self, i: int, axis: int) -> IntArray:
         if self._by == "random" and self._nodes > 1:
             return np.flatnonzero(self.assignment(axis) == i)
+        if self._nodes == 1:
+            return np.arange(self.count(axis))
         start, stop = self._bounds(axis)[i : i + 2]
         return np.arange(start, stop, dtype=np.int64)
 
@@ -164,7 +169,7 @@ class SplitShards(MatrixShards):
     def with_matrix(self, X: Matrix) -> SplitShards:
         """The same cut of another matrix with as many columns."""
         other = copy.copy(self)  # by `__getstate__`, without what was cached of this matrix
-        other._matrix = as_matrix(X)
+        other._matrix, other.finite = as_matrix(X), False
         return other
 
     @property

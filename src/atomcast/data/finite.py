@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from typing import Any
 
 import numpy as np
@@ -82,4 +83,4 @@ def _first_sparse(X: Any) -> tuple[int, int, float] | None:
 def surely_finite(block: NDArray[Any]) -> bool:
     """Tell by one sum, which needs no temporary; it may overflow, so False is only a suspicion."""
     with np.errstate(over="ignore", invalid="ignore"):
-        return bool(np.isfinite(np.sum(block, dtype=np.float64)))
+        return math.isfinite(block.sum(dtype=np.float64))

@@ -53,6 +53,8 @@ class Shard:
         file: position = id - origin.
     entry_names : tuple of str or None
         Names of the columns if axis=0, where they are the entries of an atom; for messages.
+    finite : bool
+        Whether it is known that there is no NaN and no infinity in it.
     """
 
     matrix: Matrix
@@ -62,6 +64,7 @@ class Shard:
     row_digest: str | None = None
     origin: int = 0
     entry_names: tuple[str, ...] | None = None
+    finite: bool = False
 
     def shifted(self, offset: int, source: str | None = None) -> Shard:
         """Return this shard with global ids that start `offset` later, and a new name if given.

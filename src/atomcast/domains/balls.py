@@ -51,6 +51,10 @@ class Domain(ABC):
     def project(self, ids: Sequence[int], weights: Floats) -> Floats:
         """The point of the set that is nearest to these weights of known atoms."""
 
+    def sign(self, score: float) -> float:
+        """The sign with which a single atom would enter."""
+        return float(self.signs(np.array([score]))[0])
+
     def known_merit(self, ids: Sequence[int], scores: Floats) -> Floats:
         """The merit behind each weight of known atoms, given their ids and gradient."""
         return self.merit(scores)
@@ -91,7 +95,11 @@ class L1Ball(Domain):
 
     def signs(self, scores: Floats) -> Floats:
         """Against the gradient; an atom with score zero counts as positive."""
-        return np.where(scores > 0, -1.0, 1.0)
+        return np.copysign(1.0, 0.0 - scores)
+
+    def sign(self, score: float) -> float:
+        """The same without an array, for rounds of one atom."""
+        return -1.0 if score > 0 else 1.0
 
     def project(self, ids: Sequence[int], weights: Floats) -> Floats:
         """The nearest weights of the ball: smaller ones of the same signs."""
@@ -116,6 +124,10 @@ class Simplex(Domain):
     def signs(self, scores: Floats) -> Floats:
         """Always positive."""
         return np.ones_like(scores)
+
+    def sign(self, score: float) -> float:
+        """Positive."""
+        return 1.0
 
     def project(self, ids: Sequence[int], weights: Floats) -> Floats:
         """The nearest weights of the simplex."""
@@ -182,7 +194,7 @@ class WholeSpace(Domain):
 
     def signs(self, scores: Floats) -> Floats:
         """Against the gradient."""
-        return np.where(scores > 0, -1.0, 1.0)
+        return np.copysign(1.0, 0.0 - scores)
 
     def project(self, ids: Sequence[int], weights: Floats) -> Floats:
         """The weights as they are."""

@@ -60,6 +60,11 @@ def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) 
     return checked
 
 
+def _looked_at(X: Any, options: dict[str, Any]) -> bool:
+    """Whether `validated` has looked for NaN and infinity in all of X."""
+    return options.get("ensure_all_finite", True) is True and file_map(X) is None
+
+
 def _is_plain(estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> bool:
     """Whether plain arrays are right as they are; if so, notes what scikit-learn would.
 
@@ -73,14 +78,25 @@ def _is_plain(estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> bool:
     if not target:
         known = getattr(estimator, "n_features_in_", None)
         return X.shape[1] == known and not hasattr(estimator, "feature_names_in_")
-    if type(y) is not np.ndarray or y.dtype != np.float64 or y.shape != X.shape[:1]:
+    if type(y) is not np.ndarray or y.shape != X.shape[:1]:
         return False
-    if not ("y_numeric" in options and surely_finite(y)):
+    plain = "biuf" if "y_numeric" in options else "biufU"
+    if y.dtype.kind not in plain or (y.dtype.kind == "f" and not surely_finite(y)):
         return False
     for name in ("preparation_", "feature_names_in_"):  # of an earlier fit
         vars(estimator).pop(name, None)
     estimator.n_features_in_ = X.shape[1]
     return True
+
+
+def check_classes(y: Any) -> None:
+    """Raise ValueError, as scikit-learn does, unless these are classes, and few of them.
+
+    Its own look at those that are beyond doubt takes longer than small models take to be fitted.
+    """
+    plain = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biuU"
+    if not plain or 2 * len(np.unique(y)) > len(y):
+        check_classification_targets(y)
 
 
 def check_same_index(X: Any, y: Any, axis: int = 1) -> None:
@@ -130,7 +146,7 @@ def features_and_classes(
     Sets `classes_`. Further keywords go to `validated`.
     """
     shards, y, cluster = _features(estimator, X, y, cluster, None, **formats)
-    check_classification_targets(y)
+    check_classes(y)
     estimator.classes_, numbers = np.unique(y, return_inverse=True)
     if len(estimator.classes_) < 2:
         raise ValueError(
@@ -150,7 +166,9 @@ def _features(
         X, y = validated(estimator, X, y, **FORMATS, **formats)
         cluster = as_cluster(cluster)
         names = getattr(estimator, "feature_names_in_", None)
-        return SplitShards(X, cluster.nodes, names=names), y, cluster
+        shards = SplitShards(X, cluster.nodes, names=names)
+        shards.finite = _looked_at(X, formats)
+        return shards, y, cluster
     if isinstance(cluster, Cluster):  # processes that hold a part each learn of the others'
         X = cluster.place(X)
     if y is None:
@@ -167,7 +185,7 @@ def examples_and_labels(
 ) -> tuple[Shards, NDArray[Any], Any]:
     """Check the data of a classifier whose nodes hold rows; returns them, labels, the cluster."""
     X, y, cluster = _examples(estimator, X, y, cluster, "label")
-    check_classification_targets(y)
+    check_classes(y)
     return X, y, cluster
 
 
@@ -187,7 +205,9 @@ def _examples(
     if not isinstance(X, Shards):
         X, y = validated(estimator, X, y, **ROW_FORMATS, **formats)
         cluster = as_cluster(cluster)
-        return SplitShards(X, cluster.nodes), y, cluster
+        shards = SplitShards(X, cluster.nodes)
+        shards.finite = _looked_at(X, formats)
+        return shards, y, cluster
     if y is None:
         raise ValueError(f"y is missing: every node must know the {what}s of its examples")
     check_same_index(X, y, axis=0)

@@ -154,10 +154,11 @@ class ActiveSet(ABC):
         """
         raise TypeError(f"a {type(self).__name__} receives no atoms")
 
-    def support(self) -> tuple[NDArray[np.int64], Floats]:
-        """Global ids and weights of the atoms whose weight is not zero."""
-        used = np.flatnonzero(self.weights)
-        return self.weight_ids[used], self.weights[used].copy()
+    def support(self, weights: Floats | None = None) -> tuple[NDArray[np.int64], Floats]:
+        """Global ids and weights where a weight is not zero, now or of earlier weights."""
+        weights = self.weights if weights is None else weights
+        used = weights.nonzero()[0]
+        return self.weight_ids[used], weights[used]
 
     @property
     def weight_ids(self) -> NDArray[np.int64]:
@@ -190,8 +191,7 @@ class ActiveSet(ABC):
     def vertex(self, domain: Domain, id: int, score: float) -> Floats:
         """The weights of the vertex of the domain that an agreed atom stands for."""
         weights = np.zeros(len(self))
-        sign = float(domain.signs(np.array([score]))[0])
-        weights[self.position[id]] = domain.scale * sign
+        weights[self.position[id]] = domain.scale * domain.sign(score)
         return weights
 
     def toward(self, domain: Domain, id: int, score: float, step: float | None = None) -> None:
@@ -303,6 +303,7 @@ class ExplicitActiveSet(ActiveSet):
         self.pool: ExplicitActiveSet | None = None
         self._gradient: tuple[Floats, Floats] | None = None
         self._value: tuple[Floats, float] | None = None
+        self._own_lengths = np.zeros(0)
 
     def negligible(self) -> float:
         """What the objective says, if it can cross zero; else a tiny share of its value at zero."""
@@ -346,12 +347,11 @@ class ExplicitActiveSet(ActiveSet):
             self.pool.set_weights(factor * self.pool.weights)
         return True
 
-    def support(self) -> tuple[NDArray[np.int64], Floats]:
-        """Global ids and weights where the weight is not zero, as far as they are known here."""
-        if self.point is None:
-            return super().support()
-        used = np.flatnonzero(self.point.weights)
-        return self.point.ids[used], self.point.weights[used]
+    def support(self, weights: Floats | None = None) -> tuple[NDArray[np.int64], Floats]:
+        """Global ids and weights where a weight is not zero, as far as they are known here."""
+        if self.point is None or weights is not None:
+            return super().support(weights)
+        return self.point.support()
 
     @property
     def sweepable(self) -> bool:
@@ -453,9 +453,36 @@ class ExplicitActiveSet(ActiveSet):
         self._shift(change, image_change, step)
         return step
 
+    def toward(self, domain: Domain, id: int, score: float, step: float | None = None) -> None:
+        """Move toward the vertex of an agreed atom, and the image toward that of the vertex.
+
+        The image of the weights is known: however many atoms there are, one column is read.
+        """
+        vertex = self.vertex(domain, id, score)
+        image_change = self._vertex_image(vertex) - self.image
+        if step is None:
+            step = self.objective.line_search(self.image, image_change, 1.0)
+        self._shift(vertex - self.weights, image_change, step)
+
+    def _vertex_image(self, vertex: Floats) -> Floats:
+        used = np.flatnonzero(vertex)
+        if len(used) != 1 or self.image.ndim > 1 or self.columns is None:
+            return self._combined(vertex)
+        return vertex[used[0]] * self.columns.column(int(used[0]))
+
     def _shift(self, change: Floats, image_change: Floats, step: float) -> None:
         self._weights[: len(self.ids)] += step * change
         self.image = self.image + step * image_change
+
+    def lengths(self, diagonal: Floats) -> Floats:
+        """The product a_j' diag(diagonal) a_j of each known column with itself, shape (k,).
+
+        Where the curvature never changes, those of earlier rounds are kept.
+        """
+        assert self.columns is not None
+        kept = self._own_lengths if self.quadratic else self._own_lengths[:0]
+        self._own_lengths = np.append(kept, self.columns.lengths(diagonal, len(kept)))
+        return self._own_lengths
 
     def products(self, start: int, stop: int) -> Floats:
         """Columns start to stop of A'HA, H the curvature at the current image."""
@@ -469,7 +496,11 @@ class ExplicitActiveSet(ActiveSet):
         block = others.block(start, stop)
         curvature = self.objective.curvature(self.image)
         diagonal = np.asarray(curvature.diagonal)
-        result = columns.products(block * (diagonal[:, None] if diagonal.ndim else diagonal))
+        if diagonal.ndim:
+            result = columns.products(block * diagonal[:, None])
+        else:
+            result = columns.products(block)
+            result *= diagonal
         if curvature.rank_one is not None:
             u = curvature.rank_one
             _centre(result, columns.scores(u), u @ block)

@@ -39,7 +39,7 @@ class Columns(Protocol):
         ...
 
     def combine(self, weights: Floats) -> Floats:
-        """The weighted sum of the columns, shape (d,)."""
+        """The weighted sum of the columns, shape (d,), or m of them, shape (m, d)."""
         ...
 
     def scores(self, vector: Floats) -> Floats:
@@ -62,6 +62,10 @@ class Columns(Protocol):
         """Columns start to stop as a dense array, shape (d, stop - start)."""
         ...
 
+    def column(self, position: int) -> Floats:
+        """A single column as a dense array, shape (d,), not to be changed."""
+        ...
+
     def cross(self, left: Chosen, right: Chosen, diagonal: Floats) -> Floats:
         """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
         ...
@@ -70,8 +74,8 @@ class Columns(Protocol):
         """The products of m columns, each times a row of scales, with each other, shape (m, m)."""
         ...
 
-    def lengths(self, diagonal: Floats) -> Floats:
-        """The product a_j' diag(diagonal) a_j of each column with itself, shape (count,)."""
+    def lengths(self, diagonal: Floats, start: int = 0) -> Floats:
+        """The product a_j' diag(diagonal) a_j of each column from start on with itself."""
         ...
 
     @property
@@ -129,7 +133,7 @@ class DenseColumns:
                 self._rows = grown(self._rows, self.count, needed)
 
     def combine(self, weights: Floats) -> Floats:
-        """The weighted sum of the columns, shape (d,)."""
+        """The weighted sum of the columns, shape (d,), or m of them, shape (m, d)."""
         return weights @ self._rows[: self.count]
 
     def scores(self, vector: Floats) -> Floats:
@@ -139,7 +143,7 @@ class DenseColumns:
     def measured(self, start: int, stop: int, vector: Floats) -> tuple[Floats, Floats]:
         """The products of columns start to stop with a vector, and the norms of these columns."""
         rows = self._rows[start:stop]
-        return rows @ vector, np.sqrt(np.einsum("ij,ij->i", rows, rows))
+        return rows @ vector, np.sqrt(np.vecdot(rows, rows))
 
     def measured_one(self, position: int, vector: Floats) -> tuple[float, float]:
         """The same of a single column."""
@@ -154,9 +158,14 @@ class DenseColumns:
         """Columns start to stop as a dense array, shape (d, stop - start)."""
         return self._rows[start:stop].T
 
-    def lengths(self, diagonal: Floats) -> Floats:
-        """The product a_j' diag(diagonal) a_j of each column with itself, shape (count,)."""
-        return np.einsum("kd,kd,d->k", self._rows[: self.count], self._rows[: self.count], diagonal)
+    def column(self, position: int) -> Floats:
+        """A single column as a dense array, shape (d,), not to be changed."""
+        return self._rows[position]
+
+    def lengths(self, diagonal: Floats, start: int = 0) -> Floats:
+        """The product a_j' diag(diagonal) a_j of each column from start on with itself."""
+        rows = self._rows[start : self.count]
+        return np.einsum("kd,kd,d->k", rows, rows, diagonal)
 
     @property
     def compiled(self) -> Floats:
@@ -197,17 +206,18 @@ class SparseColumns:
 
     def append(self, atoms: Sequence[Atom]) -> None:
         """Add atoms as further columns."""
-        used = int(self._starts[self.count])
-        needed = used + sum(atom.values.size for atom in atoms)
+        if not atoms:
+            return
+        used, count = int(self._starts[self.count]), self.count + len(atoms)
+        stops = used + np.cumsum([atom.values.size for atom in atoms])
+        needed = int(stops[-1])
         self._data = grown(self._data, used, needed)
         self._indices = grown(self._indices, used, needed)
-        self._starts = grown(self._starts, self.count + 1, self.count + 1 + len(atoms))
-        for atom in atoms:
-            stop = used + atom.values.size
-            self._data[used:stop] = atom.values
-            self._indices[used:stop] = np.asarray(atom.indices)
-            self.count += 1
-            self._starts[self.count] = used = stop
+        self._starts = grown(self._starts, self.count + 1, count + 1)
+        self._data[used:needed] = np.concatenate([atom.values for atom in atoms])
+        self._indices[used:needed] = np.concatenate([np.asarray(a.indices) for a in atoms])
+        self._starts[self.count + 1 : count + 1] = stops
+        self.count = count
         self._views = None
 
     def _matrices(self) -> tuple[sparse.csc_array, sparse.csr_array]:
@@ -221,9 +231,12 @@ class SparseColumns:
         return self._views
 
     def combine(self, weights: Floats) -> Floats:
-        """The weighted sum of the columns, shape (d,)."""
-        result: Floats = self._matrices()[0] @ weights
-        return result
+        """The weighted sum of the columns, shape (d,), or m of them, shape (m, d)."""
+        matrix = self._matrices()[0]
+        if weights.ndim == 1:
+            result: Floats = matrix @ weights
+            return result
+        return np.array([matrix @ one for one in weights])  # faster than all at once
 
     def scores(self, vector: Floats) -> Floats:
         """The inner product of every column with a vector, shape (count,)."""
@@ -244,12 +257,11 @@ class SparseColumns:
         result: Floats = self._matrices()[1] @ block
         return result
 
-    def lengths(self, diagonal: Floats) -> Floats:
-        """The product a_j' diag(diagonal) a_j of each column with itself, shape (count,)."""
-        columns, rows = self._matrices()
-        squares = sparse.csr_array((columns.data**2, rows.indices, rows.indptr), rows.shape)
-        result: Floats = squares @ diagonal
-        return result
+    def lengths(self, diagonal: Floats, start: int = 0) -> Floats:
+        """The product a_j' diag(diagonal) a_j of each column from start on with itself."""
+        cuts = self._starts[start : self.count + 1]
+        part = slice(cuts[0], cuts[-1])
+        return _sums(self._data[part] ** 2 * diagonal[self._indices[part]], cuts - cuts[0])
 
     def thin(self, count: int) -> bool:
         """Whether products with so many columns should look at nonzeros alone."""
@@ -267,11 +279,16 @@ class SparseColumns:
 
     def block(self, start: int, stop: int) -> Floats:
         """Columns start to stop as a dense array, shape (d, stop - start)."""
-        dense = np.zeros((self.d, stop - start))
-        for k in range(start, stop):
-            part = slice(self._starts[k], self._starts[k + 1])
-            dense[self._indices[part], k - start] = self._data[part]
-        return dense
+        cuts, width = self._starts[start : stop + 1], stop - start
+        part, dense = slice(cuts[0], cuts[-1]), np.zeros(self.d * width)
+        dense[self._indices[part] * np.int64(width) + np.arange(width).repeat(np.diff(cuts))] = (
+            self._data[part]
+        )
+        return dense.reshape(self.d, width)
+
+    def column(self, position: int) -> Floats:
+        """A single column as a dense array, shape (d,), not to be changed."""
+        return self.block(position, position + 1)[:, 0]
 
     def cross(self, left: Chosen, right: Chosen, diagonal: Floats) -> Floats:
         """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""

@@ -47,6 +47,11 @@ class MixedPoint:
         order = np.argsort(ids)
         return MixedPoint(ids[order], weights[order])
 
+    def support(self) -> tuple[Ids, Floats]:
+        """The ids and weights where a weight is not zero."""
+        used = np.flatnonzero(self.weights)
+        return self.ids[used], self.weights[used]
+
     def scaled(self, factor: float) -> MixedPoint:
         """The same direction from the origin, at another distance."""
         shares = None if self.shares is None else factor * self.shares

@@ -157,7 +157,8 @@ class Replica:
         """What the next round asks of the nodes."""
         request = self.step.request(self)
         if self.problem.sample and not len(self.active):
-            return replace(request, count=self.problem.sample, random=True, threshold=-math.inf)
+            count = self.step.first(self)
+            return replace(request, count=count, random=True, threshold=-math.inf)
         return request
 
     def wanted(self, agreement: Agreement) -> Agreement:
@@ -180,7 +181,10 @@ class Replica:
         if self.active.lower_bound == -math.inf:
             return duality_gap
         above_bound = self.objective - self.active.lower_bound
-        return min(duality_gap, above_bound) if above_bound <= self.target else duality_gap
+        # The first comparison spares most rounds the second one.
+        return (
+            above_bound if above_bound < duality_gap and above_bound <= self.target else duality_gap
+        )
 
     def certifies(self, agreement: Agreement) -> bool:
         """Whether the gap that follows from an agreement counts all atoms of all nodes."""

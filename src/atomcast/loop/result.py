@@ -92,8 +92,8 @@ class Result:
         Where a place stands for a family of atoms that are never enumerated, such as all stumps
         over a feature, it is the sum over the family.
         """
-        weights = np.zeros(self.n)
-        np.add.at(weights, self.atom_ids // self.family, self.atom_weights)
+        places = self.atom_ids if self.family == 1 else self.atom_ids // self.family
+        weights: NDArray[Any] = np.bincount(places, self.atom_weights, minlength=self.n)
         return weights
 
     def _repr_html_(self) -> str:

@@ -41,7 +41,7 @@ class Past:
     def add(self, status: Status, replica: Replica, best: Best) -> None:
         """Know of one more finished problem."""
         figures = np.array([best.gap, best.relative_gap, best.objective])
-        self.finished.append(Outcome(status, replica.round, figures, best.all_weights))
+        self.finished.append(Outcome(status, replica.round, figures, best.weights))
 
 
 def snapshot_of(
@@ -57,7 +57,7 @@ def snapshot_of(
         objective=active.value(),
         ids=np.array(list(dict.fromkeys(active.ids)), dtype=np.int64),
         weights=active.weights.copy(),
-        best=best.all_weights,
+        best=best.weights,
         best_figures=np.array([best.gap, best.relative_gap, best.objective, best.lowest]),
         idle=best.idle,
         restricted=not best.certified,
@@ -96,7 +96,7 @@ def resume(path: str | os.PathLike[str], replica: Replica, best: Best, session: 
         replica.active.receive(atoms, recalled, {}, replica.domain.scale)
         replica.step.remember(snapshot.memory)
         return
-    check_form(replica.active, atoms, recalled)
+    check_form(replica.active, atoms, recalled.new_to(replica.active))
     go_on(path, snapshot, replica, atoms, best)
 
 
@@ -118,7 +118,7 @@ def start_from(weights: Floats, replica: Replica, session: Session) -> None:
         active.receive(session.cast(replica, recalled), recalled, {}, replica.domain.scale)
         return
     atoms = session.cast(replica, recalled)
-    check_form(active, atoms, recalled)
+    check_form(active, atoms, recalled.new_to(active))
     active.append(atoms)
     active.set_weights(replica.domain.project(active.ids, by_atom[ids].ravel()))
 

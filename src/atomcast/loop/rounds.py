@@ -24,6 +24,7 @@ from atomcast.messages.proposals import Agreement, Request
 from atomcast.messages.status import Status
 
 if TYPE_CHECKING:
+    from atomcast.known.mixtures import MixedPoint
     from atomcast.network.ledger import Ledger
     from atomcast.storage.snapshot import Snapshot
 
@@ -116,10 +117,9 @@ class Best:
         self.gap = self.lowest = math.inf
         self.objective = self.relative_gap = math.nan
         self.certified = self.enough = False
-        self.ids: NDArray[np.int64] = np.zeros(0, dtype=np.int64)
         self.weights: NDArray[np.float64] = np.zeros(0)
-        self.all_weights: NDArray[np.float64] = np.zeros(0)
         self.image: NDArray[np.float64] | None = None
+        self.point: MixedPoint | None = None
         self.idle = 0
         self.round = -1
 
@@ -132,33 +132,33 @@ class Best:
         rounds without progress: no atom was new, the gap did not shrink and the objective did not
         fall; for with most steps the gap may rise for a long time while the objective falls.
         """
-        value, relative_gap = replica.objective, gap / replica.unit
+        value, unit = replica.objective, replica.unit
         first, resumed = self.round < 0, self.round == replica.round
         progress = first or grew or gap < self.gap or value < self.lowest
         if not resumed:  # else this round was counted before the interruption
             self.idle = 0 if progress else self.idle + 1
         self.round = replica.round
         self.lowest = min(self.lowest, value)
-        enough = gap <= replica.target
+        enough = gap <= replica.tol.gap(unit)
         smaller = gap <= self.gap or enough
         if first or certified > self.certified or (certified == self.certified and smaller):
-            self.gap, self.relative_gap, self.certified = gap, relative_gap, certified
+            self.gap, self.relative_gap, self.certified = gap, gap / unit, certified
             self.enough = enough
             self.objective = value if replica.feasible else math.nan
             self.keep(replica)
 
     def keep(self, replica: Replica) -> None:
-        """Keep the current weights."""
-        self.image = replica.active.image
-        self.ids, self.weights = replica.active.support()
-        self.all_weights = replica.active.weights.copy()
+        """Keep the current weights; which of them are not zero is a question for the end."""
+        active = replica.active
+        self.image, self.point, self.weights = active.image, active.point, active.weights.copy()
 
     def result(
         self, status: Status, rounds: int, replica: Replica, session: Session, trace: Trace
     ) -> Result:
         """The result of a run that ended with `status`."""
-        bounded, ids, weights = replica.domain.bounded, self.ids, self.weights
-        kept = not replica.step.reveals
+        bounded, kept = replica.domain.bounded, not replica.step.reveals
+        known = replica.active.support(self.weights) if self.point is None else self.point.support()
+        ids, weights = known
         if replica.active.point is not None and not kept:
             ids, weights = session.put_together(ids, weights)
         return Result(
@@ -198,13 +198,14 @@ def run(
         certified = replica.certifies(agreement)
         grew = replica.active.atoms > known and agreement.sum is None
         best.consider(replica, gap, certified, grew)
+        unit = replica.unit
         state = State(
             round=replica.round,
             seconds=time.perf_counter() - start,
             objective=replica.objective if replica.feasible else math.nan,
             gap=gap,
-            relative_gap=gap / replica.unit,
-            tol=replica.target / replica.unit,
+            relative_gap=gap / unit,
+            tol=replica.tol.gap(unit) / unit,
             replica=replica,
             ledger=session.ledger,
             snapshot=snapshot,

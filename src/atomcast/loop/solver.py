@@ -5,8 +5,8 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import ExitStack, closing
-from dataclasses import dataclass, fields, replace
+from contextlib import ExitStack
+from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, count, islice
 from typing import Any, Literal
@@ -132,7 +132,7 @@ class Solver:
 
     def get_params(self, deep: bool = True) -> dict[str, Any]:
         """The parameters by name, as scikit-learn asks estimators for them."""
-        return {part.name: getattr(self, part.name) for part in fields(self)}
+        return {name: getattr(self, name) for name in self.__dataclass_fields__}
 
     def set_params(self, **params: Any) -> Solver:
         """Set parameters by name, as scikit-learn does for `solver__tol`."""
@@ -155,10 +155,8 @@ class Solver:
         start: Any = None,
     ) -> Result:
         """Solve one problem on a cluster; `start` as for `solve_path`."""
-        with closing(
-            self.solve_path([problem], shards, cluster, names=[""], start=start)
-        ) as results:
-            return next(results)
+        (result,) = self.solve_path([problem], shards, cluster, names=[""], start=start)
+        return result
 
     def solve_path(
         self,
@@ -259,6 +257,8 @@ def check_mixing(replica: Replica, session: Session) -> None:
 
 def log_result(result: Result) -> None:
     """Tell operators how a run has ended."""
+    if not logger.isEnabledFor(logging.INFO):
+        return
     gap = result.relative_gap
     said = f"objective {result.objective:.6g}" if gap is None else f"relative gap {gap:.2g}"
     logger.info("%s after %d rounds, %s", result.status, result.rounds, said)

@@ -282,12 +282,12 @@ def receive(
     ValueError
         If an atom is too long or too short to compute with.
     """
-    ids = agreement.id.tolist()
-    known = [id in active for id in ids]
-    if atoms or not all(known):
-        check_form(active, atoms, agreement)
+    ids, new = agreement.id.tolist(), agreement.new_to(active.position)
+    known = [id in active.position for id in ids] if len(new) < len(ids) else [False] * len(ids)
+    if atoms or new:
+        check_form(active, atoms, new)
         active.append(atoms)
-    if agreement.version is None and ids and (len(ids) == 1 or not any(known)):
+    if agreement.version is None and ids and (len(ids) == 1 or len(new) == len(ids)):
         # The usual case, which must be quick: all at once.
         check_scores(active.misfit(ids, agreement.score), ids, agreement, atoms, scale)
         return
@@ -311,9 +311,11 @@ def _comparable(known: Sequence[bool], agreement: Agreement) -> Iterator[Agreeme
         yield agreement.of(slice(row, row + 1))
 
 
-def check_form(active: ActiveSet, atoms: Sequence[Atom], agreement: Agreement) -> None:
-    """Raise FalseMessageError unless these are the atoms asked for, by their ids and lengths."""
-    wanted = agreement.new_to(active)
+def check_form(active: ActiveSet, atoms: Sequence[Atom], wanted: Sequence[tuple[int, int]]) -> None:
+    """Raise FalseMessageError unless these are the atoms asked for, by their ids and lengths.
+
+    What is wanted are pairs of an owner and an id.
+    """
     asked = [id for _, id in wanted]
     if isinstance(atoms, AtomBatch) and atoms.ids == asked:
         atoms, wanted = atoms[:1], wanted[:1]  # they are all of one form

@@ -14,7 +14,6 @@ asks for them: the arrays take longer than the messages themselves do on MPI.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from copy import copy
 from functools import cache
 
 import numpy as np
@@ -156,15 +155,18 @@ class Star(RootedTree):
 
 def lone_star() -> Star:
     """A node by itself: as nothing crosses its network, only the clock is made anew."""
-    star = copy(_lone_star())
-    star.links = copy(star.links)
-    star.links.clock = np.zeros(1)
+    known = _lone_star()
+    star, links = Star.__new__(Star), Links.__new__(Links)  # half a dozen times faster than copies
+    vars(links).update(vars(known.links), clock=np.zeros(1))
+    vars(star).update(vars(known), links=links)
     return star
 
 
 @cache
 def _lone_star() -> Star:
-    return Star(1)
+    star = Star(1)
+    star.prepare(Ledger(1))
+    return star
 
 
 def star_accountant(

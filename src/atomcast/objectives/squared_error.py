@@ -45,7 +45,9 @@ class SquaredError(Objective):
             self._shares = weights / weights.sum()
         self._target = self.centred(self.y)
         # A constant target leaves only rounding noise behind, which must not be fitted.
-        if np.linalg.norm(self._target) <= 4 * np.finfo(float).eps * np.linalg.norm(self.y):
+        if fit_intercept and np.linalg.norm(self._target) <= 4 * np.finfo(
+            float
+        ).eps * np.linalg.norm(self.y):
             self._target = np.zeros_like(self._target)
 
     @property
@@ -104,5 +106,7 @@ class SquaredError(Objective):
 
     def intercept(self, z: Floats) -> float | Floats:
         """The constant that goes with the image z, one for each target."""
+        if not self.fit_intercept and self.y.ndim == 1:
+            return 0.0
         mean = self._mean(self.y - z) * float(self.fit_intercept)
         return mean if self.y.ndim > 1 else float(mean)

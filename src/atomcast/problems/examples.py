@@ -11,20 +11,19 @@ from atomcast.atoms.kernel import LocalLabels, kernel_atoms
 from atomcast.atoms.machines import MachineAtoms
 from atomcast.atoms.targets import TargetAtoms
 from atomcast.domains.balls import Nonnegative, Simplex, WholeSpace
-from atomcast.known.kernels.functions import KernelSpec
+from atomcast.known.kernels.functions import SAMPLE, KernelSpec
 from atomcast.known.kernels.labels import LabelCode, Machines, Targets, Unsigned
 from atomcast.known.kernels.machine_set import MachineActiveSet
 from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.known.kernels.storage import Storage
 from atomcast.known.kernels.target_set import TargetActiveSet
 from atomcast.problems.problem import Problem
-from atomcast.steps.corrective import Batches, BoundedBatches, GrowingBatches
+from atomcast.steps.batches import BoundedBatches
+from atomcast.steps.corrective import Batches, GrowingBatches
 
 if TYPE_CHECKING:
     from atomcast.loop.solver import Solver
 
-#: Points from which gamma is estimated, and with which the corrective step starts.
-SAMPLE = 128
 #: The number of examples that batches are made for where nobody knows it.
 USUAL_N = 4096
 #: Gaps down to this can be certified with kernel values kept in single precision.

@@ -10,7 +10,7 @@ from atomcast.known.kernels.directions import DirectionSet
 from atomcast.known.kernels.view_kernels import KernelPlan
 from atomcast.objectives import Objective
 from atomcast.problems.problem import Problem
-from atomcast.steps.corrective import BoundedBatches
+from atomcast.steps.batches import BoundedBatches
 
 #: A kernel may win again and again, with a new direction each time: few at a time go furthest.
 BATCHES = BoundedBatches(share=0.2, smallest=4, largest=16)

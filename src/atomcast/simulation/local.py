@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cache
 from typing import Any
 
 import numpy as np
@@ -182,12 +183,18 @@ def check_faults(cluster: LocalCluster, faults: Any) -> None:
         check_root(faults, rooted(cluster.network()))
 
 
+@cache
+def _no_cluster() -> LocalCluster:
+    """One node, where users name no cluster: a description, which all fits can share."""
+    cluster = LocalCluster(1)
+    cluster.alone = True
+    return cluster
+
+
 def as_cluster(cluster: Any) -> Any:
     """A cluster from what users may give: None (one node), a number of nodes, or a cluster."""
     if cluster is None:
-        cluster = LocalCluster(1)
-        cluster.alone = True
-        return cluster
+        return _no_cluster()
     if isinstance(cluster, int | np.integer) and not isinstance(cluster, bool):
         return LocalCluster(int(cluster))
     if not isinstance(cluster, Cluster):

@@ -90,6 +90,7 @@ class LocalSession(Session):
         whole = shards
         if self.nodes > 1:
             whole = SplitShards(shards.matrix, nodes=1, by="contiguous", names=shards.names)
+            whole.finite = getattr(shards, "finite", False)
         try:
             shard = _checked(problem, whole.shard(0, problem.axis))
         except ValueError:
@@ -120,7 +121,8 @@ class LocalSession(Session):
         if replica.step.thin and self._weighing is None and isinstance(network, RootedTree):
             self._weighing = Weighing(self._accountant, network, self.atom)
         # Where computing takes simulated time, too, batches stay those of asynchronous runs.
-        priced = not self._pace.compute and np.any(np.isfinite(network.links.bandwidth))
+        priced = not self._pace.compute and self.nodes > 1
+        priced = priced and bool(np.any(np.isfinite(network.links.bandwidth)))
         if self._prices is None and priced:
             self._prices = Prices(network, NUMBER * self._fleets[0].atoms.d)
         if self._prices is not None:
@@ -159,7 +161,7 @@ class LocalSession(Session):
             return agreement.summed
         if agreement.mixed:
             return [self._mixed(replica, agreement.best)]
-        winners = agreement.new_to(() if self._resend else replica.active)
+        winners = agreement.new_to(() if self._resend else replica.active.position)
         atoms = self._sent(winners, replica.ledger_round)
         if self._prices is not None:
             self._prices.saw(atoms)

@@ -112,7 +112,7 @@ class LogSession(LocalSession):
         winners = agreement.new_to(replica.active)
         owners = [owner for owner, _ in winners]
         atoms = [self.atom(owner, id) for owner, id in winners]
-        check_form(replica.active, atoms, agreement)  # what is sent is known by its id from here on
+        check_form(replica.active, atoms, winners)  # what is sent is known by its id from here on
         self._traffic.know(atoms)
         self.simulator.send(self._root.fetch(winners))
         self._insist(self._all_here, self._owners_of_missing, replica)

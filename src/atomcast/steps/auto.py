@@ -50,7 +50,7 @@ class Auto(Corrective):
 
     def wanted(self, replica: Replica, agreement: Agreement) -> Agreement:
         """The winners, for everybody; or what each node has to send to the coordinator."""
-        active = replica.active
+        agreement, active = super().wanted(replica, agreement), replica.active
         if not self.coordinated or not isinstance(replica.domain, L1Ball | GroupBall):
             return agreement
         assert isinstance(active, ExplicitActiveSet)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from functools import partial
+from functools import cached_property, partial
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
 
@@ -20,6 +20,7 @@ from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Ids, Request
+from atomcast.steps.batches import FREE_POINTS, FreeBatches, FreePoints
 from atomcast.steps.inner.block_pivots import minimise_by_pivots
 from atomcast.steps.inner.column_model import ColumnModel
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent
@@ -47,9 +48,10 @@ MANY_WEIGHTS = 1000
 MANY_POINTS = 500
 #: The same where the inverse would begin anew for each model of the objective.
 MANY_PRODUCTS = 300
-#: Where nothing is sent, all of so few atoms may join at once; of more, half as many, or a share of
-#: their length, and as many as are known already where nearly all of these are in use.
-FREE, FREE_SHARE = 64, 4
+#: Of more points in a kernel space, no more join where nothing is sent: their matrix might not fit.
+SOME_POINTS = 16384
+#: Where the gap is no larger a share of the objective, the next round is probably the last.
+NEAR = 0.3
 
 
 class Batches(Protocol):
@@ -95,20 +97,6 @@ class GrowingBatches:
 GROWING = GrowingBatches()
 
 
-@dataclass(frozen=True)
-class BoundedBatches:
-    """Batches that are a share of the atoms known, within bounds."""
-
-    share: float
-    smallest: int
-    largest: int
-    kept: float = 1 / 3
-
-    def size(self, known: int, used: float) -> int:
-        """How many atoms may join if so many are known, whatever their weights."""
-        return min(max(int(self.share * known), self.smallest), self.largest)
-
-
 class Corrective(Step):
     """Re-optimise over the whole active set, which costs no communication.
 
@@ -139,31 +127,55 @@ class Corrective(Step):
         self.inner: Inner | None = None
         self._carried: Memory = {}
 
-    def _batch(self, replica: Replica, atoms: int, weights: int) -> int:
-        """How many atoms may join where so many atoms, with so many weights, are known."""
+    def _batch(self, replica: Replica, atoms: int, weights: int, distance: float = np.inf) -> int:
+        """How many atoms may join where so many atoms, with so many weights, are known.
+
+        The distance is the gap in units of the objective, as far as that is known by now.
+        """
         if self.atoms_per_round != "auto":
             return int(self.atoms_per_round)
         used = np.count_nonzero(replica.active.weights) / max(weights, 1)
-        size = max(replica.problem.batches.size(atoms, used), self._free(replica, atoms, used))
+        size, free = replica.problem.batches.size(atoms, used), self._free(replica)
+        if free is not None:
+            size = max(size, free.size(atoms, used, distance))
         if replica.round_in_atoms is None:
             return size
         most = max(size, 4 * atoms) if atoms else np.inf
         return cheapest_batch(replica.round_in_atoms(), used, most)
 
-    def _free(self, replica: Replica, atoms: int, used: float) -> int:
-        """How many atoms may join at least, as nobody has to be sent them."""
+    def _free(self, replica: Replica) -> FreeBatches | FreePoints | None:
+        """The rule for batches where nobody has to be sent them."""
         active, d = replica.active, replica.problem.d or 0
+        if self._quick(replica):
+            return FreePoints()
         # Boosting, on a simplex, has many solutions: all find that of small batches.
         quick = active.quadratic or replica.domain.has_origin
         if not (self.alone and quick and active.inner_kind == "vertices"):
-            return 0
+            return None
         width = active.total(self.alone) // self.alone
-        if self.alone * width <= FREE:
-            return self.alone
-        growth = atoms if used > 0.95 else atoms // 2 if used > 0.75 else 0
-        if used > 0.95 and not active.quadratic:  # rounds of several models: fewer of them
-            growth = max(growth, min(3 * atoms, d // 2 - atoms))
-        return max(growth, min(FREE // 2, d // FREE_SHARE) // width)
+        return FreeBatches(self.alone, d, self.usual_size, width, active.quadratic)
+
+    def wanted(self, replica: Replica, agreement: Agreement) -> Agreement:
+        """All of it; where nothing is sent, the more of it the farther the optimum is."""
+        if self._free(replica) is None:
+            return agreement
+        active, gap = replica.active, replica.domain.gap(replica.active.inner(), agreement.best)
+        most = self._batch(replica, active.atoms, len(active), gap / replica.unit)
+        return agreement if len(agreement.id) <= most else agreement.first(most)
+
+    def first(self, replica: Replica) -> int:
+        """All there are, if they are few and nobody has to be sent them."""
+        few = self._quick(replica) and self.alone <= FREE_POINTS
+        many = self.alone if few and self.atoms_per_round == "auto" else 0
+        return max(replica.problem.sample, many)
+
+    def _quick(self, replica: Replica) -> bool:
+        """Whether many points at once are no trouble: they fit, and no inverse is kept of them."""
+        active, n = replica.active, self.alone
+        if not isinstance(active, KernelActiveSet):
+            return False
+        least = {"machines": 1, "points": MANY_POINTS + 1}.get(active.inner_kind, SOME_POINTS + 1)
+        return least <= n <= min(SOME_POINTS, active.storage.points)
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
@@ -172,7 +184,8 @@ class Corrective(Step):
             return Request(count=count, known_too=False)
         # Below this merit an atom's share of the gap is within the tolerance: it is not needed.
         needed = replica.target / replica.domain.scale
-        likely = replica.problem.batches.kept * self._last_violation
+        free, kept = self._free(replica), replica.problem.batches.kept
+        likely = 0.0 if free is not None and free.cheap else kept * self._last_violation
         level = _multiplier(replica) + max(needed, likely)
         candidates = 2 * count + CANDIDATES_MORE if self._compares(replica) else 0
         return Request(count=count, threshold=level, known_too=False, candidates=candidates)
@@ -232,16 +245,20 @@ class Corrective(Step):
     def _tolerance(self, replica: Replica, agreement: Agreement) -> float:
         """How exact the weights must be: far from the optimum, no better than is of use."""
         active, inner = replica.active, self.inner
-        gap = replica.domain.gap(active.inner(), agreement.best)
+        gap, final = replica.domain.gap(active.inner(), agreement.best), active.atoms == self.alone
         if isinstance(inner, MachineSolver):
-            return max(0.7 * replica.target, min(0.05, 0.2 * gap / replica.unit) * gap)
+            share = 0.0 if final else min(0.05, 0.2 * gap / replica.unit)
+            return max(0.7 * replica.target, share * gap)
         kernel = isinstance(inner, KernelQuadratic | TubeNewton)
         few = len(active) <= MANY_POINTS if kernel else not active.sweepable
         if active.quadratic and few and active.inner_kind != "groups":  # exact, at no extra cost
             return 1e-3 * replica.target
         if kernel:
             # The smaller the gap, the more exact: else rounds go by in which only weights change.
-            return max(0.3 * replica.target, min(0.2, 0.5 * gap / replica.unit) * gap)
+            share = 0.0 if final else min(0.2, 0.5 * gap / replica.unit)
+            return max(0.3 * replica.target, share * gap)
+        if active.quadratic and gap <= NEAR * replica.unit:  # lest a round go by for weights alone
+            return 0.3 * replica.target
         # Each model of a changing curvature costs more, and where nothing is sent, a round less.
         share = (
             0.05 if active.quadratic else 0.4 if self.alone and replica.domain.has_origin else 0.2
@@ -270,8 +287,16 @@ class Quadratic:
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
-        self.corral = Corral(domain)
-        self.descent = CoordinateDescent(domain)
+
+    @cached_property
+    def corral(self) -> Corral:
+        """For atoms that are so much alike that the quick way gives up."""
+        return Corral(self.domain)
+
+    @cached_property
+    def descent(self) -> CoordinateDescent:
+        """For many atoms."""
+        return CoordinateDescent(self.domain)
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known atoms."""
@@ -320,13 +345,14 @@ class KernelQuadratic:
         self.corral = Corral(domain)
         self.greedy = GreedyDescent()
         self.newton = ProjectedNewton(memory)
+        self.few = MANY_POINTS
         if "corral.inverse" in memory:
             self.corral.remember(memory)
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known atoms."""
         assert isinstance(active, KernelActiveSet)
-        kept: Inner = self.corral if len(active) <= MANY_POINTS else self.greedy
+        kept: Inner = self.corral if len(active) <= self.few else self.greedy
         (self.newton if active.gram.matrix is None else kept).minimise(active, tolerance)
 
     def memory(self) -> Memory:
@@ -356,5 +382,8 @@ def inner_solver(replica: Replica, memory: Memory) -> Inner:
         return KINDS[replica.active.inner_kind](domain, memory)
 
     if replica.active.quadratic:
-        return exact(memory)
+        solver = exact(memory)
+        if isinstance(solver, KernelQuadratic) and replica.step.alone > MANY_POINTS:
+            solver.few = 0  # they will soon be many
+        return solver
     return Newton(domain, exact, replica.smallest_target)

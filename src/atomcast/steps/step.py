@@ -69,6 +69,10 @@ class Step(ABC):
         """What the nodes are asked to propose in this round: one atom, known or not."""
         return _one_atom(self.partial_sums)
 
+    def first(self, replica: Replica) -> int:
+        """How many atoms to draw at random before the first step; 0: none."""
+        return replica.problem.sample
+
     def wanted(self, replica: Replica, agreement: Agreement) -> Agreement:
         """The part of the agreement whose atoms the step needs: all of it."""
         return agreement
@@ -144,8 +148,7 @@ def vertex_weights(replica: Replica, position: int, score: float) -> Floats:
     """The weights of the vertex that the atom at `position` contributes, given its score."""
     weights = np.zeros(len(replica.active))
     if position >= 0:
-        sign = float(replica.domain.signs(np.array([score]))[0])
-        weights[position] = replica.domain.scale * sign
+        weights[position] = replica.domain.scale * replica.domain.sign(score)
     return weights
 
 

@@ -17,9 +17,6 @@ from atomcast.structures.output_model import Floats, Rows
 
 Labels = NDArray[np.int64]
 
-#: So many values of the data at a time are copied.
-VALUES = 1 << 18
-
 
 @dataclass(frozen=True)
 class MultiClass:
@@ -84,11 +81,8 @@ class MultiClass:
         signs[np.arange(len(changed)), wrong[changed]] = -1.0
         counts = _by_row(weights, starts)[changed]
         signs *= counts[:, np.newaxis]
-        total = np.zeros((self.classes, self.features + 1))
-        height = max(VALUES // max(self.features, 1), 1)
-        for start in range(0, len(changed), height):
-            part = slice(start, start + height)
-            total[:, :-1] += (rows[changed[part]].T @ signs[part]).T
+        total = np.empty((self.classes, self.features + 1))
+        total[:, :-1] = (rows[changed].T @ signs).T
         total[:, -1] = signs.sum(axis=0)
         return total.ravel(), float(counts.sum())
 

@@ -12,10 +12,14 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from atomcast.data.matrices import cut, take
 from atomcast.data.shards import Shard
 from atomcast.structures.output_model import DecodesAll, Floats, OutputModel, Rows
 
 Ids = NDArray[np.int64]
+
+#: So many values of the data at a time are looked at, while they are in the cache.
+VALUES = 1 << 18
 
 
 @dataclass(frozen=True, eq=False)
@@ -35,6 +39,8 @@ class Examples:
         How messages call all of them.
     weights : array of shape (n,), optional
         How much each counts; by default one.
+    places : array, optional
+        Which of the rows are theirs, in order; by default all of them.
     """
 
     rows: Rows
@@ -43,6 +49,7 @@ class Examples:
     numbers: Ids
     source: str
     weights: Floats | None = None
+    places: Ids | None = None
 
     @cached_property
     def starts(self) -> Ids:
@@ -54,15 +61,44 @@ class Examples:
 
     def x(self, i: int) -> NDArray[Any]:
         """The rows of an example."""
-        block = self.rows[self.starts[i] : self.starts[i + 1]]
+        block = self._block(*self.starts[i : i + 2].tolist())
         return block.toarray() if sparse.issparse(block) else block
 
-    def decoded(self, model: OutputModel, w: Floats, with_loss: bool) -> Sequence[Any]:
+    def _block(self, start: int, stop: int) -> Rows:
+        """Some of their rows, which follow each other; uncopied if they do so in the data."""
+        if self.places is None:
+            return cut(self.rows, start, stop, 0)
+        places = self.places[start:stop]
+        return take(self.rows, places, 0) if sparse.issparse(self.rows) else self.rows[places]
+
+    def parts(self) -> Iterator[Examples]:
+        """The same examples, a few at a time, with rows that are theirs alone."""
+        height = max(VALUES // max(self.rows.shape[1], 1), 1)
+        start = 0
+        while start < len(self):
+            most = self.starts[start] + height
+            stop = max(int(np.searchsorted(self.starts, most, side="right")) - 1, start + 1)
+            part = slice(start, stop)
+            yield replace(
+                self,
+                rows=self._block(int(self.starts[start]), int(self.starts[stop])),
+                lengths=self.lengths[part],
+                outputs=self.outputs[part],
+                numbers=self.numbers[part],
+                weights=None if self.weights is None else self.weights[part],
+                places=None,
+            )
+            start = stop
+
+    def decoded(self, model: OutputModel, w: Floats, with_loss: bool) -> list[Any]:
         """The best output of each example, or the one that is best with its loss added."""
-        right = self.outputs if with_loss else None
-        if isinstance(model, DecodesAll):
-            return model.decode_all(w, self.rows, self.starts, right)
-        return [self.decode(model, w, i, with_loss) for i in range(len(self))]
+        if not isinstance(model, DecodesAll):
+            return [self.decode(model, w, i, with_loss) for i in range(len(self))]
+        found: list[Any] = []
+        for part in self.parts():
+            right = part.outputs if with_loss else None
+            found.extend(model.decode_all(w, part.rows, part.starts, right))
+        return found
 
     def decode(self, model: OutputModel, w: Floats, i: int, with_loss: bool) -> Any:
         """The same of one example."""
@@ -81,12 +117,13 @@ class Examples:
             ) from error
 
     def take(self, rows: Ids) -> Examples:
-        """The examples that these rows, in order, make up; a dense piece is not copied."""
+        """The examples that these rows, in order, make up; nothing is copied."""
         start = int(rows[0]) if len(rows) else 0
         stop = start + len(rows)
-        in_one_piece = np.array_equal(rows, np.arange(start, stop))
-        held = self.rows[start:stop] if in_one_piece else self.rows[rows]
-        return _whole(self, rows, held)
+        if self.places is None and np.array_equal(rows, np.arange(start, stop)):
+            return _whole(self, rows, cut(self.rows, start, stop, 0))
+        places = rows if self.places is None else self.places[rows]
+        return replace(_whole(self, rows, self.rows), places=places)
 
 
 class Outputs:

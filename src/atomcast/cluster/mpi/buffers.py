@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
-from struct import pack_into
 from typing import Any
 
 import numpy as np
@@ -103,14 +102,16 @@ class Broadcaster:
         head = 8 * count
         size = head + count * self._room
         block = self._block(size)
+        stated = block[:head].cast("q")
         whole = b""
         if self._rank == owner:
-            pack_into(f"={count}q", block, 0, *_lengths(mine, count))
+            for k, length in enumerate(_lengths(mine, count)):
+                stated[k] = length
             whole = b"".join(mine or ())
             fits = min(len(whole), size - head)
             block[head : head + fits] = whole[:fits]
         self._comm.Bcast(block[:size], owner)
-        lengths = block[:head].cast("q").tolist()
+        lengths = stated.tolist()
         if FAILED in lengths:
             return None
         total = sum(lengths)

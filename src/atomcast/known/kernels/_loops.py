@@ -16,10 +16,9 @@ from numba import njit, types
 from numba import uint64 as uint64_type
 from numba.extending import intrinsic
 
+from atomcast.known.kernels._vectors import WIDTH, square_distance
+
 BLOCK, TILE = 256, 32
-#: Rows of at least a cache line are asked for so many bytes ahead: computing leaves the processor
-#: less room to look ahead by itself than a plain read does.
-LINE, AHEAD = 64, 2048
 #: Reordering of sums is all that is needed to vectorise them; NaNs keep their meaning.
 REORDER = {"reassoc", "contract", "nsz"}
 
@@ -44,23 +43,7 @@ def _power_of_two(typing_context: Any, shifted: Any) -> Any:
     return types.float64(types.float64), codegen
 
 
-def _prefetch(typing_context: Any, address: Any) -> Any:
-    """Ask for the cache line of an address, which need not exist."""
-
-    def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        number, byte = ir.IntType(32), ir.IntType(8).as_pointer()
-        kind = ir.FunctionType(ir.VoidType(), [byte, number, number, number])
-        name = "llvm.prefetch.p0i8"
-        function = builder.module.globals.get(name) or ir.Function(builder.module, kind, name)
-        to_read, keep, data = (ir.Constant(number, value) for value in (0, 3, 1))
-        builder.call(function, [builder.inttoptr(args[0], byte), to_read, keep, data])
-        return context.get_dummy_value()
-
-    return types.void(types.uint64), codegen
-
-
 popcount: Any = intrinsic(_popcount)
-prefetch: Any = intrinsic(_prefetch)
 power_of_two: Any = intrinsic(_power_of_two)
 uint64: Any = uint64_type
 
@@ -95,20 +78,17 @@ def add_rbf(
     n, d, m = uint64(X.shape[0]), uint64(X.shape[1]), uint64(Z.shape[0])
     values = np.zeros(BLOCK)
     block = uint64(BLOCK)
-    row, first = uint64(X.strides[0]), uint64(X.ctypes.data)
-    lines = uint64(row // uint64(LINE))
-    ahead = uint64(max(AHEAD // max(X.strides[0], 1), 1))
+    vectors = d * uint64(X.itemsize) >= uint64(WIDTH)
     for b in range(uint64((n + block - uint64(1)) // block)):
         start = uint64(b * block)
         size = min(block, n - start)
         for j in range(m):
             z = Z[j]
             for i in range(size):
-                if j == 0:
-                    far = first + (start + i + ahead) * row
-                    for line in range(lines):
-                        prefetch(far + line * uint64(LINE))
                 x = X[start + i]
+                if vectors:
+                    values[i] = square_distance(x, z, d)
+                    continue
                 s = X.dtype.type(0)
                 for f in range(d):
                     difference = x[f] - z[f]
@@ -259,15 +239,14 @@ def some_products(
 
 
 @njit(cache=True, nogil=True)
-def gather_square(
+def gather_lower(
     matrix: Any, positions: Any, start: Any, out: Any
 ) -> None:  # pragma: no cover - compiled
-    """The part of a symmetric matrix at some positions, from row `start` on, and its mirror."""
+    """The part of a matrix at some positions, from row `start` on and up to the diagonal."""
     for i in range(uint64(start), uint64(len(positions))):
         row = matrix[positions[i]]
         for j in range(i + uint64(1)):
             out[i, j] = row[positions[j]]
-    mirror(out, start, len(positions))
 
 
 @njit(cache=True, nogil=True)
@@ -289,10 +268,10 @@ def mirror(matrix: Any, start: Any, stop: Any) -> None:  # pragma: no cover - co
 def apply_labels(
     rows: Any, left: Any, right: Any, other: Any
 ) -> None:  # pragma: no cover - compiled
-    """Turn k into <label, label> (k + 1), in place."""
+    """Turn k into <label, label> (k + 1), in place, in as many columns as there are labels."""
     for i in range(uint64(rows.shape[0])):
         code = left[i]
-        for j in range(uint64(rows.shape[1])):
+        for j in range(uint64(len(right))):
             product = 1.0 if right[j] == code else other
             rows[i, j] = product * (rows[i, j] + 1.0)
 

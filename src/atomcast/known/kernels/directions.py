@@ -191,11 +191,11 @@ class DirectionSet(ExplicitActiveSet):
         allowed = allowed + spoilt * length
         return misfit_of(difference, allowed, length)
 
-    def support(self) -> tuple[NDArray[np.int64], Floats]:
+    def support(self, weights: Floats | None = None) -> tuple[NDArray[np.int64], Floats]:
         """The ids and weights of atoms of which a weight is not zero, with all their weights."""
-        weights = self.weights.reshape(-1, self.width)
-        used = np.repeat(weights.any(axis=1), self.width)
-        return np.array(self.ids, dtype=np.int64)[used], self.weights[used].copy()
+        weights = self.weights if weights is None else weights
+        used = np.repeat(weights.reshape(-1, self.width).any(axis=1), self.width)
+        return np.array(self.ids[: len(used)], dtype=np.int64)[used], weights[used]
 
     def content(self, ids: NDArray[np.int64]) -> Floats:
         """The duals of the directions of these atoms, shape (k, d)."""

@@ -26,8 +26,12 @@ NAMES = ("rbf", "linear", "poly", "laplacian", "sigmoid", "precomputed")
 #: Kernels whose gamma may have to be estimated.
 SCALED = ("rbf", "poly", "laplacian", "sigmoid")
 GAMMAS = ("mean-distance", "scale", "auto")
+#: Points from which gamma is estimated, and with which the corrective step starts.
+SAMPLE = 128
 #: Rows of a block are handled in pieces of about this many values, which stay in cache.
 PIECE = 1 << 18
+#: So many values of points, scaled, are multiplied with others at a time.
+FACTOR = 1 << 22
 #: Squared lengths up to this, after scaling by gamma, leave single precision enough digits.
 BENIGN = 64.0
 #: A block with so many times more columns than rows is computed the other way round.
@@ -145,24 +149,32 @@ class RBF:
         if sparse.issparse(X) or sparse.issparse(Z):
             return self._sparse_block(X, Z, dtype)
         out = np.empty((X.shape[0], Z.shape[0]), dtype=dtype)
-        # A product of these is minus a squared distance: norms need no pass of their own.
-        right: Floats = np.ones((Z.shape[0], Z.shape[1] + 2))
-        for rows in pieces(*Z.shape):  # there may be many: one copy of them is enough
+        self.fill(X, Z, out)
+        return out
+
+    def fill(self, X: NDArray[Any], Z: NDArray[Any], out: NDArray[Any]) -> None:
+        """Put the values between dense points into an array."""
+        for some in pieces(Z.shape[0], Z.shape[1], FACTOR):  # a copy of all might take much memory
+            right = self._right_factor(Z[some], out.dtype)
+            for rows in pieces(len(out), max(right.shape)):  # the scaled points stay in cache
+                x, x_norms = self.scaled(X[rows])
+                left, part = np.column_stack([x, np.ones(len(x)), -x_norms]), out[rows, some]
+                if right.dtype == np.float32 and x_norms.max(initial=0.0) <= BENIGN:
+                    part = np.matmul(left.astype(np.float32), right, out=part)
+                    np.exp(np.minimum(part, 0.0, out=part), out=part)
+                else:
+                    values = left @ right
+                    part[:] = np.exp(np.minimum(values, 0.0, out=values), out=values)
+
+    def _right_factor(self, Z: NDArray[Any], dtype: Any) -> NDArray[Any]:
+        """What the product of points, their ones and norms with is minus a squared distance."""
+        right = np.ones((Z.shape[0], Z.shape[1] + 2), dtype=dtype)
+        for rows in pieces(*Z.shape):
             z, z_norms = self.scaled(Z[rows])
             right[rows, :-2], right[rows, -2] = 2.0 * z, -z_norms
-        small = np.dtype(dtype) == np.float32 and right[:, -2].min(initial=0.0) >= -BENIGN
-        right = right.T
-        short = right.astype(np.float32) if small else right
-        for rows in pieces(len(out), max(Z.shape)):  # also the scaled points stay in cache
-            x, x_norms = self.scaled(X[rows])
-            left = np.column_stack([x, np.ones(len(x)), -x_norms])
-            if small and x_norms.max(initial=0.0) <= BENIGN:
-                part = np.matmul(left.astype(np.float32), short, out=out[rows])
-                np.exp(np.minimum(part, 0.0, out=part), out=part)
-            else:
-                part = left @ right
-                out[rows] = np.exp(np.minimum(part, 0.0, out=part), out=part)
-        return out
+        if dtype == np.float32 and not right[:, -2].min(initial=0.0) >= -BENIGN:
+            return self._right_factor(Z, np.float64)
+        return right.T
 
     def scaled(self, X: NDArray[Any]) -> tuple[Floats, Floats]:
         """Points around the centre, in units of the kernel, and their squared lengths."""
@@ -205,10 +217,9 @@ class LastRow:
         new = self._factors[old : self._count]
         new[:, :-2], new[:, -2], new[:, -1] = z, -0.5 * squares, 1.0
         # Twice a product is minus a squared distance.
-        last = new[-1].copy()
-        last[-2:] = 1.0, new[-1, -2]
+        last = 2.0 * new[-1]
+        last[-2], last[-1] = 2.0, last[-2]
         values = self._factors[: self._count] @ last
-        values *= 2.0
         np.minimum(values, 0.0, out=values)
         return np.exp(values, out=values)
 
@@ -332,9 +343,9 @@ def with_gamma(kernel: Kernel, gamma: float) -> Kernel:
     return replace(kernel, gamma=gamma)  # type: ignore[type-var]
 
 
-def pieces(n: int, m: int) -> list[slice]:
-    """Row ranges of an (n, m) block that are small enough to stay in cache."""
-    height = max(PIECE // max(m, 1), 16)
+def pieces(n: int, m: int, values: int = PIECE) -> list[slice]:
+    """Row ranges of an (n, m) block of about so many values: by default few that stay in cache."""
+    height = max(values // max(m, 1), 16)
     return [slice(start, min(start + height, n)) for start in range(0, n, height)]
 
 

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from atomcast._threads import ranges, run_all
 from atomcast.known.columns import grown
@@ -45,6 +46,8 @@ class AugmentedKernel:
     ----------
     matrix : array of shape (m, m) with m >= count, or None
         Rows and columns beyond those of known points are not filled yet; None if it does not fit.
+        A point that comes alone has its column filled when somebody asks for more than its row:
+        writing down a column touches a page for every point, and few are ever read.
     """
 
     def __init__(self, kernel: Kernel, code: LabelCode, cache_bytes: int, dtype: Any) -> None:
@@ -54,46 +57,70 @@ class AugmentedKernel:
         self.count = 0
         self.diagonal: Floats = np.zeros(0)
         self.ridge: Floats = np.zeros(0)
-        self.matrix: NDArray[Any] | None = np.empty((0, 0))
+        self._matrix: NDArray[Any] | None = np.empty((0, 0))
+        self._columns = 0  # so many of them are filled
         self._dtype = np.dtype(dtype)
         self._points: Points = None
         self._labels: Codes = np.zeros(0, dtype=np.uint8)
         self._bits: BitLog | None = BitLog() if isinstance(kernel, RBF | Laplacian) else None
         self._last_row = LastRow(kernel) if isinstance(kernel, RBF) else None
 
+    @property
+    def matrix(self) -> NDArray[Any] | None:
+        """The matrix, whole; see above."""
+        self._fill_columns()
+        return self._matrix
+
+    def _fill_columns(self) -> None:
+        if self._matrix is not None:
+            for k in range(self._columns, self.count):
+                self._matrix[:k, k] = self._matrix[k, :k]
+        self._columns = self.count
+
     def extend(self, points: Points, labels: Codes, weights: Floats | None = None) -> None:
         """Take in all points known now; the first `count` of them are the ones known before.
 
         The weights are those of the new ones.
         """
-        old, self.count = self.count, len(labels)
+        old, alone = self.count, len(labels) == self.count + 1
+        if not alone or (self._matrix is not None and old == len(self._matrix)):
+            self._fill_columns()
+        self.count = len(labels)
         self._points, self._labels = points, labels
         ridge = self.code.ridge(labels[old:], weights)
         own = self.kernel.diagonal(points[old:]) + 1.0 + ridge
-        if not (own > 0).all():
+        if not own.min(initial=1.0) > 0:
             raise not_positive(f"the product of a point with itself is {own.min() - 1.0:.3g}")
         self.ridge = np.concatenate([self.ridge, ridge])
         self.diagonal = np.concatenate([self.diagonal, own])
         if self._bits is not None and not self._bits.append(points[old:]):
             self._bits = None
         self._make_room(old)
-        if self.matrix is None:
+        if self._matrix is None:
             return
+        if alone and self._last_row is not None and isinstance(points, np.ndarray):
+            # As in every round of one atom: it must be quick.
+            values = (self._last_row.of(points) + 1.0) * self._signs(old)
+            self._matrix[old, :old], self._matrix[old, old] = values[:old], own[0]
+        elif alone:
+            self._compute(np.arange(old, self.count), self.count, self._matrix[old : self.count])
+        else:
+            self._append_block(old)
+
+    def _append_block(self, old: int) -> None:
+        """Compute the rows of new points, and mirror them."""
+        assert self._matrix is not None
         for start in range(old, self.count, HEIGHT):
             stop = min(start + HEIGHT, self.count)
-            rows = self.matrix[start:stop]
-            if self._last_row is not None and stop - old == 1 and isinstance(points, np.ndarray):
-                # As in every round of one atom: it must be quick.
-                values = (self._last_row.of(points) + 1.0) * self._signs(old)
-                rows[0, :old], rows[0, old] = values[:old], own[0]
-            else:
-                self._compute(np.arange(start, stop), stop, rows)
+            rows = self._matrix[start:stop]
+            self._compute(np.arange(start, stop), stop, rows)
             if rows.shape[0] * stop < LARGE_BLOCK:
-                self.matrix[:start, start:stop] = rows[:, :start].T
+                self._matrix[:start, start:stop] = rows[:, :start].T
             else:
                 from atomcast.known.kernels._loops import mirror
 
-                mirror(self.matrix, start, stop)
+                mirror(self._matrix, start, stop)
+        self._columns = self.count
 
     def _signs(self, position: int) -> Floats:
         """<label, label> of a point with all, shape (count,)."""
@@ -101,18 +128,19 @@ class AugmentedKernel:
 
     def _make_room(self, old: int) -> None:
         """Have a place for every point, twice as many as before, or none if the budget is spent."""
-        if self.matrix is None or self.count <= len(self.matrix):
+        if self._matrix is None or self.count <= len(self._matrix):
             return
         full = self.count <= FULL_PRECISION_UP_TO
         dtype = np.dtype(np.float64) if full else self._dtype
         most = math.isqrt(self.cache_bytes // dtype.itemsize)
         if self.count > most:
-            self.matrix = None
+            self._matrix = None
             return
-        side = FULL_PRECISION_UP_TO if full else max(2 * len(self.matrix), self.count)
+        # What is not filled takes no memory.
+        side = FULL_PRECISION_UP_TO if full else max(2 * len(self._matrix), 5 * self.count // 4)
         larger = np.empty((min(side, most),) * 2, dtype)
-        larger[:old, :old] = self.matrix[:old, :old]
-        self.matrix = larger
+        larger[:old, :old] = self._matrix[:old, :old]
+        self._matrix = larger
 
     def _compute(self, positions: Positions, width: int, out: NDArray[Any]) -> None:
         """Put rows of the matrix up to column `width` into `out`, computed from the points."""
@@ -120,29 +148,40 @@ class AugmentedKernel:
         if self._bits is not None and len(positions) * width >= LARGE_BLOCK // 16:
             self._bits.fill(self.kernel, positions, out, (left, right), self.code.other)
         else:
-            points = self._points[positions], self._points[:width]
-            out[:, :width] = self._between(*points, left, right, out.dtype)
+            self._fill(self._points[positions], self._points[:width], left, right, out)
         out[np.arange(len(positions)), positions] = self.diagonal[positions]
 
-    def _between(
-        self, some: Points, others: Points, left: Codes, right: Codes, dtype: Any = np.float64
-    ) -> NDArray[Any]:
+    def _between(self, some: Points, others: Points, left: Codes, right: Codes) -> Floats:
         """The values <label, label> (k + 1) between points of these classes."""
-        rows = self.kernel.block(some, others, dtype)
-        if rows.size >= LARGE_BLOCK:
+        values = np.empty((some.shape[0], others.shape[0]))
+        self._fill(some, others, left, right, values)
+        return values
+
+    def _fill(
+        self, some: Points, others: Points, left: Codes, right: Codes, out: NDArray[Any]
+    ) -> None:
+        """Put the same into the first columns of an array."""
+        values = out[:, : len(right)]
+        if isinstance(self.kernel, RBF) and not (sparse.issparse(some) or sparse.issparse(others)):
+            self.kernel.fill(some, others, values)
+        else:
+            values[:] = self.kernel.block(some, others, out.dtype)
+        if values.size >= LARGE_BLOCK:
             from atomcast.known.kernels._loops import apply_labels
 
-            apply_labels(rows, left, right, self.code.other)
+            apply_labels(out, left, right, self.code.other)
         else:
-            rows += 1
-            rows *= self.code.table.astype(rows.dtype)[left][:, right]
-        return rows
+            values += 1
+            signs = self.code.table.astype(out.dtype)[:, right]
+            for row, code in zip(values, left.tolist(), strict=True):
+                row *= signs[code]
 
     def row(self, position: int) -> Floats:
         """One row of the matrix, shape (count,), not to be changed."""
-        if self.matrix is None:
+        matrix = self._matrix if position == self.count - 1 else self.matrix
+        if matrix is None:
             return self.rows(np.array([position]))[0]
-        return self.matrix[position, : self.count].astype(np.float64, copy=False)
+        return matrix[position, : self.count].astype(np.float64, copy=False)
 
     def rows(self, positions: Positions) -> Floats:
         """Some rows of the matrix, shape (m, count)."""
@@ -179,9 +218,10 @@ class AugmentedKernel:
         out : array of shape (m, m), or larger
         """
         if self.matrix is not None:
-            from atomcast.known.kernels._loops import gather_square
+            from atomcast.known.kernels._loops import gather_lower, mirror
 
-            gather_square(self.matrix, positions.astype(np.uint64), start, out)
+            gather_lower(self.matrix, positions.astype(np.uint64), start, out)
+            mirror(out, start, len(positions))
             return
         for part in self._pieces(np.arange(start, len(positions))):
             out[part, : len(positions)] = self.rows(positions[part])[:, positions]

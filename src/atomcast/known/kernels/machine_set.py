@@ -93,11 +93,12 @@ class MachineActiveSet(KernelActiveSet):
         """As many weights for each example as it may have."""
         return n * self.width
 
-    def support(self) -> tuple[Positions, Floats]:
-        """Numbers point * T + place and weights where the weight is not zero."""
-        used = np.flatnonzero(self.weights)
+    def support(self, weights: Floats | None = None) -> tuple[Positions, Floats]:
+        """Numbers point * T + place and weights where a weight is not zero."""
+        weights = self.weights if weights is None else weights
+        used = np.flatnonzero(weights)
         ids = np.array(self.ids, dtype=np.int64)[used] * self.width + used % self.width
-        return ids, self.weights[used].copy()
+        return ids, weights[used]
 
     def content(self, ids: Positions) -> SupportVectors | None:
         """The points that some weights belong to, each once, and the kernel."""

@@ -15,6 +15,7 @@ from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ActiveSet
 from atomcast.known.columns import grown
 from atomcast.known.kernels.functions import (
+    SAMPLE,
     Custom,
     Kernel,
     KernelSpec,
@@ -130,17 +131,20 @@ class KernelActiveSet(ActiveSet):
     def _store(self, atoms: Sequence[Atom]) -> None:
         old, new = self.atoms - len(atoms), self.atoms
         self._log.append(atoms)
-        squares = square_lengths(self.points[old:])
-        for k in np.flatnonzero(~((squares >= SMALLEST**2) & (squares <= LARGEST**2))).tolist():
-            # Also points at zero, which are fine.
-            check_in_scale("X", atoms[k].values, f"the point {atoms[k].id}")
+        points = self.points
+        squares = square_lengths(points[old:])
+        if not (squares.min() >= SMALLEST**2 and squares.max() <= LARGEST**2):
+            for k in np.flatnonzero(~((squares >= SMALLEST**2) & (squares <= LARGEST**2))).tolist():
+                # Also points at zero, which are fine.
+                check_in_scale("X", atoms[k].values, f"the point {atoms[k].id}")
         self.arrivals.append(len(atoms))
         self._labels = grown(self._labels, old, new)
         self._labels[old:new] = self._codes_of(atoms)
         weights = self._weights_of(atoms)
         if self._gram is None:
-            self._gram = self._augmented(self.spec.resolve(self.points, weights))
-        self._gram.extend(self.points, self.labels, weights)
+            counts = None if weights is None else weights[:SAMPLE]
+            self._gram = self._augmented(self.spec.resolve(points[:SAMPLE], counts))
+        self._gram.extend(points, self.labels, weights)
         if old == 0:
             self._check_kernel()
         before = self.width * old
@@ -189,8 +193,9 @@ class KernelActiveSet(ActiveSet):
             weights[: len(iterate)] = iterate
             scores = 2.0 * self.gram.rows(np.arange(part.start, part.stop)) @ weights
         length = np.sqrt(self.gram.diagonal)
-        allowed = SCORE_ROUNDING * 2.0 * length[part] * float(np.abs(weights) @ length)
-        return misfit_of(stated - scores, allowed, length[part])
+        rounding = SCORE_ROUNDING * 2.0 * float(np.abs(weights) @ length)
+        own = length[part]
+        return misfit_of(stated - scores, rounding * own, own)
 
     def _check_kernel(self) -> None:
         """Look at the first points closely if the kernel may be none."""
@@ -279,7 +284,7 @@ class KernelActiveSet(ActiveSet):
             super().toward(domain, id, score, step)
             return
         at, weights, products = self.position[id], self.weights, self.image_products
-        vertex = domain.scale * float(domain.signs(np.array([score]))[0])
+        vertex = domain.scale * domain.sign(score)
         if step is None:
             across, own = vertex * float(products[at]), vertex**2 * float(self.gram.diagonal[at])
             value = self.value()

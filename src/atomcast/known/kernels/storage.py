@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
@@ -25,3 +26,8 @@ class Storage:
 
     #: A checkpoint may be resumed with another budget and to another tolerance.
     immaterial: ClassVar[bool] = True
+
+    @property
+    def points(self) -> int:
+        """How many points there may be if the kernel values of all pairs are to be kept."""
+        return math.isqrt(self.cache_bytes // np.dtype(self.dtype).itemsize)

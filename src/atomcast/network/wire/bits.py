@@ -56,28 +56,32 @@ class Reader:
     """Takes one field after the other from a buffer; refuses to read beyond its end."""
 
     def __init__(self, data: memoryview) -> None:
-        self._rest = data
+        self._data, self._at, self._end = data, 0, len(data)
 
     @property
     def remaining(self) -> int:
         """Number of bytes not yet read."""
-        return len(self._rest)
+        return self._end - self._at
 
     def take(self, size: int, what: str) -> memoryview:
         """Return the next `size` bytes; `what` names the field in the error."""
-        if size > len(self._rest):
+        start = self._at
+        self._at = stop = start + size
+        if stop > self._end:
             raise WireError(
-                f"Truncated message: {what} needs {size} bytes, {self.remaining} are left. "
+                f"Truncated message: {what} needs {size} bytes, {self._end - start} are left. "
                 "Ask the sender for this atom again."
             )
-        taken, self._rest = self._rest[:size], self._rest[size:]
-        return taken
+        return self._data[start:stop]
 
     def varint(self, what: str) -> int:
         """Return the next LEB128 number, below 2**63."""
         number = 0
         for shift in range(0, 63, 7):
-            byte = self.take(1, what)[0]
+            if self._at == self._end:
+                self.take(1, what)  # says that it is missing
+            byte = self._data[self._at]
+            self._at += 1
             number |= (byte & 0x7F) << shift
             if byte < 0x80:
                 return number

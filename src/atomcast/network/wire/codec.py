@@ -190,7 +190,7 @@ def _plan(atom: Atom) -> tuple[bytes, Field, bytes, Field]:
     flags, tail = form.flags, form.background
     if atom.extras.size:
         flags |= EXTRAS
-        tail += varint(atom.extras.size) + _coded(atom.extras)
+        tail += varint(atom.extras.size) + _coded_extras(atom.extras.tobytes())
     if atom.name:
         flags |= NAME
         name = atom.name.encode("utf-8", "surrogatepass")
@@ -244,6 +244,12 @@ def _coded(values: NDArray[Any]) -> bytes:
     """A few values, behind the byte that names their code."""
     field = plan_values(values)
     return b"".join((bytes((field.code,)), *field.write()))
+
+
+@lru_cache(maxsize=1024)
+def _coded_extras(extras: bytes) -> bytes:
+    """Cached, because most extras are labels, of which there are few."""
+    return _coded(np.frombuffer(extras))
 
 
 def _checksum(digest: int) -> bytes:

@@ -56,17 +56,22 @@ def plan_values(values: Floats, varied: bool | None = None) -> Field:
     varied : bool, optional
         That no two in a sample are equal, where the caller has looked.
     """
+    if varied and _fills_its_type(values):  # as measurements do: it must be quick
+        return Field(
+            _widest(values), values.nbytes, lambda: [_store(values, _widest(values), 0).data]
+        )
     bits = bit_patterns(values)
     if not bits.size:
         return Field(INT8, 0, list)
-    if bits.size > 1 and bits[0] == bits[-1] and (bits == bits[0]).all():
+    n = bits.size
+    if bits.item(0) == bits.item(-1) and (n == 1 or (bits == bits[0]).all()):
         number_type, exponent = _type_of_constant(bits.item(0), values.dtype)
-        palette: Bits | None = bits[:1]
+        palette: Bits | None = None if n == 1 else bits[:1]
     else:
         number_type, exponent = _smallest_type(values)
         varied = not repeats(values) if varied is None else varied
         palette = None if varied else _find_palette(bits)
-    n, code, item = bits.size, number_type | exponent << 4, _STORED_AS[number_type].itemsize
+    code, item = number_type | exponent << 4, _STORED_AS[number_type].itemsize
     plain = Field(code, n * item, lambda: [_store(values, number_type, exponent).data])
     if palette is None:
         return plain
@@ -138,6 +143,8 @@ def _read_numbers(reader: Reader, code: int, n: int, dtype: np.dtype[Any]) -> Fl
     # A copy, because bytes within a message are not aligned and belong to the receive buffer.
     if stored_as == dtype:
         return stored.astype(dtype)
+    if number_type >= INT8:
+        return _restore(stored, number_type, exponent, dtype)
     with np.errstate(invalid="ignore"):  # a signalling NaN stays what it is: the sender's affair
         return _restore(stored, number_type, exponent, dtype)
 
@@ -171,10 +178,8 @@ def _smallest_type(values: Floats) -> tuple[int, int]:
 
     A few values settle what most arrays are *not*; only a type that suits those is tried on all.
     """
-    probe = values.item(-1)
-    # Neither a short decimal nor a float32, which has none of the lowest 29 bits of a float64.
-    if values.itemsize == 8 and round(probe, 6) != probe and bit_patterns(values).item(-1) % 2**29:
-        return FLOAT64, 0
+    if _fills_its_type(values):
+        return _widest(values), 0
     sample = values[:: -(-values.size // 32)]
     with np.errstate(all="ignore"):  # what overflows is not lossless, and no news
         exponents = range(_decimal_places(sample), _MAX_EXPONENT + 1)
@@ -188,6 +193,22 @@ def _smallest_type(values: Floats) -> tuple[int, int]:
             if _is_lossless(sample, number_type) and _is_lossless(values, number_type):
                 return number_type, 0
     return (FLOAT64, 0) if exponent is None else (INT32, exponent)
+
+
+def _widest(values: Floats) -> int:
+    return FLOAT64 if values.itemsize == 8 else FLOAT32
+
+
+def _fills_its_type(values: Floats) -> bool:
+    """Whether the last values are no short decimals, and the last one is no smaller float."""
+    if not values.size:
+        return False
+    probe, pattern = values.item(-1), bit_patterns(values[-1:]).item()
+    if values.itemsize == 8:  # of which a float32 has none of the lowest 29 bits
+        return bool(pattern % 2**29 and round(probe, _MAX_EXPONENT) != probe)
+    # Of single precision, one in ten looks like a decimal by chance: a few are needed.
+    few = values[-4:].tolist()
+    return bool(pattern % 2**13) and any(np.float32(round(x, _MAX_EXPONENT)) != x for x in few)
 
 
 def _holds(number_type: int, low: int, high: int) -> bool:

@@ -20,6 +20,7 @@ Floats = NDArray[np.float64]
 
 #: So many faces are tried boldly, and so many if they are not.
 BOLD, MILD = 10, 24
+TINY = float(np.finfo(np.float64).tiny)
 
 
 def minimise_by_pivots(domain: Domain, active: ActiveSet, tolerance: float) -> bool:
@@ -28,7 +29,7 @@ def minimise_by_pivots(domain: Domain, active: ActiveSet, tolerance: float) -> b
     Otherwise, nothing is changed.
     """
     weights, slopes = active.weights, active.scores()
-    used = bool(weights.any())
+    used = np.count_nonzero(weights) > 0
     if not (domain.has_origin or used):
         return False  # there is no face to begin with
     inner, merit = float(weights @ slopes), domain.merit(slopes)
@@ -38,13 +39,13 @@ def minimise_by_pivots(domain: Domain, active: ActiveSet, tolerance: float) -> b
     gram.extend(active)
     matrix = gram.matrix
     at_zero = slopes - matrix @ weights if used else slopes
-    signs = np.sign(weights)
-    joining = (merit > (tolerance - inner) / domain.scale) & (signs == 0.0)
-    signs[joining] = domain.signs(slopes[joining])
-    # From nothing, the atoms that would do if they had nothing to do with each other.
-    alone = None if used else -at_zero / np.maximum(matrix.diagonal(), np.finfo(np.float64).tiny)
-    guess = signs if alone is None else np.sign(domain.project(active.ids, alone))
-    for first, most in ((guess.copy(), BOLD), (signs, MILD)):
+    for most in (BOLD, MILD):
+        if used or most == MILD:
+            level = (tolerance - inner) / domain.scale
+            first = _with_violators(domain, weights, slopes, merit, level)
+        else:  # the atoms that would do if they had nothing to do with each other
+            alone = -at_zero / np.maximum(matrix.diagonal(), TINY)
+            first = np.sign(domain.project(active.ids, alone))
         found = _pivots(domain, matrix, at_zero, first, most, tolerance)
         if found is not None and _published(domain, active, found, tolerance):
             return True
@@ -59,21 +60,27 @@ def penalised_norm(domain: Domain, active: ActiveSet, penalty: float) -> float |
     gram, weights, slopes = active.kept_products, active.weights, active.scores()
     gram.extend(active)
     at_zero = slopes - gram.matrix @ weights
-    signs = np.sign(weights)
-    joining = (domain.merit(slopes) > penalty) & (signs == 0.0)
-    signs[joining] = domain.signs(slopes[joining])
+    signs = _with_violators(domain, weights, slopes, domain.merit(slopes), penalty)
     for most in (BOLD, MILD):
-        found = _pivots(domain, gram.matrix, at_zero, signs.copy(), most, 0.0, penalty)
+        found = _pivots(domain, gram.matrix, at_zero, signs, most, 0.0, penalty)
         if found is not None:
             return float(np.abs(found).sum())
     return None
+
+
+def _with_violators(
+    domain: Domain, weights: Floats, slopes: Floats, merit: Floats, level: float
+) -> Floats:
+    """The signs of weights, and those that atoms with a merit above a level would enter with."""
+    entering = np.where((merit > level) & (weights == 0.0), domain.signs(slopes), 0.0)
+    return np.sign(weights) + entering
 
 
 def _pivots(
     domain: Domain,
     matrix: Floats,
     at_zero: Floats,
-    signs: Floats,
+    first: Floats,
     most: int,
     tolerance: float,
     penalty: float | None = None,
@@ -82,59 +89,45 @@ def _pivots(
 
     They are within the domain, or, with a penalty on their norm, anywhere.
     """
+    sides = np.array([-at_zero, first])  # of the equations on a face
+    signs = sides[1]
+    slack = tolerance / domain.scale if penalty is None else 1e-9 * penalty
     for _ in range(most):
         free = signs.nonzero()[0]
         if not len(free):
             return None
-        sign = signs[free]
-        found = _on_face(matrix, at_zero, free, sign, domain, penalty)
-        if found is None:
+        sign, rows = signs[free], matrix.take(free, 0)
+        # As LAPACK wants them, so that nothing is copied: the transpose is the same matrix.
+        face, right = rows.take(free, 1).T, sides.take(free, 1).T
+        _, solution, failed = dposv(face, right, overwrite_a=True, overwrite_b=True)
+        if failed:
             return None
-        wrong = free[found * sign <= 0.0]
-        signs[wrong] = 0.0
-        if len(wrong) and most == MILD:
-            continue
-        weights = np.zeros(len(signs))
-        weights[free] = found
-        slopes = at_zero + matrix @ weights
-        if penalty is None:
-            level = (tolerance - float(weights @ slopes)) / domain.scale
-        else:
-            level = (1.0 + 1e-9) * penalty
-        joining = (domain.merit(slopes) > level) & (weights == 0.0)
-        if not (len(wrong) or joining.any()):
+        found, across = solution[:, 0], solution[:, 1]
+        if penalty is not None:
+            level = penalty
+        else:  # the multiplier of the ball: what every atom in use has for a merit
+            level = (float(sign.dot(found)) - domain.scale) / float(sign.dot(across))
+            level = max(level, 0.0) if domain.has_origin else level
+        if level:
+            found = found - level * across
+        kept = found * sign > 0.0
+        clean = np.count_nonzero(kept) == len(free)
+        if not clean:
+            signs[free] = sign * kept
+            if most == MILD:
+                continue
+        slopes = at_zero + found.dot(rows)
+        joining = domain.merit(slopes) > level + slack
+        joining[free] = False
+        join = joining.nonzero()[0]
+        if clean and not len(join):
+            weights = np.zeros(len(signs))
+            weights[free] = found
+            if level and penalty is None:
+                weights *= domain.scale / float(sign.dot(found))  # but for rounding, that is one
             return weights
-        signs[joining] = domain.signs(slopes[joining])
+        signs[join] = domain.signs(slopes[join])
     return None
-
-
-def _on_face(
-    matrix: Floats,
-    at_zero: Floats,
-    free: NDArray[np.int64],
-    sign: Floats,
-    domain: Domain,
-    penalty: float | None,
-) -> Floats | None:
-    """The best weights of some atoms on the face of these signs, whatever signs they come out with.
-
-    None where they are not independent.
-    """
-    right = np.array([-at_zero[free], sign]).T
-    # As LAPACK wants them, so that nothing is copied: the transpose is the same matrix.
-    face = matrix.take(free, 0).take(free, 1).T
-    _, solution, failed = dposv(face, right, overwrite_a=True, overwrite_b=True)
-    if failed:
-        return None
-    down: Floats = solution[:, 0]
-    across = solution[:, 1]
-    if penalty is not None:
-        return down - penalty * across
-    level = (float(sign @ down) - domain.scale) / float(sign @ across)
-    if level > 0.0 or not domain.has_origin:
-        down = down - level * across
-        down *= domain.scale / float(sign @ down)  # but for rounding, that is one
-    return down
 
 
 def _published(domain: Domain, active: ActiveSet, weights: Floats, tolerance: float) -> bool:

@@ -22,7 +22,7 @@ class Known(Protocol):
     """Columns, as far as a quadratic needs them."""
 
     def combine(self, weights: Floats) -> Floats:
-        """The weighted sum of the columns."""
+        """The weighted sum of the columns, shape (d,), or m of them, shape (m, d)."""
         ...
 
     def scores(self, vector: Floats) -> Floats:
@@ -71,7 +71,7 @@ class ColumnModel:
         assert active.columns is not None
         columns, curvature = active.columns, active.objective.curvature(active.image)
         diagonal = np.full(active.objective.d, 0.0) + curvature.diagonal
-        lengths, along, u = columns.lengths(diagonal), np.zeros(len(active)), NOTHING
+        lengths, along, u = active.lengths(diagonal), np.zeros(len(active)), NOTHING
         if curvature.rank_one is not None:
             u = curvature.rank_one
             along = columns.scores(u)
@@ -80,14 +80,17 @@ class ColumnModel:
         start, gradient = active.weights.copy(), active.gradient
         return ColumnModel(columns, start, gradient, diagonal, u, along, lengths)
 
-    def at(self, weights: Floats) -> tuple[float, Floats]:
-        """The value at other weights, and the gradient with respect to the image."""
+    def at(self, weights: Floats) -> tuple[Any, Floats]:
+        """The value at other weights, and the gradient with respect to the image.
+
+        Of several weights, shape (m, k), all are found in one pass over the columns.
+        """
         change = weights - self.start
         image = self.columns.combine(change)
         gradient = self.gradient + self.diagonal * image
         if len(self.rank_one):
-            gradient -= self.rank_one * float(self.along @ change)
-        return 0.5 * float(image @ (self.gradient + gradient)), gradient
+            gradient -= np.multiply.outer(change @ self.along, self.rank_one)
+        return 0.5 * np.sum(image * (self.gradient + gradient), axis=-1), gradient
 
     def hessian(self, chosen: Positions) -> Floats:
         """The curvature along some of the weights, shape (m, m)."""
@@ -112,8 +115,8 @@ class Products:
         return (self.matrix,)
 
     def combine(self, weights: Floats) -> Floats:
-        """The change of slopes that goes with a change of weights."""
-        return self.matrix @ weights
+        """The change of slopes that goes with a change of weights, or with several."""
+        return weights @ self.matrix
 
     def scores(self, vector: Floats) -> Floats:
         """The slopes, which are what an image is."""
@@ -133,8 +136,8 @@ class ProductModel(ColumnModel):
         k, lengths = len(start), np.diag(products.matrix).copy()
         return ProductModel(products, start, slopes, np.ones(k), NOTHING, np.zeros(k), lengths)
 
-    def at(self, weights: Floats) -> tuple[float, Floats]:
+    def at(self, weights: Floats) -> tuple[Any, Floats]:
         """The value at other weights, and the slopes."""
         change = weights - self.start
         slopes = self.gradient + self.columns.combine(change)
-        return 0.5 * float(change @ (self.gradient + slopes)), slopes
+        return 0.5 * np.sum(change * (self.gradient + slopes), axis=-1), slopes

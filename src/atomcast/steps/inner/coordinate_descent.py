@@ -53,19 +53,22 @@ class CoordinateDescent:
         if not self.domain.has_origin and not model.lengths.all():
             return model.start, False  # a flat direction of the simplex is no weight of zero
         enough, weights = tolerance / self.domain.scale, self._feasible(self._started(model))
-        bounds = _Bounds(self.domain.has_origin, self._steepest(model))
+        gradient = model.gradient.copy() if weights is model.start else model.at(weights)[1]
+        origin = model.at(np.zeros(len(weights)))[1]
+        scores_there = model.columns.scores(origin)
+        bounds = _Bounds(self.domain.has_origin, float(np.max(self._merit(scores_there))))
         penalty, least, best = np.nan, np.inf, weights
         for alternation in range(self.alternations):
-            feasible = self._feasible(weights)
-            value, gradient = model.at(feasible)
+            # Gradients are affine in the weights: to scale these takes no pass over the columns.
+            share = self._share(weights)
+            feasible = share * weights
+            scores = model.columns.scores(origin + share * (gradient - origin))
+            inner, merit = float(feasible @ scores), self._merit(scores)
+            value = inner + float(feasible @ scores_there)
             if value < least:
                 least, best = value, feasible
-            scores = model.columns.scores(gradient)
-            inner, merit = float(feasible @ scores), self._merit(scores)
             if self.domain.gap(inner, float(np.max(merit))) <= tolerance:
                 return feasible, True
-            if feasible is not weights:
-                gradient = model.at(weights)[1]
             level = -inner / self.domain.scale
             penalty = bounds.within(level if np.isnan(penalty) else penalty)
             weights = weights.copy()
@@ -79,26 +82,24 @@ class CoordinateDescent:
             if inside:
                 solution = weights.copy()
                 self._solve_face(model, solution, gradient, penalty, None, accuracy)
-                inside, gradient = self._norm(solution) <= self.domain.scale, model.at(weights)[1]
+                inside = self._norm(solution) <= self.domain.scale
             if not inside:
                 solution = weights.copy()
                 penalty = self._solve_face(model, solution, gradient, penalty, excess, accuracy)
             if excess < 0.0 and penalty < 0.0 and self.domain.has_origin:
                 continue  # the border only stands in the way: stay inside
-            weights = self._toward(model, weights, solution)
+            weights, gradient = self._toward(model, weights, solution, origin)
         return best, False
 
     def _started(self, model: ColumnModel) -> Floats:
         """The weights to begin with: a column without length needs none, but a simplex some."""
-        weights = np.where(model.lengths > 0.0, model.start, 0.0)
+        weights = model.start
+        if not model.lengths.all():
+            weights = np.where(model.lengths > 0.0, weights, 0.0)
         if not self.domain.has_origin and not weights.any():
+            weights = np.zeros(len(weights))
             weights[int(np.argmax(self._merit(model.columns.scores(model.gradient))))] = 1.0
         return weights
-
-    def _steepest(self, model: ColumnModel) -> float:
-        """The penalty from which on all weights are zero."""
-        gradient = model.at(np.zeros(len(model.start)))[1]
-        return float(np.max(self._merit(model.columns.scores(gradient))))
 
     def _norm(self, weights: Floats) -> float:
         """What the domain bounds."""
@@ -155,22 +156,28 @@ class CoordinateDescent:
             )
         )  # fmt: skip
 
+    def _share(self, weights: Floats) -> float:
+        """What weights are multiplied by to be in the domain, if they are outside."""
+        norm = self._norm(weights)
+        outside = norm > self.domain.scale or (norm > 0.0 and not self.domain.has_origin)
+        return self.domain.scale / norm if outside else 1.0
+
     def _feasible(self, weights: Floats) -> Floats:
         """The weights, scaled into the domain if they are outside."""
-        norm = self._norm(weights)
-        if norm > self.domain.scale or (norm > 0.0 and not self.domain.has_origin):
-            return weights * (self.domain.scale / norm)
-        return weights
+        share = self._share(weights)
+        return weights if share == 1.0 else share * weights
 
-    def _toward(self, model: ColumnModel, weights: Floats, solution: Floats) -> Floats:
+    def _toward(
+        self, model: ColumnModel, weights: Floats, solution: Floats, origin: Floats
+    ) -> tuple[Floats, Floats]:
         """The solution on the face; or, where signs change, what is best on the way there.
 
         That is the end of the way without the weights that change their sign, the place where the
-        first of them does, or where we are.
+        first of them does, or where we are. The gradient there comes with it.
         """
         flipped = np.flatnonzero(weights * solution < 0.0)
         if not len(flipped):
-            return solution
+            return solution, model.at(solution)[1]
         change = solution - weights
         steps = -weights[flipped] / change[flipped]
         choices = [weights]
@@ -178,7 +185,11 @@ class CoordinateDescent:
             moved = weights + step * change
             moved[flipped[steps <= step]] = 0.0
             choices.append(moved)
-        return min(choices, key=lambda choice: model.at(self._feasible(choice))[0])
+        shares = [self._share(choice) for choice in choices]
+        pairs = zip(shares, choices, strict=True)
+        values, gradients = model.at(np.array([share * choice for share, choice in pairs]))
+        best = int(np.argmin(values))
+        return choices[best], origin + (gradients[best] - origin) / shares[best]
 
 
 class _Bounds:

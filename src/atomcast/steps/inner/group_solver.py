@@ -116,19 +116,21 @@ class GroupDescent(CoordinateDescent):
         few = self._faces > PATIENCE and weights <= FACTORISED
         return few and isinstance(model.columns, Products)
 
-    def _toward(self, model: ColumnModel, weights: Floats, solution: Floats) -> Floats:
+    def _toward(
+        self, model: ColumnModel, weights: Floats, solution: Floats, origin: Floats
+    ) -> tuple[Floats, Floats]:
         """What is best on the way of the Newton step; groups that go through zero stay there."""
         products = np.add.reduceat(weights * solution, self.blocks.starts[:-1])
         kept = np.where((products < 0.0)[self.blocks.block], 0.0, solution)
         # The step ends on a plane that touches the ball: without scaling, it would lead outside.
-        best, least = kept, np.inf
+        best, least, there = kept, np.inf, origin
         for step in (1.0, 0.5, 0.2, 0.05, 0.0):
             point = self._feasible(weights + step * (kept - weights))
-            value = model.at(point)[0]
+            value, gradient = model.at(point)
             if value >= least:
                 break
-            best, least = point, value
-        return best
+            best, least, there = point, value, gradient
+        return best, there
 
 
 class FewGroups(GroupDescent):

@@ -11,12 +11,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
 
 from atomcast._threads import run_all
 from atomcast.known.active_set import ActiveSet
 from atomcast.known.kernels.machine_set import MachineActiveSet
 from atomcast.known.kernels.point_set import KernelActiveSet
+from atomcast.steps.inner.machine_face import go_to_face
 
 Floats = NDArray[np.float64]
 
@@ -24,6 +24,8 @@ Floats = NDArray[np.float64]
 STEPS = 100
 #: The relative gap to which the first points are fitted.
 FIRST = 0.2
+#: On a face, margins may be off by this share of the gap asked for.
+SHARE = 0.1
 
 
 class GreedyDescent:
@@ -88,31 +90,4 @@ def descend(
         if enough:
             return
         left -= taken
-        _go_to_face(matrix, side, beta, margins)
-
-
-def _go_to_face(matrix: NDArray[Any], side: Floats, beta: Floats, margins: Floats) -> None:
-    """Go to the best weights on a face, on which those at zero, or that would fall below, stay."""
-    free = np.flatnonzero(beta)
-    own = matrix[np.ix_(free, free)] * (side[free, None] * side[free]).astype(matrix.dtype)
-    change, used = -beta[free], np.arange(len(free))
-    while len(used):
-        try:
-            factor = linalg.cho_factor(own[np.ix_(used, used)], overwrite_a=True)
-        except linalg.LinAlgError:  # by rounding: descent has to do
-            return
-        goal = linalg.cho_solve(factor, np.ones(len(used)))
-        if goal.min() > 0.0:
-            change[used] += goal
-            break
-        used = used[goal > 0.0]
-    from atomcast.known.kernels._loops import row_products
-
-    moved, image = np.zeros(len(beta)), np.empty(len(beta))
-    moved[free] = side[free] * change
-    row_products(matrix, moved, image)
-    image *= side
-    slope, bend = float(change @ (1.0 - margins[free])), float(change @ image[free])
-    length = min(1.0, slope / bend) if slope > 0.0 else 0.0
-    beta[free] = np.maximum(beta[free] + length * change, 0.0)
-    margins += length * image
+        go_to_face(matrix, side, beta, margins, SHARE * tolerance)

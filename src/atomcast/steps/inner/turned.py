@@ -62,8 +62,8 @@ class TurnedColumns:
         return self._rows
 
     def combine(self, weights: Floats) -> Floats:
-        """The weighted sum of the columns."""
-        return weights @ self._rows[: len(weights)]
+        """The weighted sum of the columns, shape (d,), or m of them, shape (m, d)."""
+        return weights @ self._rows[: weights.shape[-1]]
 
     def scores(self, vector: Floats) -> Floats:
         """The inner product of every column with a vector."""
