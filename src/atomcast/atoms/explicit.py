@@ -80,7 +80,7 @@ class DenseAtoms:
     def batch(self, places: NDArray[np.int64], ids: list[int]) -> AtomBatch:
         """Several columns in one piece."""
         names = None if self.names is None else [self.names[j] for j in places]
-        return AtomBatch(ids, np.ascontiguousarray(self.matrix[:, places].T), names)
+        return AtomBatch(ids, self.d, np.ascontiguousarray(self.matrix[:, places].T), names=names)
 
 
 class SparseAtoms:
@@ -120,6 +120,20 @@ class SparseAtoms:
             indices, values = indices[values != 0], values[values != 0]
         name = "" if self.names is None else self.names[j]
         return Atom(id, self.d, np.array(values), np.array(indices), name=name)
+
+    def batch(self, places: NDArray[np.int64], ids: list[int]) -> AtomBatch:
+        """The nonzeros of several columns in one piece."""
+        first = self.matrix.indptr[places].astype(np.int64)
+        lengths = self.matrix.indptr[places + 1] - first
+        starts = np.concatenate([[0], np.cumsum(lengths)])
+        each = np.repeat(first - starts[:-1], lengths) + np.arange(starts[-1])
+        indices, values = self.matrix.indices[each], self.matrix.data[each]
+        if np.count_nonzero(values) < len(values):
+            kept = values != 0
+            starts = np.concatenate([[0], np.cumsum(kept)])[starts]
+            indices, values = indices[kept], values[kept]
+        names = None if self.names is None else [self.names[j] for j in places]
+        return AtomBatch(ids, self.d, values, indices, starts, names)
 
 
 def explicit_atoms(shard: Shard) -> DenseAtoms | SparseAtoms:

@@ -113,7 +113,7 @@ class DenseColumns:
     def append(self, atoms: Sequence[Atom]) -> None:
         """Add atoms as further columns."""
         self._make_room(self.count + len(atoms))
-        if isinstance(atoms, AtomBatch):
+        if isinstance(atoms, AtomBatch) and atoms.indices is None:
             self._rows[self.count : self.count + len(atoms)] = atoms.values
             self.count += len(atoms)
             return
@@ -209,13 +209,20 @@ class SparseColumns:
         if not atoms:
             return
         used, count = int(self._starts[self.count]), self.count + len(atoms)
-        stops = used + np.cumsum([atom.values.size for atom in atoms])
+        indices: NDArray[Any]
+        if isinstance(atoms, AtomBatch):
+            assert atoms.starts is not None
+            values, indices = atoms.values, np.asarray(atoms.indices)
+            stops = used + atoms.starts[1:]
+        else:
+            values = np.concatenate([atom.values for atom in atoms])
+            indices = np.concatenate([np.asarray(atom.indices) for atom in atoms])
+            stops = used + np.cumsum([atom.values.size for atom in atoms])
         needed = int(stops[-1])
         self._data = grown(self._data, used, needed)
         self._indices = grown(self._indices, used, needed)
         self._starts = grown(self._starts, self.count + 1, count + 1)
-        self._data[used:needed] = np.concatenate([atom.values for atom in atoms])
-        self._indices[used:needed] = np.concatenate([np.asarray(a.indices) for a in atoms])
+        self._data[used:needed], self._indices[used:needed] = values, indices
         self._starts[self.count + 1 : count + 1] = stops
         self.count = count
         self._views = None
@@ -346,7 +353,8 @@ def _sums(values: Floats, cuts: Positions) -> Floats:
 
 def with_appended(columns: Columns | None, d: int, atoms: Sequence[Atom]) -> Columns:
     """Append atoms to a store of the right kind; the first dense atom makes the store dense."""
-    any_dense = isinstance(atoms, AtomBatch) or any(atom.indices is None for atom in atoms)
+    parts = [atoms] if isinstance(atoms, AtomBatch) else atoms
+    any_dense = any(part.indices is None for part in parts)
     if columns is None:
         columns = DenseColumns(d) if any_dense else SparseColumns(d)
     elif any_dense and isinstance(columns, SparseColumns):

@@ -131,25 +131,34 @@ class Atom:
 
 
 class AtomBatch(Sequence[Atom]):
-    """Dense atoms of one length, without extras, in one array: no object for each of them.
+    """Atoms of one length, all dense or all sparse, without extras: no object for each of them.
 
-    Who knows of batches takes the array; to all others it is a list of atoms.
+    Who knows of batches takes the arrays; to all others it is a list of atoms.
 
     Parameters
     ----------
     ids : list of k ints
-    values : ndarray of float32 or float64, shape (k, d)
-        An atom a row; finite, C-contiguous.
+    d : int
+    values : ndarray of float32 or float64, shape (k, d) or (nnz,)
+        An atom a row, or those of sparse ones one after the other; finite, C-contiguous.
+    indices : ndarray of int32 or int64, shape (nnz,), optional
+        Row numbers of the values of sparse atoms.
+    starts : ndarray of int64, shape (k + 1,), optional
+        Where the values of each sparse atom begin, and where the last ones end.
     names : sequence of k str, optional
     """
 
     def __init__(
         self,
         ids: list[int],
+        d: int,
         values: NDArray[np.floating[Any]],
+        indices: NDArray[np.signedinteger[Any]] | None = None,
+        starts: NDArray[np.int64] | None = None,
         names: Sequence[str] | None = None,
     ) -> None:
-        self.ids, self.values, self.names = ids, values, names
+        self.ids, self.d, self.values, self.names = ids, d, values, names
+        self.indices, self.starts = indices, starts
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -158,7 +167,10 @@ class AtomBatch(Sequence[Atom]):
         if isinstance(k, slice):
             return [self[row] for row in range(len(self))[k]]
         name = "" if self.names is None else self.names[k]
-        return Atom(self.ids[k], self.values.shape[1], self.values[k], name=name)
+        if self.indices is None or self.starts is None:
+            return Atom(self.ids[k], self.d, self.values[k], name=name)
+        part = slice(*self.starts[range(len(self))[k] :][:2])
+        return Atom(self.ids[k], self.d, self.values[part], self.indices[part], name=name)
 
 
 def same(a: Atom, b: Atom) -> bool:
