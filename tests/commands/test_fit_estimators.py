@@ -167,7 +167,7 @@ def test_a_kernel_machine_of_rows_in_files(run, wine):
     assert outcome.exit_code == 0, outcome.stderr
     model = load_model("m.safetensors")
     plain = X.drop(columns="row_id")
-    expected = KernelSVC(5.0, gamma=0.05, solver=Solver(tol=1e-5)).fit(plain, y)
+    expected = KernelSVC(5.0, gamma=0.05, cluster=3, solver=Solver(tol=1e-5)).fit(plain, y)
     assert model.certificate_.nodes == 3
     np.testing.assert_allclose(model.dual_coef_, expected.dual_coef_, atol=1e-6)
     assert model.feature_names_in_.tolist() == list(plain.columns)
