@@ -9,10 +9,6 @@ from __future__ import annotations
 import os
 import signal
 import sys
-
-# What `signal` makes of the answers of these, names for numbers, takes longer than a round does.
-from _signal import getsignal as handler_of  # type: ignore[import-not-found]
-from _signal import signal as handle
 from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
@@ -51,9 +47,9 @@ class Interrupts:
         if _whole.get():
             return self
         for number, usual in UNCLAIMED.items():
-            if handler_of(number) == usual:
+            if signal.getsignal(number) is usual:
                 try:
-                    self._before[number] = handle(number, self._hear)
+                    self._before[number] = signal.signal(number, self._hear)
                 except ValueError:  # not the main thread, which alone hears of signals
                     break
         return self
@@ -66,8 +62,8 @@ class Interrupts:
     ) -> None:
         while self._before:
             number, before = self._before.popitem()
-            if handler_of(number) == self._hear:  # else a callback has put its own there
-                handle(number, before)
+            if signal.getsignal(number) == self._hear:  # else a callback has put its own there
+                signal.signal(number, before)
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
         if self.heard:
