@@ -209,6 +209,15 @@ def test_all_points_join_at_once_only_where_their_kernel_values_are_kept():
     assert bit_by_bit.result_.objective == pytest.approx(at_once.result_.objective, rel=1e-3)
 
 
+def test_half_of_the_points_that_still_fit_join_at_most():
+    X, y = make_classification(1500, 20, n_informative=10, flip_y=0.4, random_state=1)
+    model = KernelSVC(C=1.0, gamma=0.05, cache_bytes=4_000_000, solver=Solver(tol=1e-2)).fit(X, y)
+    known = model.result_.trace.atoms[1:]
+    half = (1000 - known[:-1]) // 2
+    assert known[-1] > 1000  # so that all of the way is seen
+    assert np.all(np.diff(known)[half >= 64] <= half[half >= 64])
+
+
 def test_many_known_points_take_the_other_inner_solver():
     """Above a thousand known points the corral gives way to projected Newton steps."""
     X, y = make_blobs(2600, 6, centers=[[0] * 6, [0.6] * 6], cluster_std=1.0, random_state=0)

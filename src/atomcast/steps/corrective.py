@@ -48,6 +48,8 @@ MANY_WEIGHTS = 1000
 MANY_POINTS = 500
 #: The same where the inverse would begin anew for each model of the objective.
 MANY_PRODUCTS = 300
+#: So few points that there is room for are not worth a round.
+FEW_POINTS = 64
 #: Of more points in a kernel space, no more join where nothing is sent: their matrix might not fit.
 SOME_POINTS = 16384
 #: Where the gap is no larger a share of the objective, the next round is probably the last.
@@ -138,6 +140,7 @@ class Corrective(Step):
         size, free = replica.problem.batches.size(atoms, used), self._free(replica)
         if free is not None:
             size = max(size, free.size(atoms, used, distance))
+        size = self._fitting(replica, atoms, size)
         if replica.round_in_atoms is None:
             return size
         most = max(size, 4 * atoms) if atoms else np.inf
@@ -154,6 +157,17 @@ class Corrective(Step):
             return None
         width = active.total(self.alone) // self.alone
         return FreeBatches(self.alone, d, self.usual_size, width, active.quadratic)
+
+    def _fitting(self, replica: Replica, atoms: int, size: int) -> int:
+        """So many points, or half of those that there is room for, as long as these are not few.
+
+        Without the matrix of all known points a round takes many times as long, and the worst
+        violators among the last thousands may be all that is missing.
+        """
+        if not (self.alone and isinstance(replica.active, KernelActiveSet)):
+            return size
+        half = (replica.active.storage.points - atoms) // 2
+        return min(size, half) if half >= FEW_POINTS else size
 
     def wanted(self, replica: Replica, agreement: Agreement) -> Agreement:
         """All of it; where nothing is sent, the more of it the farther the optimum is."""
