@@ -5,7 +5,7 @@ gap of at most 1e-4 on the constrained problem (weights scaled into the ball of 
 that times compare like with like. Warm: the minimum of the repeats. First: the first fit in a new
 process, imports excluded, compilation (cached on disk where the library does so) included.
 
-    python benchmarks/lasso.py [--repeats 5] [--only dorothea] [--seeds 3]
+    python benchmarks/lasso.py [--repeats 5] [--only dorothea] [--seeds 3] [--from-seed 0]
 
 The kinds of `kinds.py` are made with several seeds and fitted at several penalties; the last line
 says how the worst of these compares with the fastest of the others. Times are those of the
@@ -82,11 +82,11 @@ def loosest_tolerance(solver: str, X, y, beta: float, penalty: float) -> float |
     return None
 
 
-def problems(only: str, seeds: int):
+def problems(only: str, seeds: int, first: int):
     """Yield (name, X, y, beta, the penalty whose solution has that norm)."""
     if only in ("all", "kinds"):
         for kind, make in KINDS.items():
-            for seed in range(seeds):
+            for seed in range(first, first + seeds):
                 X, y = make(seed)
                 for share in (0.1, 0.02, 0.004):
                     penalty = share * np.abs(X.T @ y).max()
@@ -117,9 +117,9 @@ def problems(only: str, seeds: int):
             yield f"synthetic s_A={atoms:g} s_alpha={solution:g}", X, y, beta, penalty
 
 
-def comparisons(only: str, seeds: int, repeats: int):
+def comparisons(only: str, seeds: int, repeats: int, first: int = 0):
     """Yield a `Row` for each problem."""
-    for name, *problem in problems(only, seeds):
+    for name, *problem in problems(only, seeds, first):
         tolerances = {solver: loosest_tolerance(solver, *problem) for solver in SOLVERS}
         fits = {
             solver: partial(fitted, solver, *problem, tol)
@@ -153,6 +153,7 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=5)
     parser.add_argument("--only", choices=("all", "dorothea", "synthetic", "kinds"), default="all")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--from-seed", type=int, default=0, help="some seeds were tuned on")
     parser.add_argument("--first", choices=SOLVERS, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.first:
@@ -161,7 +162,7 @@ def main() -> None:
     console = Console(width=120)
     table = Table("problem", "support", *(f"{s} s" for s in SOLVERS), "atomcast / fastest other")
     ratios: list[float] = []
-    for row in comparisons(arguments.only, arguments.seeds, arguments.repeats):
+    for row in comparisons(arguments.only, arguments.seeds, arguments.repeats, arguments.from_seed):
         shown = [f"{row.seconds[s]:.4f}" if s in row.seconds else "not reached" for s in SOLVERS]
         ratios.append(row.ratio)
         table.add_row(row.problem, str(row.size), *shown, f"{row.ratio:.2f}")
