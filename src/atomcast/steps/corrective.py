@@ -20,7 +20,7 @@ from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Ids, Request
-from atomcast.steps.batches import FREE_POINTS, FreeBatches, FreePoints
+from atomcast.steps.batches import FIRST_VALUES, FREE_POINTS, FreeBatches, FreePoints
 from atomcast.steps.inner.block_pivots import minimise_by_pivots
 from atomcast.steps.inner.column_model import ColumnModel
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent
@@ -128,6 +128,7 @@ class Corrective(Step):
         self._pool: Pool | None = None
         self.inner: Inner | None = None
         self._carried: Memory = {}
+        self._rule: FreeBatches | FreePoints | Literal["unknown"] | None = "unknown"
 
     def _batch(self, replica: Replica, atoms: int, weights: int, distance: float = np.inf) -> int:
         """How many atoms may join where so many atoms, with so many weights, are known.
@@ -147,13 +148,18 @@ class Corrective(Step):
         return cheapest_batch(replica.round_in_atoms(), used, most)
 
     def _free(self, replica: Replica) -> FreeBatches | FreePoints | None:
-        """The rule for batches where nobody has to be sent them."""
+        """The rule for batches where nobody has to be sent them; the same in the whole run."""
+        if self._rule == "unknown":
+            self._rule = self._free_rule(replica) if self.alone else None
+        return self._rule
+
+    def _free_rule(self, replica: Replica) -> FreeBatches | FreePoints | None:
         active, d = replica.active, replica.problem.d or 0
         if self._quick(replica):
             return FreePoints()
         # Boosting, on a simplex, has many solutions: all find that of small batches.
         quick = active.quadratic or replica.domain.has_origin
-        if not (self.alone and quick and active.inner_kind == "vertices"):
+        if not (quick and active.inner_kind == "vertices"):
             return None
         width = active.total(self.alone) // self.alone
         return FreeBatches(self.alone, d, self.usual_size, width, active.quadratic)
@@ -202,7 +208,8 @@ class Corrective(Step):
         likely = 0.0 if free is not None and free.cheap else kept * self._last_violation
         level = _multiplier(replica) + max(needed, likely)
         candidates = 2 * count + CANDIDATES_MORE if self._compares(replica) else 0
-        return Request(count=count, threshold=level, known_too=False, candidates=candidates)
+        values = FIRST_VALUES if free is not None and not replica.active.atoms else np.inf
+        return Request(count, level, known_too=False, candidates=candidates, values=values)
 
     def _compares(self, replica: Replica) -> bool:
         """Whether candidates are compared: sums, and directions of today, cannot be."""
