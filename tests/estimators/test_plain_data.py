@@ -102,5 +102,5 @@ def test_what_is_wrong_with_a_sparse_matrix_is_still_said(spoil, message):
     spoil(Z)
     with pytest.raises(ValueError, match=message):
         Lasso(2.0).fit(Z, X[:, 0])
-    with pytest.raises(ValueError, match="6 features|7 features"):
+    with pytest.raises(ValueError, match="has 7 features"):
         Lasso(2.0).fit(X, X[:, 0]).predict(sparse.csc_array(np.ones((3, 7))))
