@@ -8,8 +8,7 @@ from sklearn.linear_model import Lasso as Reference
 from atomcast import Lasso, Solver
 from atomcast.known.columns import DenseColumns, SparseColumns
 from atomcast.messages.atom import Atom
-from atomcast.messages.proposals import FEW_ATOMS
-from atomcast.steps.batches import FIRST_VALUES, FREE, LEAP, FreeBatches
+from atomcast.steps.batches import FREE, LEAP, FreeBatches
 
 SHORT = FreeBatches(n=6_000, d=2_000, values=8.0)  # columns of few values, which cost little
 LONG = FreeBatches(n=3_000, d=2_000, values=2_000.0)
@@ -77,31 +76,3 @@ def test_columns_in_several_batches_are_those_of_the_matrix(store):
     np.testing.assert_allclose(columns.lengths(diagonal, 4), lengths[4:], atol=1e-14)
     np.testing.assert_allclose(columns.combine(weights), weights @ X.T, atol=1e-14)
     np.testing.assert_allclose(columns.combine(weights[0]), X @ weights[0], atol=1e-14)
-
-
-def words(lengths, seed=0, d=4_000):
-    """A sparse column of each length, and a target that all of them are in."""
-    rng = np.random.default_rng(seed)
-    rows = np.concatenate([rng.choice(d, length, replace=False) for length in lengths])
-    columns = np.repeat(np.arange(len(lengths)), lengths)
-    X = sparse.coo_matrix((rng.random(len(rows)), (rows, columns))).tocsc()
-    X.resize(d, len(lengths))
-    return X, X @ np.ones(len(lengths)) + rng.standard_normal(d)
-
-
-@pytest.mark.parametrize(
-    ("lengths", "first"),
-    [
-        ([3_000] * 100, FEW_ATOMS),  # long ones: few of them
-        ([500] * 100, int(FIRST_VALUES) // 500),
-        ([100] * 100, FREE // 2),  # so short that the usual number is no trouble
-    ],
-)
-def test_a_first_batch_of_long_columns_is_small(lengths, first):
-    X, y = words(lengths)
-    result = Lasso(20.0, fit_intercept=False).fit(X, y).result_
-    assert result.status == "optimal"
-    assert result.trace.atoms[1] == first
-    nodes = Lasso(20.0, fit_intercept=False, cluster=2).fit(X, y).result_
-    assert nodes.trace.atoms[1] == 5  # where atoms are sent, their number counts
-    assert nodes.objective == pytest.approx(result.objective, rel=1e-3)

@@ -121,11 +121,6 @@ class SparseAtoms:
         name = "" if self.names is None else self.names[j]
         return Atom(id, self.d, np.array(values), np.array(indices), name=name)
 
-    def sizes(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How many nonzeros some of the columns have."""
-        sizes: NDArray[np.int64] = self.matrix.indptr[places + 1] - self.matrix.indptr[places]
-        return sizes
-
     def batch(self, places: NDArray[np.int64], ids: list[int]) -> AtomBatch:
         """The nonzeros of several columns in one piece."""
         first = self.matrix.indptr[places].astype(np.int64)

@@ -46,15 +46,6 @@ class BatchedAtoms(Atoms, Protocol):
 
 
 @runtime_checkable
-class SizedAtoms(Atoms, Protocol):
-    """Atoms of which some have far more values than others."""
-
-    def sizes(self, places: NDArray[np.int64]) -> NDArray[np.int64]:
-        """How many values the atoms at these places have."""
-        ...
-
-
-@runtime_checkable
 class DivisibleAtoms(Atoms, Protocol):
     """Atoms of which a selection may leave some out."""
 

@@ -23,7 +23,6 @@ from atomcast.atoms.held import (
     BatchedAtoms,
     DivisibleAtoms,
     FollowingAtoms,
-    SizedAtoms,
     SlopeAtoms,
     SummedAtoms,
 )
@@ -31,7 +30,6 @@ from atomcast.cluster.choosing import propose_to_signals
 from atomcast.loop.replica import Replica
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import (
-    FEW_ATOMS,
     TIE,
     Ids,
     Proposals,
@@ -216,9 +214,6 @@ class Fleet:
             count = max(request.count, request.candidates)
             if len(self._holders) == 1:  # all of one node: only their order
                 rows = rows[ranking(priority[rows], ids[rows])[:count]]
-                if request.values < np.inf and is_able(self.atoms, SizedAtoms):
-                    within = np.cumsum(self.atoms.sizes(rows)) <= request.values
-                    rows = rows[: max(np.count_nonzero(within), FEW_ATOMS)]
             else:
                 rows = rows[leaders(priority[rows], ids[rows], self.owner[rows], count)]
             if request.candidates and not request.random:

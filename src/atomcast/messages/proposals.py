@@ -19,8 +19,6 @@ Ids = NDArray[np.int64]
 TIE = 1e-12
 #: Up to so many rows, a loop over plain numbers is faster than calls on arrays.
 FEW = 12
-#: So many atoms may join in a round whatever their size.
-FEW_ATOMS = 8
 
 
 @dataclass(frozen=True)
@@ -47,8 +45,6 @@ class Request:
         How many signals choose an atom each; 0: all atoms are for one.
     candidates : int
         Of so many atoms, those that better ones will make superfluous are left out; 0: of none.
-    values : float
-        The round takes no more values than this, beyond those of its first `FEW_ATOMS`.
     """
 
     count: int = 1
@@ -60,7 +56,6 @@ class Request:
     signals: int = 0
     blocks: bool = False
     candidates: int = 0
-    values: float = np.inf
 
 
 class Proposals(NamedTuple):

@@ -12,8 +12,6 @@ FREE_POINTS = 4096
 #: A round takes so many operations beside those of scores, and an atom that has joined so many for
 #: each of its values: the inner solver goes through it about as often.
 ROUND, PASSES = 5e5, 100
-#: With so many values, or with few atoms, a first batch is large enough: the best may be long ones.
-FIRST_VALUES = 1e4
 #: Where atoms are cheap beside a round, up to so many times the known ones join.
 LEAP = 8
 

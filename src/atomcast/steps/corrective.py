@@ -20,7 +20,7 @@ from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Ids, Request
-from atomcast.steps.batches import FIRST_VALUES, FREE_POINTS, FreeBatches, FreePoints
+from atomcast.steps.batches import FREE_POINTS, FreeBatches, FreePoints
 from atomcast.steps.inner.block_pivots import minimise_by_pivots
 from atomcast.steps.inner.column_model import ColumnModel
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent
@@ -208,8 +208,7 @@ class Corrective(Step):
         likely = 0.0 if free is not None and free.cheap else kept * self._last_violation
         level = _multiplier(replica) + max(needed, likely)
         candidates = 2 * count + CANDIDATES_MORE if self._compares(replica) else 0
-        values = FIRST_VALUES if free is not None and not replica.active.atoms else np.inf
-        return Request(count, level, known_too=False, candidates=candidates, values=values)
+        return Request(count=count, threshold=level, known_too=False, candidates=candidates)
 
     def _compares(self, replica: Replica) -> bool:
         """Whether candidates are compared: sums, and directions of today, cannot be."""
