@@ -53,7 +53,7 @@ FEW_POINTS = 64
 #: Of more points in a kernel space, no more join where nothing is sent: their matrix might not fit.
 SOME_POINTS = 16384
 #: Where the gap is no larger a share of the objective, the next round is probably the last.
-NEAR = 0.3
+NEAR = 1.0
 
 
 class Batches(Protocol):
