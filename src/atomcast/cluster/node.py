@@ -21,12 +21,14 @@ from atomcast.atoms.held import (
     AtomFamilies,
     Atoms,
     BatchedAtoms,
+    BoundedAtoms,
     DivisibleAtoms,
     FollowingAtoms,
     SlopeAtoms,
     SummedAtoms,
 )
 from atomcast.cluster.choosing import propose_to_signals
+from atomcast.cluster.screening import scores_that_count
 from atomcast.loop.replica import Replica
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import (
@@ -94,6 +96,9 @@ class Fleet:
         # What the nodes of others say here: that they have no atoms, and nothing to add.
         self._silent, self._nothing = np.full(nodes, -np.inf), np.zeros(nodes)
         self._slopes = is_able(atoms, SlopeAtoms)
+        # Bounds are compared with the best of all, which is that of one node.
+        alone = len(self._holders) == 1 and self._families is None
+        self._bounded = atoms if alone and is_able(atoms, BoundedAtoms) else None
         self.sizes = self._held_by if sizes is None else sizes
         self._chooser: tuple[Subset, Chooser] | None = None
         self._part: _Part | None = None
@@ -194,7 +199,7 @@ class Fleet:
             return propose_to_signals(self.atoms, self.ids, held, self.nodes, replica)
         if isinstance(replica.selection, Rewording):
             request = replica.selection.asked(request, self.nodes)
-        scores = self.atoms.scores(replica)
+        scores = self._scores(replica, request)
         one = request.count == 1 and request.known_too and request.threshold == -np.inf
         if len(self._holders) == 1 and self._families is None:
             many = len(scores) > 4 * CHUNK
@@ -225,6 +230,14 @@ class Fleet:
             best=best,
             partial=self._partial_sums(replica, scores) if request.partial_sums else None,
         )
+
+    def _scores(self, replica: Replica, request: Request) -> Floats:
+        """The score of every atom; of those that cannot be proposed, about what it is."""
+        if self._bounded is not None and replica.domain.steady and not request.random:
+            found = scores_that_count(self._bounded, replica, request, self._local)
+            if found is not None:
+                return found
+        return self.atoms.scores(replica)
 
     def _thinned(
         self, replica: Replica, rows: NDArray[np.int64], ids: Ids, scores: Floats
