@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-import warnings
 from functools import wraps
 
 import numpy as np
@@ -195,30 +194,6 @@ def mpi_times(comm, d):
     runs = {"bare": bare, "exchange": exchange, "session": session_rounds(session, replica)}
     found = compared(runs, comm.bcast)
     return found | solver_times(MPICluster(comm), d, nodes)
-
-
-def speedup_rank(d=2_000, n=200_000, rounds=12):
-    """Dense Lasso on as many ranks as there are: the time of a round."""
-    from mpi4py import MPI
-
-    from atomcast import Lasso, MPICluster, Shards, Solver
-
-    comm = MPI.COMM_WORLD
-    share = n // comm.Get_size()
-    rng = np.random.default_rng(comm.Get_rank())
-    X = rng.standard_normal((share, d)).T
-    y = np.random.default_rng(99).standard_normal(d)
-    solver = Solver(step="away", tol=1e-9, max_rounds=rounds)
-    warnings.simplefilter("ignore")
-    result = Lasso(1.0, cluster=MPICluster(comm), solver=solver).fit(Shards.mine(X), y).result_
-    if comm.Get_rank() == 0:
-        steps = np.diff(result.trace.seconds) * 1e3
-        found = {
-            "ranks": comm.Get_size(),
-            "ms": float(np.median(steps)),
-            "least": float(min(steps)),
-        }
-        print(json.dumps(found), flush=True)
 
 
 # -- Ray --------------------------------------------------------------------------------------
