@@ -52,8 +52,8 @@ class DenseAtoms:
         self.names = names
         self.d, self.n = matrix.shape
         self._rounded: RoundedColumns | None = None
-        worth = self.d >= LONG and matrix.size >= MUCH
-        self._unread = PASSES * matrix.size + START if worth else math.inf
+        self.large = self.d >= LONG and matrix.size >= MUCH
+        self._unread: float = PASSES * matrix.size + START
 
     def scores(self, replica: Replica) -> Floats:
         """The inner product of each column with the gradient, shape (n,)."""

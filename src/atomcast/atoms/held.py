@@ -49,6 +49,9 @@ class BatchedAtoms(Atoms, Protocol):
 class BoundedAtoms(Atoms, Protocol):
     """Atoms whose scores can be bounded with less work than it takes to find them."""
 
+    #: Whether there are so many that this may pay.
+    large: bool
+
     def bounds(
         self, replica: Replica
     ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:

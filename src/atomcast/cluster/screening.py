@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from array import array
-
 import numpy as np
 from numpy.typing import NDArray
 
@@ -12,10 +10,11 @@ from atomcast.loop.replica import Replica
 from atomcast.messages.proposals import TIE, Request
 
 Floats = NDArray[np.float64]
+Positions = NDArray[np.int64]
 
 
 def scores_that_count(
-    atoms: BoundedAtoms, replica: Replica, request: Request, known: array[int]
+    atoms: BoundedAtoms, replica: Replica, request: Request, known: Positions
 ) -> Floats | None:
     """Scores that lead to the same proposals and the same gap as those of all atoms would.
 
@@ -29,7 +28,7 @@ def scores_that_count(
     replica : Replica
         Its domain must be `steady`.
     request : Request
-    known : array of int64
+    known : array of shape (k,)
         Positions of the atoms that were broadcast, which partial sums are about.
 
     Returns
@@ -42,15 +41,14 @@ def scores_that_count(
     scores, off = bounds
     merit = replica.domain.merit(scores)
     most, least = merit + off, merit - off
-    local = np.frombuffer(known, np.int64)
     open_to = most >= _below(float(least.max()))
     level, count = request.threshold, max(request.count, request.candidates)
     if not request.known_too:
-        least[local] = -np.inf
+        least[known] = -np.inf
     if len(least) > count:
         level = max(level, _below(float(np.partition(least, -count)[-count])))
     open_to |= most >= level
-    open_to[local] = True
+    open_to[known] = True
     columns = np.flatnonzero(open_to)
     exact = atoms.read(replica, columns)
     if exact is None:

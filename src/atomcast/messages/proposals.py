@@ -302,6 +302,20 @@ def _leaders_of_few(
     return chosen
 
 
+def _clear_winner(merit: list[float]) -> int:
+    """The row with the largest merit, if nothing ties with it; else -1."""
+    if not merit:
+        return -1
+    best = max(merit)
+    floor, top = best - 2 * TIE * abs(best), -1
+    for row, here in enumerate(merit):
+        if not here < floor:  # also what is not a number
+            if top >= 0:
+                return -1
+            top = row
+    return top if best == best else -1
+
+
 def _largest(numbers: Floats) -> float:
     """The largest of a few or many numbers; -inf if there are none."""
     if len(numbers) > FEW:
@@ -369,7 +383,14 @@ def _chosen_by_signals(proposals: Proposals) -> Agreement:
 
 def _first_rows(merit: Floats, id: Ids, count: int) -> Ids | slice:
     """The first `count` rows by `ranking`; a single one as a slice, which is cheaper to take."""
-    few = _ranking_of_few(merit.tolist(), id.tolist()) if len(merit) <= FEW else None
+    if len(merit) > FEW:
+        few = None
+    else:
+        merits = merit.tolist()
+        top = _clear_winner(merits) if count == 1 else -1
+        if top >= 0:
+            return slice(top, top + 1)
+        few = _ranking_of_few(merits, id.tolist())
     if few is not None:
         if count == 1 or len(few) == 1:
             return slice(few[0], few[0] + 1) if few else slice(0)

@@ -13,7 +13,7 @@ from atomcast.messages.proposals import Proposals
 
 #: Where in a row stands what; the proposed ids, scores and merits follow.
 BEST, PARTIAL, COUNT, DIGEST, VOTE, HEAD = range(6)
-_HEAD, _ONE = Struct("=ddqqq"), Struct("=qdd")
+_HEAD, _WITH_ONE = Struct("=ddqqq"), Struct("=ddqqqqdd")
 #: Up to so many proposals travel in the row; if a rank has more, a second collective follows.
 LARGEST_WIDTH = 16
 #: The vote of a rank that cannot go on.
@@ -51,8 +51,9 @@ class Table:
         self._width = min(count, LARGEST_WIDTH)
         self._rows = np.zeros((self._nodes, HEAD + 3 * self._width))
         self._row = self._rows[self._rank]
-        # The same memory as whole numbers: ids, digests and votes use all 64 bits.
+        # The same memory as whole numbers: ids, digests and votes use all 64 bits; and as bytes.
         self._rows_ints, self._row_ints = self._rows.view(np.int64), self._row.view(np.int64)
+        self._bytes = memoryview(self._row).cast("B")
 
     def gathered(self, own: Proposals | None, digest: int, vote: int) -> Proposals:
         """Send this rank's proposals (None if it failed), and return those of all ranks."""
@@ -63,7 +64,7 @@ class Table:
         ints = columns.view(np.int64)
         counts, self.digests, self.votes = ints[COUNT:HEAD].tolist()
         node = self._ranks
-        if self._width == 1 and counts == self._ones:  # the usual case, which must be quick
+        if self._width == 1 and counts == self._ones:
             ids, scores, merits = ints[HEAD], columns[HEAD + 1], columns[HEAD + 2]
         else:
             node = np.repeat(self._ranks, counts)
@@ -74,17 +75,19 @@ class Table:
         return Proposals(node, ids, scores, merits, columns[BEST], partial, signals)
 
     def _fill(self, own: Proposals | None, digest: int, vote: int) -> None:
-        count = 0 if own is None else len(own.id)
         if own is None:
-            _HEAD.pack_into(self._row, 0, -np.inf, 0.0, 0, digest, vote)
+            _HEAD.pack_into(self._bytes, 0, -np.inf, 0.0, 0, digest, vote)
             return
-        best, partial = own.best[self._rank], own.partial
-        summed = 0.0 if partial is None else partial[self._rank]
-        _HEAD.pack_into(self._row, 0, best, summed, count, digest, vote)
-        row, width = self._row, self._width
-        if count == width == 1:
-            _ONE.pack_into(row, 8 * HEAD, own.id[0], own.score[0], own.merit[0])
-        elif count <= width:
+        row, width, count = self._row, self._width, len(own.id)
+        best, partial = own.best.item(self._rank), own.partial
+        summed = 0.0 if partial is None else partial.item(self._rank)
+        head = (best, summed, count, digest, vote)
+        if count == width == 1:  # the usual case, which must be quick
+            one = (own.id.item(0), own.score.item(0), own.merit.item(0))
+            _WITH_ONE.pack_into(self._bytes, 0, *head, *one)
+            return
+        _HEAD.pack_into(self._bytes, 0, *head)
+        if count <= width:
             self._row_ints[HEAD : HEAD + count] = own.id
             row[HEAD + width : HEAD + width + count] = own.score
             row[HEAD + 2 * width : HEAD + 2 * width + count] = own.merit
