@@ -58,10 +58,13 @@ class Scored:
 
     def __init__(self, fleet, replica):
         self._fleet = fleet
-        self._proposals = fleet.propose(replica, replica.request())
+        self._one = fleet.propose_one(replica, replica.request())
+
+    def propose_one(self, replica, request):
+        return self._one
 
     def propose(self, replica, request):
-        return self._proposals
+        return self._one.table(self._fleet.nodes)
 
     def __getattr__(self, name):
         return getattr(self._fleet, name)
@@ -174,7 +177,7 @@ def mpi_times(comm, d):
     session = MPICluster(comm).open(problem, shards)
     session.begin(replica, Solver().spec())
     session._fleet = Scored(session._fleet, replica)
-    own = session._fleet.propose(replica, None)
+    own = session._fleet.propose_one(replica, None)
     agreement = session.propose(replica, replica.request())
     owner, id = int(agreement.owner[0]), int(agreement.id[0])
     mine = [wire.encode(session._fleet.atom(id))] if comm.Get_rank() == owner else []
@@ -187,7 +190,7 @@ def mpi_times(comm, d):
 
     def exchange(rounds):
         for _ in range(rounds):
-            session._table.gathered(own, 0, 0)
+            session._table.one_each(own, 0, 0)
             if nodes > 1:
                 session._broadcaster.messages([owner], mine)
 

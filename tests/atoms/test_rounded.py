@@ -83,7 +83,9 @@ def test_proposals_are_those_of_all_scores(
 ):
     X = columns(seed, *shape, kind).astype(np.float32 if single else np.float64)
     y = np.random.default_rng(seed).standard_normal(shape[0])
-    replica = Replica(explicit_problem(SquaredError(y), domain), STEPS["away"]("auto"), Tolerance(0))
+    replica = Replica(
+        explicit_problem(SquaredError(y), domain), STEPS["away"]("auto"), Tolerance(0)
+    )
     atoms = DenseAtoms(X)
     for j in range(0, min(told, shape[1])):
         replica.active.append([atoms.atom(j, j)])

@@ -52,15 +52,11 @@ class BoundedAtoms(Atoms, Protocol):
     #: Whether there are so many that this may pay.
     large: bool
 
-    def bounds(
-        self, replica: Replica
-    ) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+    def bounds(self, replica: Replica) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
         """Scores and how far each may be off, shape (n,) each; None where it is no less work."""
         ...
 
-    def read(
-        self, replica: Replica, columns: NDArray[np.int64]
-    ) -> NDArray[np.float64] | None:
+    def read(self, replica: Replica, columns: NDArray[np.int64]) -> NDArray[np.float64] | None:
         """The scores of some atoms, by position; None where it is quicker to find all."""
         ...
 

@@ -1,9 +1,9 @@
 """Columns rounded to a byte an entry: what bounds all scores with an eighth of the reading.
 
 Scoring a large dense matrix takes as long as reading it. But of nearly all atoms it is enough to
-know that they are not among the best, and for that a rough copy will do: a column a = u q + e, where
-q are whole numbers up to 127 and e is what rounding changes, has a score a . g that differs from
-u q . g by at most |e| |g|. Both u and |e| are found once. Those few whose bounds leave it open
+know that they are not among the best, and for that a rough copy will do: a column a = u q + e,
+where q are whole numbers up to 127 and e is what rounding changes, has a score a . g that differs
+from u q . g by at most |e| |g|. Both u and |e| are found once. Those few whose bounds leave it open
 are then read as they are, so that nothing depends on the copy but how much is read.
 """
 

@@ -33,6 +33,7 @@ from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import (
     TIE,
     Ids,
+    OneProposal,
     Proposals,
     Request,
     leaders,
@@ -99,9 +100,14 @@ class Fleet:
         # What the nodes of others say here: that they have no atoms, and nothing to add.
         self._silent, self._nothing = np.full(nodes, -np.inf), np.zeros(nodes)
         self._slopes = is_able(atoms, SlopeAtoms)
+        self._single = (
+            len(self._holders) == 1 and 0 < len(ids) <= 4 * CHUNK and (self._families is None)
+        )
+        self._holder = int(self._holders[0]) if len(self._holders) else -1
         # Bounds are compared with the best of all, which is that of one node.
-        able = len(self._holders) == 1 and is_able(atoms, BoundedAtoms)
-        self._bounded = atoms if able and atoms.large else None
+        self._bounded: BoundedAtoms | None = None
+        if len(self._holders) == 1 and is_able(atoms, BoundedAtoms) and atoms.large:
+            self._bounded = atoms
         self.sizes = self._held_by if sizes is None else sizes
         self._chooser: tuple[Subset, Chooser] | None = None
         self._part: _Part | None = None
@@ -209,8 +215,9 @@ class Fleet:
             if many and request.random:
                 return self._draw_of_many(replica, request, scores)
             if one and not request.random:
-                propose = self._propose_one_of_many if many else self._propose_one
-                return propose(replica, request, scores)
+                if many:
+                    return self._propose_one_of_many(replica, request, scores)
+                return self._best_one(replica, request, scores).table(self.nodes)
         merit = self.merit = replica.domain.merit(scores)
         best = self._best(merit)
         ids = self._ids_put_forward(replica)
@@ -252,17 +259,35 @@ class Fleet:
             kept.append(own[np.sort(replica.step.thinned(replica, atoms, scores[own]))])
         return np.concatenate(kept)
 
-    def _propose_one(self, replica: Replica, request: Request, scores: Floats) -> Proposals:
+    def propose_one(self, replica: Replica, request: Request) -> OneProposal | None:
+        """What `propose` says, in plain numbers, if that is one atom of one node; else None."""
+        one = request.count == 1 and request.known_too and request.threshold == -np.inf
+        plain = replica.subset is None and replica.rewording is None and self._shares is None
+        if not (one and plain and self._single) or request.random or request.signals:
+            return None
+        self.scored, start = self._held_by, perf_counter()
+        self._catch_up(replica)
+        found = self._best_one(replica, request, self._scores(replica, request))
+        self.seconds = perf_counter() - start
+        return found
+
+    def _best_one(self, replica: Replica, request: Request, scores: Floats) -> OneProposal:
         """The proposal of one node, as in every round of the classic step: it must be quick."""
         merit = self.merit = replica.domain.merit(scores)
-        top = int(merit.argmax())
-        best = merit.item(top)
+        row = int(merit.argmax())
+        best = merit.item(row)
         near = merit >= best - 2 * TIE * abs(best)
-        rows: NDArray[np.int64] | slice = slice(top, top + 1)
-        if np.count_nonzero(near) != 1:
-            tied = np.flatnonzero(near)
-            rows = tied[leaders(merit[tied], self.ids[tied], self.owner[tied], 1)]
-        return self._of_one_node(replica, request, scores, rows, merit[rows].copy(), best)
+        if np.count_nonzero(near) > 1:  # none, if the best is no number, as who hears it finds out
+            tied = near.nonzero()[0]
+            row = int(tied[leaders(merit[tied], self.ids[tied], self.owner[tied], 1)[0]])
+        return OneProposal(
+            self._holder,
+            self.ids.item(row),
+            scores.item(row),
+            merit.item(row),
+            best,
+            self._partial_sum(replica, scores) if request.partial_sums else None,
+        )
 
     def _propose_one_of_many(self, replica: Replica, request: Request, scores: Floats) -> Proposals:
         """The proposal of one node with very many atoms, from a single pass over their scores."""
@@ -434,18 +459,28 @@ class Fleet:
 
     def _partial_sums(self, replica: Replica, scores: Floats) -> Floats:
         """S_i of Algorithm 3: each node's own part of <alpha, grad f(alpha)>."""
-        local, known_at = self._local, self._known_at
-        if not len(local):
+        if not len(self._local):
             return self._nothing.copy()
-        weights = replica.active.weights.take(known_at)
-        slopes = scores.take(local) if self._slopes else replica.active.scores().take(known_at)
         if len(self._holders) == 1:
             alone = self._nothing.copy()
-            alone[self._holders[0]] = weights @ slopes
+            alone[self._holder] = self._partial_sum(replica, scores)
             return alone
-        products = weights * slopes
-        sums: Floats = np.bincount(self.owner[local], products, minlength=self.nodes)  # type: ignore[assignment]
+        products = np.multiply(*self._parts_of_sum(replica, scores))
+        sums: Floats = np.bincount(self.owner[self._local], products, minlength=self.nodes)  # type: ignore[assignment]
         return sums
+
+    def _partial_sum(self, replica: Replica, scores: Floats) -> float:
+        """The same of all atoms held here."""
+        if not len(self._local):
+            return 0.0
+        weights, slopes = self._parts_of_sum(replica, scores)
+        return float(weights @ slopes)
+
+    def _parts_of_sum(self, replica: Replica, scores: Floats) -> tuple[Floats, Floats]:
+        """The weights of known atoms held here, and the slopes along them."""
+        at, active = self._known_at, replica.active
+        slopes = scores.take(self._local) if self._slopes else active.scores().take(at)
+        return active.weights.take(at), slopes
 
 
 class _Part:

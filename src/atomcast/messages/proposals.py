@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -128,6 +128,57 @@ class Proposals(NamedTuple):
             partial=partial,
             sum=total,
             signals=parts[0].signals,
+        )
+
+
+class OneProposal(NamedTuple):
+    """What one node says where a round takes a single atom, known or not: in plain numbers.
+
+    Arrays of one element take longer than all else in a short round.
+    """
+
+    node: int
+    id: int
+    score: float
+    merit: float
+    best: float
+    partial: float | None
+
+    def table(self, nodes: int) -> Proposals:
+        """The same as a table, in which the other nodes say nothing."""
+        best, partial = np.full(nodes, -np.inf), None
+        best[self.node] = self.best
+        if self.partial is not None:
+            partial = np.zeros(nodes)
+            partial[self.node] = self.partial
+        return Proposals(
+            np.array([self.node]),
+            np.array([self.id]),
+            np.array([self.score]),
+            np.array([self.merit]),
+            best,
+            partial,
+        )
+
+
+class OneEach(NamedTuple):
+    """What each of a few nodes says in such a round, by node."""
+
+    id: tuple[int, ...]
+    score: tuple[float, ...]
+    merit: tuple[float, ...]
+    best: tuple[float, ...]
+    partial: tuple[float, ...] | None
+
+    def table(self) -> Proposals:
+        """The same as a table."""
+        return Proposals(
+            np.arange(len(self.id)),
+            np.array(self.id),
+            np.array(self.score),
+            np.array(self.merit),
+            np.array(self.best),
+            None if self.partial is None else np.array(self.partial),
         )
 
 
@@ -302,18 +353,12 @@ def _leaders_of_few(
     return chosen
 
 
-def _clear_winner(merit: list[float]) -> int:
+def _clear_winner(merit: Sequence[float]) -> int:
     """The row with the largest merit, if nothing ties with it; else -1."""
-    if not merit:
-        return -1
-    best = max(merit)
-    floor, top = best - 2 * TIE * abs(best), -1
-    for row, here in enumerate(merit):
-        if not here < floor:  # also what is not a number
-            if top >= 0:
-                return -1
-            top = row
-    return top if best == best else -1
+    best = max(merit, default=np.nan)
+    floor = best - 2 * TIE * abs(best)
+    near = [row for row, here in enumerate(merit) if not here < floor]  # or is not a number
+    return near[0] if len(near) == 1 else -1
 
 
 def _largest(numbers: Floats) -> float:
@@ -368,6 +413,23 @@ def agree(proposals: Proposals, count: int) -> Agreement:
         score=proposals.score[rows],
         inner=None if proposals.partial is None else _sum(proposals.partial),
     )
+
+
+def agree_on_one(each: OneEach) -> Agreement:
+    """The same where each of a few nodes proposes one atom, and one can win."""
+    top = _clear_winner(each.merit)
+    if top < 0:
+        ranked = _ranking_of_few(list(each.merit), list(each.id))
+        top = 0 if ranked is None else ranked[0]
+    if not sum(each.best) < np.inf:
+        checked_best(np.array(each.best))  # says whose is no number
+    inner = None
+    if each.partial is not None:
+        inner = 0.0
+        for partial in each.partial:
+            inner += partial
+    winner = np.array((top,)), np.array((each.id[top],)), np.array((each.score[top],))
+    return Agreement(max(each.best), *winner, inner)
 
 
 def _chosen_by_signals(proposals: Proposals) -> Agreement:

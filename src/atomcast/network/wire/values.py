@@ -46,7 +46,7 @@ def repeats(values: Floats) -> bool:
     """Whether any two of 64 evenly spaced values are equal: if not, no value is frequent."""
     sample = bit_patterns(values)[:: max(1, values.size // 64)].copy()
     sample.sort()
-    return bool(np.count_nonzero(sample[1:] == sample[:-1]))  # several times faster than any()
+    return 1 in (sample[1:] == sample[:-1]).tobytes()  # several times faster than any()
 
 
 def plan_values(values: Floats, varied: bool | None = None) -> Field:
