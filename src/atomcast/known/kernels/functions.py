@@ -31,7 +31,7 @@ SAMPLE = 128
 #: Rows of a block are handled in pieces of about this many values, which stay in cache.
 PIECE = 1 << 18
 #: So many values of points, scaled, are multiplied with others at a time.
-FACTOR = 1 << 22
+FACTOR = 1 << 21
 #: Squared lengths up to this, after scaling by gamma, leave single precision enough digits.
 BENIGN = 64.0
 #: A block with so many times more columns than rows is computed the other way round.
