@@ -3,16 +3,16 @@
     python benchmarks/memory.py                      all
     python benchmarks/memory.py --only Lasso KernelSVC --mb 400
 
-Every fit has a process of its own, which first fits less data of the same kind, so that libraries and
-compiled code are there, and has the data when the measurement begins. "peak" is how far the resident memory rises
-above that level while it fits (VmHWM, reset just before), plus the data, divided by the data: 1.00
-is nothing but the data itself. Data in a mapped file counts as far as it is in memory at the same
+Every fit has a process of its own, which first fits less data of the same kind, so that libraries
+and compiled code are there, and has the data when the measurement begins. "peak" is how far the
+resident memory rises above that level while it fits (VmHWM, reset just before), plus the data,
+divided by the data: 1.00 is nothing but the data itself. Data in a mapped file counts as far as it is in memory at the same
 time, and not before it is read. Of the peak, "cache" is what the estimator's documentation says
 that it keeps beside the data, at most, and "atoms" what was broadcast, of which every node keeps a
 copy; "the rest" is without them.
 
-Sparse data is in the layout that is cut: by columns where features are atoms, by rows where examples
-are. In the other layout a converted copy is made, which is 1.0 more ("--turned").
+Sparse data is in the layout that is cut: by columns where features are atoms, by rows where
+examples are. In the other layout a converted copy is made, which is 1.0 more ("--turned").
 """
 
 from __future__ import annotations
@@ -35,6 +35,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
+import numba
 import numpy as np
 from scipy import sparse
 from sklearn.base import is_classifier
@@ -112,16 +113,14 @@ def cases() -> dict[str, Case]:
         "GroupLogisticRegression": Case(
             lambda n: ac.GroupLogisticRegression(5.0, groups=groups(n), **common), 0.2
         ),
-        "SparseLogisticRegression": Case(
-            lambda n: ac.SparseLogisticRegression(5.0, **common), 0.2
-        ),
+        "SparseLogisticRegression": Case(lambda n: ac.SparseLogisticRegression(5.0, **common), 0.2),
         "SparseLogisticRegressionCV": Case(lambda n: ac.SparseLogisticRegressionCV(**some), 0.2),
         "MatchingPursuit": Case(lambda n: ac.MatchingPursuit(n_nonzero=20, cluster=4), 0.2),
         "L1AdaBoost": Case(lambda n: ac.L1AdaBoost(**short), 20.0, orders),
         "L1BoostRegressor": Case(lambda n: ac.L1BoostRegressor(5.0, **short), 200.0, orders),
         "StructuredSVM": Case(lambda n: ac.StructuredSVM(**common), 20.0, by_rows=True),
         "KernelSVC": Case(lambda n: ac.KernelSVC(**kernel), 20.0, single, by_rows=True),
-        # Few rows, each of them long: all of them are broadcast.
+        # Few rows, each of them long: most of them are broadcast.
         "KernelSVC, long rows": Case(lambda n: ac.KernelSVC(**kernel), 0.04, single, by_rows=True),
         "KernelSVR": Case(lambda n: ac.KernelSVR(**kernel), 20.0, double, by_rows=True),
         "MultipleKernelClassifier": Case(
@@ -204,6 +203,7 @@ def data(kind: str, folder: Path, classes: bool) -> tuple[Any, Any]:
 def fit(name: str, kind: str, folder: Path) -> None:
     """In a process of its own: print bytes of the data, of the peak, of atoms, and of caches."""
     warnings.simplefilter("ignore")
+    numba.njit(lambda x: x)(1.0)  # the compiler itself
     case = cases()[name]
     classes = is_classifier(case.make(5))
     X, y = data(kind, folder / "warm-up", classes)

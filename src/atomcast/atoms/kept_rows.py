@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
+from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.messages.atom import Atom, AtomBatch
 
 if TYPE_CHECKING:
@@ -49,7 +50,9 @@ class KeptRows:
 
     def scores(self, replica: Replica) -> Floats:
         """The inner product of each column with the gradient, shape (n,)."""
-        return self.products(replica.active.gradient)
+        active = replica.active
+        assert isinstance(active, ExplicitActiveSet)
+        return self.products(active.gradient)
 
     def products(self, vector: Floats) -> Floats:
         """The inner product of each column with a vector, shape (n,), or with m, shape (m, n)."""

@@ -9,9 +9,7 @@ from numba import njit
 
 
 @njit(cache=True)
-def scan(
-    starts: Any, present: Any, entries: Any, values: Any, total: float, tie: float
-) -> Any:
+def scan(starts: Any, present: Any, entries: Any, values: Any, total: float, tie: float) -> Any:
     """Rank, contrast and missing sum of the best split of every feature, as in `best_splits`."""
     n, d, one = len(present), np.uint64(len(values)), np.uint64(1)
     rank, contrast, missing = np.zeros(n, np.int64), np.zeros(n), np.zeros(n)

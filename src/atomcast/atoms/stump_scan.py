@@ -45,7 +45,7 @@ class SortedFeatures:
     @property
     def rows(self) -> NDArray[np.unsignedinteger[Any]]:
         """The example of each entry."""
-        return self.entries >> 1
+        return self.entries >> np.uint8(1)
 
     @property
     def any_missing(self) -> NDArray[np.bool_]:
