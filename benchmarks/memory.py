@@ -6,10 +6,10 @@
 Every fit has a process of its own, which first fits less data of the same kind, so that libraries
 and compiled code are there, and has the data when the measurement begins. "peak" is how far the
 resident memory rises above that level while it fits (VmHWM, reset just before), plus the data,
-divided by the data: 1.00 is nothing but the data itself. Data in a mapped file counts as far as it is in memory at the same
-time, and not before it is read. Of the peak, "cache" is what the estimator's documentation says
-that it keeps beside the data, at most, and "atoms" what was broadcast, of which every node keeps a
-copy; "the rest" is without them.
+divided by the data: 1.00 is nothing but the data itself. Data in a mapped file counts as far as it
+is in memory at the same time, and not before it is read. Of the peak, "cache" is what the
+estimator's documentation says that it keeps beside the data, and "atoms" what was broadcast, of
+which every node keeps a copy; "the rest" is without them.
 
 Sparse data is in the layout that is cut: by columns where features are atoms, by rows where
 examples are. In the other layout a converted copy is made, which is 1.0 more ("--turned").
