@@ -46,6 +46,8 @@ Floats = NDArray[np.float64]
 
 #: Very many scores are looked through in pieces of this many, which stay in cache.
 CHUNK = 1 << 16
+#: So many levels are tried, each half as high, below which atoms need not be sorted.
+LOOKS = 8
 
 
 class Fleet:
@@ -210,8 +212,8 @@ class Fleet:
         rows = self._candidates(merit, best, request)
         if len(rows) > 1:
             count = max(request.count, request.candidates)
-            if len(self._holders) == 1 and len(rows) <= count:  # all of one node: only their order
-                rows = rows[ranking(priority[rows], ids[rows])]
+            if len(self._holders) == 1:  # all of one node: only their order
+                rows = rows[ranking(priority[rows], ids[rows])[:count]]
             else:
                 rows = rows[leaders(priority[rows], ids[rows], self.owner[rows], count)]
             if request.candidates and not request.random:
@@ -391,13 +393,17 @@ class Fleet:
             )
             rows = np.flatnonzero(merit >= level)
             return rows[merit[rows] > request.threshold]
-        eligible = merit > request.threshold
+        threshold, few = request.threshold, 0
+        if count is not None and len(self._holders) == 1 and len(merit) > 4 * count:
+            few = count
+            threshold = max(threshold, _below_best(merit, float(best.max()), few + self._log))
+        eligible = merit > threshold
         if not request.known_too:
             eligible &= ~self._known
         rows = eligible.nonzero()[0]
-        if count is not None and len(self._holders) == 1 and len(rows) > 4 * count:
+        if few and len(rows) > 4 * few:
             # Sorting all to keep a few would take longer than scoring them did.
-            last = np.partition(merit[rows], -count)[-count]
+            last = np.partition(merit[rows], -few)[-few]
             rows = rows[merit[rows] >= last - 2 * TIE * abs(last)]
         return rows
 
@@ -416,6 +422,19 @@ class Fleet:
         products = weights * slopes
         sums: Floats = np.bincount(self.owner[local], products, minlength=self.nodes)  # type: ignore[assignment]
         return sums
+
+
+def _below_best(merit: Floats, best: float, count: int) -> float:
+    """A merit that at least so many atoms exceed, if a few looks can find one.
+
+    Most atoms are far from the best: to leave them out takes less than to sort among them.
+    """
+    level = best
+    for _ in range(LOOKS if best > 0.0 else 0):
+        level *= 0.5
+        if np.count_nonzero(merit > level) >= count:
+            return level - 4 * TIE * level  # what ties with one of them stays in
+    return -np.inf
 
 
 class _Part:

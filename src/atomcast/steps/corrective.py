@@ -128,6 +128,7 @@ class Corrective(Step):
         self._pool: Pool | None = None
         self.inner: Inner | None = None
         self._carried: Memory = {}
+        self._rule: FreeBatches | FreePoints | Literal["unknown"] | None = "unknown"
 
     def _batch(self, replica: Replica, atoms: int, weights: int, distance: float = np.inf) -> int:
         """How many atoms may join where so many atoms, with so many weights, are known.
@@ -147,13 +148,18 @@ class Corrective(Step):
         return cheapest_batch(replica.round_in_atoms(), used, most)
 
     def _free(self, replica: Replica) -> FreeBatches | FreePoints | None:
-        """The rule for batches where nobody has to be sent them."""
+        """The rule for batches where nobody has to be sent them; the same in the whole run."""
+        if self._rule == "unknown":
+            self._rule = self._free_rule(replica) if self.alone else None
+        return self._rule
+
+    def _free_rule(self, replica: Replica) -> FreeBatches | FreePoints | None:
         active, d = replica.active, replica.problem.d or 0
         if self._quick(replica):
             return FreePoints()
         # Boosting, on a simplex, has many solutions: all find that of small batches.
         quick = active.quadratic or replica.domain.has_origin
-        if not (self.alone and quick and active.inner_kind == "vertices"):
+        if not (quick and active.inner_kind == "vertices"):
             return None
         width = active.total(self.alone) // self.alone
         return FreeBatches(self.alone, d, self.usual_size, width, active.quadratic)
