@@ -52,8 +52,11 @@ MANY_PRODUCTS = 300
 FEW_POINTS = 64
 #: Of more points in a kernel space, no more join where nothing is sent: their matrix might not fit.
 SOME_POINTS = 16384
+#: Where the curvature changes, the first scores say little of what is of use in the end: so few
+#: atoms join then, and later no more than are known.
+FIRST = 4
 #: Where the gap is no larger a share of the objective, the next round is probably the last.
-NEAR = 0.3
+NEAR = 1.0
 
 
 class Batches(Protocol):
@@ -138,7 +141,10 @@ class Corrective(Step):
         if self.atoms_per_round != "auto":
             return int(self.atoms_per_round)
         used = np.count_nonzero(replica.active.weights) / max(weights, 1)
-        size, free = replica.problem.batches.size(atoms, used), self._free(replica)
+        batches, free = replica.problem.batches, self._free(replica)
+        size = batches.size(atoms, used)
+        if batches is GROWING and not replica.active.quadratic:
+            size = min(size, max(atoms, FIRST))
         if free is not None:
             size = max(size, free.size(atoms, used, distance))
         size = self._fitting(replica, atoms, size)
@@ -280,10 +286,12 @@ class Corrective(Step):
         if active.quadratic and gap <= NEAR * replica.unit:  # lest a round go by for weights alone
             return 0.3 * replica.target
         # Each model of a changing curvature costs more, and where nothing is sent, a round less.
-        share = (
-            0.05 if active.quadratic else 0.4 if self.alone and replica.domain.has_origin else 0.2
-        )
-        return max(0.1 * replica.target, share * gap if replica.feasible else 0.0)
+        share = min(0.2, 0.1 * gap / replica.unit)
+        if active.quadratic:
+            share = 0.05
+        elif self.alone and replica.domain.has_origin:
+            share = 0.0 if final else 0.4
+        return max((0.7 if final else 0.1) * replica.target, share * gap if replica.feasible else 0.0)
 
     def memory(self) -> dict[str, NDArray[Any]]:
         """The last violation, and what the inner solver carries from round to round."""
