@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from atomcast.atoms.kept_rows import KeptRows
 from atomcast.atoms.l1_space import COMPILE_FROM, DenseSpace, SparseSpace
 from atomcast.atoms.rounded import RoundedColumns
 from atomcast.data.shards import Shard
@@ -168,8 +169,12 @@ class SparseAtoms:
         return AtomBatch(ids, self.d, values, indices, starts, names)
 
 
-def explicit_atoms(shard: Shard) -> DenseAtoms | SparseAtoms:
+ColumnAtoms = DenseAtoms | SparseAtoms | KeptRows
+
+
+def explicit_atoms(shard: Shard) -> ColumnAtoms:
     """The columns of a node's shard as atoms."""
-    if sparse.issparse(shard.matrix):
-        return SparseAtoms(shard.matrix.tocsc(), shard.names)
-    return DenseAtoms(shard.matrix, shard.names)
+    is_sparse = sparse.issparse(shard.matrix)
+    matrix = shard.matrix.tocsc() if is_sparse else shard.matrix
+    columns = (SparseAtoms if is_sparse else DenseAtoms)(matrix, shard.names)
+    return columns if shard.kept is None else KeptRows(columns, shard.kept)

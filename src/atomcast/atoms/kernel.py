@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-#: So many examples at a time are taken out of the data.
-PIECE = 1 << 13
+#: So many examples at a time are taken out of the data, or as many as have so many values.
+LEAST_PIECE, PIECE, VALUES = 1 << 7, 1 << 13, 1 << 20
 #: A position that no point ever has.
 UNKNOWN = np.iinfo(np.int64).max
 
@@ -244,7 +244,8 @@ class KernelAtoms:
     ) -> NDArray[Any]:
         """The kernel between some examples and some known points, as it is kept."""
         block = np.empty((len(rows), part.stop - part.start), self.storage.dtype)
-        for some in ranges(len(rows), -(-len(rows) // PIECE)):
+        piece = min(max(VALUES // max(self.d, 1), LEAST_PIECE), PIECE)
+        for some in ranges(len(rows), -(-len(rows) // piece)):
             points = self.points[rows[some]]
             block[some] = kernel_block(active.kernel, points, active.points[part], block.dtype)
         return block

@@ -77,6 +77,10 @@ class AugmentedKernel:
                 self._matrix[:k, k] = self._matrix[k, :k]
         self._columns = self.count
 
+    def forget_points(self) -> None:
+        """Let go of the points, until more are taken in."""
+        self._points = None
+
     def extend(self, points: Points, labels: Codes, weights: Floats | None = None) -> None:
         """Take in all points known now; the first `count` of them are the ones known before.
 

@@ -103,7 +103,7 @@ class MachineActiveSet(KernelActiveSet):
     def content(self, ids: Positions) -> SupportVectors | None:
         """The points that some weights belong to, each once, and the kernel."""
         at = self._positions(np.unique(ids // self.width))
-        return SupportVectors(self.points[at], self.labels[at], self.kernel) if len(at) else None
+        return SupportVectors(self.points, at, self.labels[at], self.kernel) if len(at) else None
 
     def extras_of(self, ids: Positions) -> Floats:
         """The class of the point that each weight belongs to, shape (k, 1)."""

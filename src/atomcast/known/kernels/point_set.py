@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from atomcast._checks import LARGEST, SMALLEST, check_in_scale
 from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ActiveSet
-from atomcast.known.columns import grown
+from atomcast.known.columns import LARGE, grown
 from atomcast.known.kernels.functions import (
     SAMPLE,
     Custom,
@@ -25,7 +25,7 @@ from atomcast.known.kernels.functions import (
 )
 from atomcast.known.kernels.kernel_matrix import AugmentedKernel, not_positive
 from atomcast.known.kernels.labels import Codes, LabelCode
-from atomcast.known.kernels.points import PointLog, Points
+from atomcast.known.kernels.points import PointLog, Points, moved_to_front
 from atomcast.known.kernels.storage import Storage
 from atomcast.messages.atom import Atom, Misfit, misfit_of
 
@@ -41,11 +41,25 @@ Positions = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class SupportVectors:
-    """The points of a solution, their classes as codes, and the kernel they were fitted with."""
+    """The points of a solution, their classes as codes, and the kernel they were fitted with.
+
+    Parameters
+    ----------
+    points : all points that were received
+    positions : array of shape (m,)
+        Where among them those of the solution are.
+    labels : array of shape (m,)
+    kernel : Kernel
+    """
 
     points: Points
+    positions: Positions
     labels: Codes
     kernel: Kernel
+
+    def taken(self, order: Positions) -> Points:
+        """The points of the solution, in an order; whoever takes them is the last to look."""
+        return moved_to_front(self.points, self.positions[order])
 
 
 class Rescaling(NamedTuple):
@@ -130,6 +144,8 @@ class KernelActiveSet(ActiveSet):
 
     def _store(self, atoms: Sequence[Atom]) -> None:
         old, new = self.atoms - len(atoms), self.atoms
+        if self._gram is not None:
+            self._gram.forget_points()  # so that they can grow where they are
         self._log.append(atoms)
         points = self.points
         squares = square_lengths(points[old:])
@@ -171,9 +187,13 @@ class KernelActiveSet(ActiveSet):
         numbers = {len(atom.extras) for atom in atoms}
         if len(numbers) > 1 or any(atom.d != (atoms[0].d if d is None else d) for atom in atoms):
             return False
-        values = np.concatenate([atom.values for atom in atoms])
+        # Few at a time: a batch of long points is large, and here a second time.
+        few = max(LARGE // max(atoms[0].d, 1), 1)
+        for some in (atoms[start : start + few] for start in range(0, len(atoms), few)):
+            if not np.isfinite(np.concatenate([atom.values for atom in some])).all():
+                return False
         told = np.concatenate([atom.extras for atom in atoms]).reshape(len(atoms), -1)
-        return bool(np.isfinite(values).all()) and self.code.beyond_doubt(told)
+        return self.code.beyond_doubt(told)
 
     def longest(self) -> float:
         """The largest value of the augmented kernel: products are at most that large."""
@@ -343,7 +363,7 @@ class KernelActiveSet(ActiveSet):
         if not len(self):
             return None
         at = np.array([self.position[id] for id in ids.tolist()], dtype=np.int64)
-        return SupportVectors(self.points[at], self.labels[at], self.kernel)
+        return SupportVectors(self.points, at, self.labels[at], self.kernel)
 
 
 def _best_step(slope: float, bend: float, size: float, max_step: float) -> float:
