@@ -97,8 +97,8 @@ class MachineActiveSet(KernelActiveSet):
         """Numbers point * T + place and weights where a weight is not zero."""
         weights = self.weights if weights is None else weights
         used = np.flatnonzero(weights)
-        ids = np.array(self.ids, dtype=np.int64)[used] * self.width + used % self.width
-        return ids, weights[used]
+        points = np.array(self.ids[:: self.width], dtype=np.int64)
+        return points[used // self.width] * self.width + used % self.width, weights[used]
 
     def content(self, ids: Positions) -> SupportVectors | None:
         """The points that some weights belong to, each once, and the kernel."""

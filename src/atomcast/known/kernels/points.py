@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from atomcast.known.columns import grown
-from atomcast.messages.atom import Atom
+from atomcast.messages.atom import Atom, AtomBatch
 
 #: Points as rows: a dense array or a CSR matrix of shape (n, d).
 Points: TypeAlias = Any
@@ -54,26 +54,35 @@ class PointLog:
     def append(self, atoms: Sequence[Atom]) -> None:
         """Add the points of newly received atoms."""
         self._d = atoms[0].d
-        if self._dense is None and all(atom.is_sparse for atom in atoms):
+        batch = atoms if isinstance(atoms, AtomBatch) else None
+        parts = atoms if batch is None else [batch]
+        if self._dense is None and all(part.indices is not None for part in parts):
             self._append_sparse(atoms)
+        elif batch is not None and batch.indices is None:
+            self._append_dense(batch.values)
         else:
             rows = [_values(atom) for atom in atoms]
             self._append_dense(rows[0][None] if len(rows) == 1 else np.stack(rows))
         self.count += len(atoms)
 
     def _append_sparse(self, atoms: Sequence[Atom]) -> None:
-        sizes = [atom.values.size for atom in atoms]
         used = int(self._starts[self.count])
-        stop = used + sum(sizes)
-        indices = np.concatenate([np.asarray(atom.indices) for atom in atoms])
+        if isinstance(atoms, AtomBatch):
+            assert atoms.starts is not None
+            values, indices, ends = atoms.values, np.asarray(atoms.indices), atoms.starts[1:]
+        else:
+            values = np.concatenate([atom.values for atom in atoms])
+            indices = np.concatenate([np.asarray(atom.indices) for atom in atoms])
+            ends = np.cumsum([atom.values.size for atom in atoms])
+        stop = used + len(values)
         if indices.dtype.itemsize > self._indices.dtype.itemsize:
             self._indices = self._indices.astype(indices.dtype)
         self._data = grown(self._data, used, stop)
         self._indices = grown(self._indices, used, stop)
         self._starts = grown(self._starts, self.count + 1, self.count + 1 + len(atoms))
-        self._data[used:stop] = np.concatenate([atom.values for atom in atoms])
+        self._data[used:stop] = values
         self._indices[used:stop] = indices
-        self._starts[self.count + 1 : self.count + 1 + len(atoms)] = used + np.cumsum(sizes)
+        self._starts[self.count + 1 : self.count + 1 + len(atoms)] = used + ends
         self._view = None
 
     def _append_dense(self, rows: NDArray[Any]) -> None:
