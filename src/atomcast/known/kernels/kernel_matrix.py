@@ -110,6 +110,9 @@ class AugmentedKernel:
     def _append_block(self, old: int) -> None:
         """Compute the rows of new points, and mirror them."""
         assert self._matrix is not None
+        large = (self.count - old) * self.count >= LARGE_BLOCK
+        if large and isinstance(self.kernel, RBF) and self._bits is None and self._append_rbf(old):
+            return
         for start in range(old, self.count, HEIGHT):
             stop = min(start + HEIGHT, self.count)
             rows = self._matrix[start:stop]
@@ -121,6 +124,31 @@ class AugmentedKernel:
 
                 mirror(self._matrix, start, stop)
         self._columns = self.count
+
+    def _append_rbf(self, old: int) -> bool:
+        """The same where single precision is asked for and enough; whether that is so."""
+        matrix, kernel, points = self._matrix, self.kernel, self._points
+        assert matrix is not None
+        assert isinstance(kernel, RBF)
+        if matrix.dtype != np.float32 or sparse.issparse(points):
+            return False
+        factors = kernel.exponents(points)
+        if factors is None:
+            return False
+        from atomcast.known.kernels._loops import finish_rbf
+
+        left, right = factors
+        start, other = old, np.float32(self.code.other)
+        while start < self.count:
+            # Few rows stay in cache until they are finished, but a product of fewer is slow.
+            stop = min(start + max(VALUES // 4 // max(start, HEIGHT), 128), self.count)
+            np.matmul(left[start:stop], right[:, :stop], out=matrix[start:stop, :stop])
+            finish_rbf(matrix, start, stop, self._labels, other)
+            start = stop
+        new = np.arange(old, self.count)
+        matrix[new, new] = self.diagonal[old:]
+        self._columns = self.count
+        return True
 
     def _signs(self, position: int) -> Floats:
         """<label, label> of a point with all, shape (count,)."""
