@@ -42,6 +42,8 @@ WORTH = 300
 #: Where the curvature changes, they are if a model without them takes so many operations: below,
 #: a compiler would make a small first fit wait for seconds.
 EFFORT = 3e7
+#: What a gap is divided by where the objective is zero.
+LEAST_UNIT = 1e-300
 
 
 class ActiveSet(ABC):

@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from atomcast.domains.balls import L1Ball
 from atomcast.domains.group_ball import GroupBall
+from atomcast.known.active_set import LEAST_UNIT
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Request
 from atomcast.problems.problem import Problem
@@ -146,7 +147,7 @@ class Replica:
     @property
     def unit(self) -> float:
         """What a gap is divided by to make it relative."""
-        return max(abs(self.objective), self._smallest, 1e-300)
+        return max(abs(self.objective), self._smallest, LEAST_UNIT)
 
     @property
     def target(self) -> float:

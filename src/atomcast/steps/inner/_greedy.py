@@ -49,11 +49,10 @@ def greedy_steps(
         diagonal[j], short[j] = matrix[points[j], points[j]], 1.0 - margins[j]
     room = beta * diagonal
     a, b, change_a, change_b, steps, enough = uint64(0), uint64(0), 0.0, 0.0, 0, False
+    row_a = row_b = values[fetched(matrix, points, values, place, a)]
     while True:
-        row_a = values[fetched(matrix, points, values, place, a)]
-        row_b = values[fetched(matrix, points, values, place, b)]
         update(row_a, row_b, change_a * side[a], change_b * side[b], side, room, short, lanes)
-        worst = lanes.max()
+        worst = largest(lanes)
         if steps % LOOK == 0 or worst <= 0.0:
             total, square, most_short, free = 0.0, 0.0, -np.inf, 0.0
             for j in range(n):
@@ -68,8 +67,9 @@ def greedy_steps(
         a, b = picked(lanes, short, room), picked(lanes, short, room)
         change_a, change_b = max(-beta[a], short[a] / diagonal[a]), 0.0
         beta[a] += change_a
+        row_a = values[fetched(matrix, points, values, place, a)]
+        row_b = values[fetched(matrix, points, values, place, b)]
         if a != b:
-            row_a = values[fetched(matrix, points, values, place, a)]
             left = short[b] - change_a * side[a] * side[b] * row_a[b]
             change_b = max(-beta[b], left / diagonal[b])
             beta[b] += change_b
@@ -81,10 +81,21 @@ def greedy_steps(
 
 
 @njit(cache=True, nogil=True, fastmath=FAST)
+def largest(lanes: Any) -> Any:  # pragma: no cover - compiled
+    """The worst violation of all lanes; NumPy looks for NaNs as well, which takes longer."""
+    worst = lanes[0]
+    for lane in range(uint64(LANES)):
+        worst = max(worst, lanes[lane])
+    return worst
+
+
+@njit(cache=True, nogil=True, fastmath=FAST)
 def picked(lanes: Any, short: Any, room: Any) -> Any:  # pragma: no cover - compiled
     """The worst violation of the worst lane, which is then out of the race."""
-    lane = uint64(np.argmax(lanes))
-    at, worst = lane, lanes[lane]
+    worst, lane = largest(lanes), uint64(0)
+    while lanes[lane] < worst:
+        lane += uint64(1)
+    at = lane
     for j in range(lane, uint64(len(short)), uint64(LANES)):
         if max(short[j], min(-short[j], room[j])) >= worst:
             at = uint64(j)

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast._threads import run_all
-from atomcast.known.active_set import ActiveSet
+from atomcast.known.active_set import LEAST_UNIT, ActiveSet
 from atomcast.known.kernels.machine_set import MachineActiveSet
 from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.known.kernels.rows import Rows
@@ -21,7 +21,7 @@ Floats = NDArray[np.float64]
 
 #: So many steps a point are enough, or rounding is what is left of a machine's gap.
 STEPS = 100
-#: The relative gap to which the first points are fitted.
+#: The relative gap to which the first points are fitted, if there are others.
 FIRST = 0.2
 #: On a face, margins may be off by this share of the gap asked for.
 SHARE = 0.1
@@ -39,8 +39,7 @@ class GreedyDescent:
         """Set the best weights, to within a gap of `tolerance` over the known points."""
         assert isinstance(active, KernelActiveSet)
         assert active.gram.matrix is not None
-        value = active.value()
-        relative = tolerance / value if value > 0 else FIRST
+        value, relative = active.value(), _relative(active, tolerance)
         # In units of the margin, where the objective is the inverse of the sum.
         beta, margins = (part / (value or 1.0) for part in (active.weights, active.image_products))
         rows = Rows(active.gram.matrix, np.arange(len(beta)))
@@ -55,14 +54,18 @@ class MachineSolver:
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known points."""
         assert isinstance(active, MachineActiveSet)
-        value = active.value()
-        relative = min(tolerance / value, FIRST) if value > 0 else FIRST
+        relative = _relative(active, tolerance)
         weights, products = active.weights.copy(), active.image_products.copy()
         run_all([
             partial(_improve, active, m, relative, weights, products)
             for m in np.flatnonzero(active.gaps() > relative).tolist()
         ])  # fmt: skip
         active.install(weights, products)
+
+
+def _relative(active: KernelActiveSet, tolerance: float) -> float:
+    """A tolerance as a share of the objective, which is the least there is before the first."""
+    return min(tolerance / max(active.value(), LEAST_UNIT), FIRST)
 
 
 def _improve(
