@@ -264,7 +264,7 @@ class Corrective(Step):
             return FIRST * replica.unit  # others will change all that
         if isinstance(inner, MachineSolver):
             share = 0.0 if final else min(0.05, 0.2 * gap / replica.unit)
-            return max(0.7 * replica.target, share * gap)
+            return max((0.9 if final else 0.7) * replica.target, share * gap)
         kernel = isinstance(inner, KernelQuadratic | TubeNewton)
         few = len(active) <= MANY_POINTS if kernel else not active.sweepable
         if active.quadratic and few and active.inner_kind != "groups":  # exact, at no extra cost
@@ -272,7 +272,7 @@ class Corrective(Step):
         if kernel:
             # The smaller the gap, the more exact: else rounds go by in which only weights change.
             share = 0.0 if final else min(0.2, 0.5 * gap / replica.unit)
-            return max((0.7 if final else 0.3) * replica.target, share * gap)
+            return max((0.9 if final else 0.3) * replica.target, share * gap)
         if active.quadratic and gap <= NEAR * replica.unit:  # lest a round go by for weights alone
             return 0.3 * replica.target
         # Each model of a changing curvature costs more, and where nothing is sent, a round less.

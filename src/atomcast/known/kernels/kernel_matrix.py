@@ -155,7 +155,7 @@ class AugmentedKernel:
         return self.code.table[self._labels[position]].take(self._labels)
 
     def _make_room(self, old: int) -> None:
-        """Have a place for every point, twice as many as before, or none if the budget is spent."""
+        """Have a place for every point, mostly for more, or none if the budget is spent."""
         if self._matrix is None or self.count <= len(self._matrix):
             return
         full = self.count <= FULL_PRECISION_UP_TO
@@ -165,7 +165,9 @@ class AugmentedKernel:
             self._matrix = None
             return
         # What is not filled takes no memory.
-        side = FULL_PRECISION_UP_TO if full else max(2 * len(self._matrix), 5 * self.count // 4)
+        # Many that come first may be all there are.
+        more = 5 * self.count // 4 if old else self.count
+        side = FULL_PRECISION_UP_TO if full else max(2 * len(self._matrix), more)
         larger = np.empty((min(side, most),) * 2, dtype)
         larger[:old, :old] = self._matrix[:old, :old]
         self._matrix = larger

@@ -20,7 +20,7 @@ LANES = 64
 LOOK = 32
 #: A Newton step costs as much as so many updates of a number, and more by its size: LAPACK
 #: multiplies so many numbers of a factor in the time of one update.
-CALL, NEWTON = 5e5, 50
+CALL, NEWTON = 1e5, 50
 FAST = {"reassoc", "contract", "nsz", "nnan", "ninf"}
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
+from scipy.linalg import lapack
 
 from atomcast.known.kernels.rows import Rows
 
@@ -16,6 +16,9 @@ Positions = NDArray[np.int64]
 
 #: After so many corrections, rounding is what is left.
 CORRECTIONS = 30
+#: Cholesky factors and solutions by precision; SciPy's own functions look at more than these do,
+#: which takes longer than small machines do.
+FACTOR = {"f": (lapack.spotrf, lapack.spotrs), "d": (lapack.dpotrf, lapack.dpotrs)}
 
 
 def go_to_face(rows: Rows, side: Floats, beta: Floats, margins: Floats, enough: float) -> None:
@@ -61,14 +64,15 @@ def _solved(
 
     own, side, places = np.zeros((len(used),) * 2, rows.values.dtype), side[used], rows.places(used)
     gather_lower(rows.matrix, rows.points[used], 0, own)
-    try:  # LAPACK counts by columns: to it, the lower part is the upper one
-        factor = linalg.cho_factor(own.T, overwrite_a=True, check_finite=False)
-    except linalg.LinAlgError:
+    factored, solved = FACTOR[own.dtype.char]
+    # LAPACK counts by columns: to it, the lower part is the upper one.
+    factor, failed = factored(own.T, overwrite_a=True, clean=False)
+    if failed:
         return None
     residual, change, whole = side * short, np.zeros(len(used)), np.zeros(used[-1] + 1)
     direction, strength, product = np.zeros(len(used)), np.inf, np.empty(len(used))
     for _ in range(CORRECTIONS):
-        towards = linalg.cho_solve(factor, residual.astype(own.dtype), check_finite=False)
+        towards = solved(factor, residual.astype(own.dtype))[0].astype(np.float64)
         before, strength = strength, float(residual @ towards)
         if not strength > 0.0:
             break
