@@ -54,7 +54,7 @@ class MachineSolver:
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known points."""
         assert isinstance(active, MachineActiveSet)
-        relative = _relative(active, tolerance)
+        relative = min(_relative(active, tolerance), FIRST)
         weights, products = active.weights.copy(), active.image_products.copy()
         run_all([
             partial(_improve, active, m, relative, weights, products)
@@ -65,7 +65,8 @@ class MachineSolver:
 
 def _relative(active: KernelActiveSet, tolerance: float) -> float:
     """A tolerance as a share of the objective, which is the least there is before the first."""
-    return min(tolerance / max(active.value(), LEAST_UNIT), FIRST)
+    value = active.value()
+    return tolerance / value if value > 0 else min(tolerance / LEAST_UNIT, FIRST)
 
 
 def _improve(
