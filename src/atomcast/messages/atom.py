@@ -332,9 +332,8 @@ def check_form(active: ActiveSet, atoms: Sequence[Atom], wanted: Sequence[tuple[
     What is wanted are pairs of an owner and an id.
     """
     asked = [id for _, id in wanted]
-    batch = isinstance(atoms, AtomBatch)
     ids = atoms.ids if isinstance(atoms, AtomBatch) else [atom.id for atom in atoms]
-    if batch and ids == asked and atoms.extras is None:
+    if isinstance(atoms, AtomBatch) and ids == asked and atoms.extras is None:
         atoms, wanted = atoms[:1], wanted[:1]  # they are all of one form
     elif len(atoms) > 1 and ids == asked and active.beyond_doubt(atoms):
         return

@@ -283,9 +283,7 @@ def mirror(matrix: Any, start: Any, stop: Any) -> None:  # pragma: no cover - co
 
 
 @njit(cache=True, nogil=True)
-def mirror_tile(
-    matrix: Any, top: Any, last: Any, left: Any
-) -> None:  # pragma: no cover - compiled
+def mirror_tile(matrix: Any, top: Any, last: Any, left: Any) -> None:  # pragma: no cover - compiled
     """Copy what a tile has below the diagonal."""
     for j in range(left, min(left + uint64(TILE), last)):
         for i in range(max(top, j + uint64(1)), last):

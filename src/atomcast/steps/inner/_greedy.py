@@ -105,7 +105,14 @@ def picked(lanes: Any, short: Any, room: Any) -> Any:  # pragma: no cover - comp
 
 @njit(cache=True, nogil=True, fastmath=FAST)
 def update(
-    row_a: Any, row_b: Any, change_a: Any, change_b: Any, side: Any, room: Any, short: Any, lanes: Any
+    row_a: Any,
+    row_b: Any,
+    change_a: Any,
+    change_b: Any,
+    side: Any,
+    room: Any,
+    short: Any,
+    lanes: Any,
 ) -> None:  # pragma: no cover - compiled
     """Take two changes into account in what margins fall short of one, and find the worst ones."""
     n, size = uint64(len(short)), uint64(LANES)

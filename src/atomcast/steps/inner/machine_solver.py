@@ -7,6 +7,7 @@ coordinate descent then takes a few steps a point, each of which costs a row of 
 from __future__ import annotations
 
 from functools import partial
+
 import numpy as np
 from numpy.typing import NDArray
 
