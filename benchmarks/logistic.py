@@ -5,7 +5,7 @@ tolerance, from a grid, at which its solution first has a relative duality gap o
 the constrained problem (weights scaled into the ball); times are the minimum of the repeats, on
 one core and one node. Rounds, atoms and values are what ten simulated nodes have to send.
 
-    python benchmarks/logistic.py [--repeats 3] [--only dorothea] [--seeds 3]
+    python benchmarks/logistic.py [--repeats 3] [--only dorothea] [--seeds 3] [--from-seed 0]
 
 The kinds of `kinds.py` are made with several seeds; the last line says how the worst of these
 compares with the fastest of the others. Other data is read from the folder that ATOMCAST_DATA
@@ -92,12 +92,12 @@ def loosest(solver: str, X, y, beta: float, penalty: float) -> float | None:
     return None
 
 
-def problems(only: str, seeds: int):
-    """Yield (name, X, y, X_test, y_test)."""
+def problems(only: str, seeds: int, first: int = 0):
+    """Yield (name, X, y, X_test, y_test), the kinds with so many seeds from the first one on."""
     if only in ("all", "kinds"):
-        for kind in ("text", "genes", "tall"):
-            for seed in range(seeds):
-                X, y = KINDS[kind](seed)
+        for kind, make in KINDS.items():
+            for seed in range(first, first + seeds):
+                X, y = make(seed)
                 half = 4 * X.shape[0] // 5
                 labels = np.where(y > np.median(y), 1.0, -1.0)
                 rows = X.tocsr() if sparse.issparse(X) else X
@@ -113,9 +113,9 @@ def problems(only: str, seeds: int):
         yield "a9a", data.X.tocsc(), data.y.astype(float), data.X_test, data.y_test
 
 
-def comparisons(only: str, seeds: int, shares, repeats: int):
+def comparisons(only: str, seeds: int, shares, repeats: int, first: int = 0):
     """Yield, for each problem and penalty, a `Row`, the problem, its test rows and all models."""
-    for name, X, y, *test in problems(only, seeds):
+    for name, X, y, *test in problems(only, seeds, first):
         for share in shares:
             penalty = share * np.abs(X.T @ (0.5 * y)).max()
             beta = float(np.abs(fitted("skglm", X, y, 0.0, penalty, 1e-10).coef_).sum())
@@ -164,12 +164,13 @@ def main() -> None:
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--only", choices=("all", "dorothea", "a9a", "kinds"), default="all")
     parser.add_argument("--seeds", type=int, default=3)
+    parser.add_argument("--from-seed", type=int, default=0)
     parser.add_argument("--shares", type=float, nargs="+", default=[0.1, 0.02])
     arguments = parser.parse_args()
     console = Console(width=130)
     ratios: list[float] = []
     chosen = arguments.only, arguments.seeds, arguments.shares, arguments.repeats
-    for row, problem, test, models in comparisons(*chosen):
+    for row, problem, test, models in comparisons(*chosen, arguments.from_seed):
         heads = ("objective", "gap", "nonzeros", "rounds", "atoms sent", "values sent")
         table = Table(title=f"{row.problem} of the largest: beta = {problem[2]:.3f}")
         for head in ("solver", *heads, "test AUC / accuracy", "seconds"):

@@ -3,7 +3,9 @@
 Words are those of LICENSE, drawn by how often they occur there, and spelt with images of Letter
 Recognition (the folder that ATOMCAST_DATA names), noise added; new words are spelt with images
 that no word of the training set has. A pass decodes every word once. The gap of a round is
-measured here, by decoding all words once more, which is not counted.
+measured here, by decoding all words once more, which is not counted. From round to round of block
+steps it rises and falls by a factor of two or three: the smallest so far is that of the weights
+that a run returns, and rounding alone moves it, by a third on 16 nodes.
 
     python benchmarks/structured_svm.py [--words 400] [--passes 60] [--picture FILE]
 """
@@ -129,7 +131,7 @@ def main() -> None:
     parser.add_argument("--picture", type=Path)
     options = parser.parse_args()
     X, y, X_test, y_test = data(options.words)
-    table = Table("", "passes to 1", "to 0.1", "to 0.01", "gap at the end", "values a round")
+    table = Table("", "passes to 1", "to 0.1", "to 0.01", "smallest gap", "values a round")
     curves = {}
     for name, (step, cache, nodes) in RUNS.items():
         model, curve = measured(X, y, step, cache, nodes, options.passes)
@@ -138,7 +140,7 @@ def main() -> None:
         table.add_row(
             name,
             *(passes_to(curve, gap) for gap in (1.0, 0.1, 0.01)),
-            f"{curve[-1, 1]:.1e} ({curve[-1, 0]:.0f} passes)",
+            f"{curve[:, 1].min():.1e} ({curve[-1, 0]:.0f} passes)",
             f"{ledger.values / max(model.n_iter_, 1):,.0f}",
         )
     console = Console(width=120)

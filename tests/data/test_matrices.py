@@ -89,6 +89,19 @@ def test_duplicate_and_unsorted_indices_are_repaired_in_a_copy():
     np.testing.assert_array_equal(X.data, [1.0, 2.0, 4.0])
 
 
+@pytest.mark.parametrize("cls", CLASSES)
+def test_lines_that_fall_are_turned_round(cls):
+    X = cls(small())
+    turned = (X @ sparse.diags(np.arange(1.0, 10.0))).asformat(X.format)  # as scipy leaves them
+    assert not turned.has_sorted_indices
+    indices = turned.indices.copy()
+    block = ready(turned)
+    assert type(block) is type(turned)
+    assert block.has_canonical_format
+    np.testing.assert_array_equal(block.toarray(), small() * np.arange(1.0, 10.0))
+    np.testing.assert_array_equal(turned.indices, indices)  # the user's own is left alone
+
+
 def test_as_matrix_takes_lists_and_keeps_memory_maps(tmp_path):
     assert as_matrix([[1, 2], [3, 4]]).shape == (2, 2)
     np.save(tmp_path / "X.npy", small())

@@ -4,9 +4,11 @@ import warnings
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from atomcast import KernelSVC, Lasso, Shards, SparseLogisticRegression
 from atomcast.domains.balls import L1Ball
+from atomcast.estimators import inputs
 from atomcast.network.star import lone_star
 
 X = np.random.default_rng(0).standard_normal((40, 6))
@@ -72,3 +74,33 @@ def test_fits_alone_do_not_share_a_clock():
 
 def test_a_score_of_zero_enters_with_a_positive_sign():
     assert L1Ball(1.0).signs(np.array([0.0, -0.0, 2.0, -2.0])).tolist() == [1.0, 1.0, -1.0, 1.0]
+
+
+@pytest.mark.parametrize("form", ["csc_array", "csr_array", "csc_matrix", "csr_matrix"])
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+def test_sparse_matrices_are_fitted_as_if_scikit_learn_had_checked_them(form, dtype, monkeypatch):
+    Z = getattr(sparse, form)(np.where(np.abs(X) > 0.5, X, 0.0).astype(dtype))
+    quickly = Lasso(2.0).fit(Z, X[:, 0])
+    monkeypatch.setattr(inputs, "_is_plain", lambda *_: False)
+    slowly = Lasso(2.0).fit(Z, X[:, 0])
+    np.testing.assert_array_equal(quickly.coef_, slowly.coef_)
+    np.testing.assert_array_equal(quickly.predict(Z), slowly.predict(Z))
+    assert quickly.n_features_in_ == slowly.n_features_in_ == 6
+
+
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda Z: Z.data.__setitem__(2, np.nan), "NaN"),
+        (lambda Z: Z.data.__setitem__(2, np.inf), "infinity"),
+        (lambda Z: Z.indices.__setitem__(2, 40), "outside 0 ... 39"),
+        (lambda Z: Z.indptr.__setitem__(2, 0), "indptr goes down"),
+    ],
+)
+def test_what_is_wrong_with_a_sparse_matrix_is_still_said(spoil, message):
+    Z = sparse.csc_array(X)
+    spoil(Z)
+    with pytest.raises(ValueError, match=message):
+        Lasso(2.0).fit(Z, X[:, 0])
+    with pytest.raises(ValueError, match="has 7 features"):
+        Lasso(2.0).fit(X, X[:, 0]).predict(sparse.csc_array(np.ones((3, 7))))

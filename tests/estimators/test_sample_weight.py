@@ -62,7 +62,7 @@ CASES = [
     (MatchingPursuit(tol=5.0, orthogonal=False, normalize=True), Y),
     (MatchingPursuit(3, fit_intercept=False, normalize=True), np.column_stack([Y, X[:, 0] - Y])),
     (StructuredSVM(C=0.1, tol=1e-8, cluster=3), CLASSES),
-    (StructuredSVM(C=0.1, tol=1e-7, solver="block-coordinate"), CLASSES),
+    (StructuredSVM(C=0.1, tol=1e-8, solver="block-coordinate"), CLASSES),
     (MultipleKernelClassifier(tol=1e-9), LABELS),
     (MultipleKernelRegressor(tol=1e-9), Y),
     (SparseModel(SquaredLoss(), L1Ball(2.0), tol=1e-10), Y),

@@ -246,3 +246,13 @@ def test_atoms_may_join_one_at_a_time(domain):
     fresh = minimise(X, y, where, tolerance=1e-13)
     np.testing.assert_allclose(active.weights, fresh.weights, atol=1e-8)
     assert active.value() == pytest.approx(optimum(X, y, where)[0], rel=1e-8)
+
+
+@pytest.mark.parametrize("noise", [1e-4, 1e-5, 1e-6, 1e-8])
+def test_weights_of_atoms_that_are_all_but_dependent_still_sum_to_one(noise):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((12, 3)) @ rng.standard_normal((3, 30))
+    active = known_atoms(X + noise * rng.standard_normal(X.shape), rng.standard_normal(12))
+    active.set_weights(np.full(30, 1 / 30))
+    Corral(Simplex()).minimise(active, 1e9)  # anything will do, if it is in the simplex
+    check_feasible(active.weights, Simplex())

@@ -146,20 +146,29 @@ def ready(block: Matrix) -> Matrix:
     if block.dtype != dtype:
         values = block.data.astype(dtype)
         block = _like(block, values, block.indices, block.indptr, block.shape[axis], axis)
-    if not _is_canonical(block):
-        # A copy, because summing in place would change the user's own matrix.
+    indices = block.indices[: block.indptr[-1]]
+    if not _within_lines(block, indices[1:] > indices[:-1]):
+        # A copy, because sorting in place would change the user's own matrix.
+        if _within_lines(block, indices[1:] < indices[:-1]):
+            return _turned(block, axis)
         block = block.copy()
         block.sum_duplicates()
     return block
 
 
-def _is_canonical(block: Matrix) -> bool:
-    """Whether the indices of a compressed matrix rise within each line; scipy takes far longer."""
-    stored = block.indptr[-1]
-    indices, starts = block.indices[:stored], block.indptr[1:-1]
-    rising = indices[1:] > indices[:-1]
-    rising[starts[(starts > 0) & (starts < stored)] - 1] = True
-    return bool(rising.all())
+def _within_lines(block: Matrix, holds: NDArray[np.bool_]) -> bool:
+    """Whether something holds between all neighbours in a line of a compressed matrix."""
+    starts = block.indptr[1:-1]
+    holds[starts[(starts > 0) & (starts <= len(holds))] - 1] = True
+    return bool(holds.all())
+
+
+def _turned(block: Matrix, axis: int) -> Matrix:
+    """A compressed matrix with each line the other way round: scipy's products have them so."""
+    starts, stops = block.indptr[:-1].astype(np.int64), block.indptr[1:]
+    places = np.repeat(starts + stops - 1, stops - starts) - np.arange(block.indptr[-1])
+    values, indices = block.data[places], block.indices[places]
+    return _like(block, values, indices, block.indptr, block.shape[axis], axis)
 
 
 def _float_type(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
@@ -23,7 +24,7 @@ from atomcast.loop.session import Cluster
 from atomcast.objectives.sample_weights import checked_sample_weight
 from atomcast.simulation.local import LocalCluster, as_cluster
 
-#: What may be said of arrays that need none of scikit-learn's conversions.
+#: What may be said of matrices that need none of scikit-learn's conversions.
 PLAIN = {"accept_sparse", "dtype", "y_numeric", "multi_output", "reset"}
 FORMATS = {"accept_sparse": ["csc", "csr"], "dtype": [np.float64, np.float32]}
 #: The same where nodes hold rows.
@@ -41,9 +42,9 @@ def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) 
     if isinstance(y, str) and hasattr(estimator, "preparation_"):
         X = together(estimator.preparation_).matrix(X, "X")
         return check_array(X, **{k: v for k, v in options.items() if k != "reset"})
+    check_sparse(X)
     if _is_plain(estimator, X, y, options):
         return X if isinstance(y, str) else (X, y)
-    check_sparse(X)
     if not isinstance(y, str):
         vars(estimator).pop("preparation_", None)  # of an earlier fit
         options.setdefault("ensure_all_finite", file_map(X) is None)
@@ -66,14 +67,12 @@ def _looked_at(X: Any, options: dict[str, Any]) -> bool:
 
 
 def _is_plain(estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> bool:
-    """Whether plain arrays are right as they are; if so, notes what scikit-learn would.
+    """Whether plain matrices are right as they are; if so, notes what scikit-learn would.
 
     Its own checks take longer than small models take to be fitted, or to predict.
     """
     target = not isinstance(y, str)
-    if options.keys() - PLAIN or type(X) is not np.ndarray or X.ndim != 2 or not X.size:
-        return False
-    if X.dtype not in (np.float64, np.float32) or not surely_finite(X):
+    if options.keys() - PLAIN or not _is_matrix(X, options["accept_sparse"]):
         return False
     if not target:
         known = getattr(estimator, "n_features_in_", None)
@@ -87,6 +86,19 @@ def _is_plain(estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> bool:
         vars(estimator).pop(name, None)
     estimator.n_features_in_ = X.shape[1]
     return True
+
+
+def _is_matrix(X: Any, formats: str | list[str]) -> bool:
+    """Whether X is an array or, in one of these formats, a sparse matrix of finite numbers."""
+    values = X
+    if sparse.issparse(X):
+        if X.ndim != 2 or X.format not in formats or X.format not in ("csc", "csr"):
+            return False
+        values = X.data[: X.indptr[-1]]
+    elif type(X) is not np.ndarray or X.ndim != 2:
+        return False
+    floats = X.dtype in (np.float64, np.float32)
+    return floats and 0 not in X.shape and surely_finite(values)
 
 
 def check_classes(y: Any) -> None:

@@ -26,7 +26,7 @@ from atomcast.steps.inner.column_model import ColumnModel
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent
 from atomcast.steps.inner.corral import Corral
 from atomcast.steps.inner.group_solver import GroupSolver
-from atomcast.steps.inner.machine_solver import FIRST, GreedyDescent, MachineSolver
+from atomcast.steps.inner.machine_solver import FIRST_GAP, GreedyDescent, MachineSolver
 from atomcast.steps.inner.newton import Inner, Newton, QuadraticModel
 from atomcast.steps.inner.projected_newton import ProjectedNewton
 from atomcast.steps.inner.tube_newton import TubeNewton
@@ -52,8 +52,11 @@ MANY_PRODUCTS = 300
 FEW_POINTS = 64
 #: Of more points in a kernel space, no more join where nothing is sent: their matrix might not fit.
 SOME_POINTS = 16384
+#: Where the curvature changes, the first scores say little of what is of use in the end: so few
+#: atoms join then, and later no more than are known.
+FIRST = 4
 #: Where the gap is no larger a share of the objective, the next round is probably the last.
-NEAR = 0.3
+NEAR = 1.0
 
 
 class Batches(Protocol):
@@ -128,6 +131,7 @@ class Corrective(Step):
         self._pool: Pool | None = None
         self.inner: Inner | None = None
         self._carried: Memory = {}
+        self._rule: FreeBatches | FreePoints | Literal["unknown"] | None = "unknown"
 
     def _batch(self, replica: Replica, atoms: int, weights: int, distance: float = np.inf) -> int:
         """How many atoms may join where so many atoms, with so many weights, are known.
@@ -137,7 +141,10 @@ class Corrective(Step):
         if self.atoms_per_round != "auto":
             return int(self.atoms_per_round)
         used = np.count_nonzero(replica.active.weights) / max(weights, 1)
-        size, free = replica.problem.batches.size(atoms, used), self._free(replica)
+        batches, free = replica.problem.batches, self._free(replica)
+        size = batches.size(atoms, used)
+        if batches is GROWING and not replica.active.quadratic:
+            size = min(size, max(atoms, FIRST))
         if free is not None:
             size = max(size, free.size(atoms, used, distance))
         size = self._fitting(replica, atoms, size)
@@ -147,13 +154,18 @@ class Corrective(Step):
         return cheapest_batch(replica.round_in_atoms(), used, most)
 
     def _free(self, replica: Replica) -> FreeBatches | FreePoints | None:
-        """The rule for batches where nobody has to be sent them."""
+        """The rule for batches where nobody has to be sent them; the same in the whole run."""
+        if self._rule == "unknown":
+            self._rule = self._free_rule(replica) if self.alone else None
+        return self._rule
+
+    def _free_rule(self, replica: Replica) -> FreeBatches | FreePoints | None:
         active, d = replica.active, replica.problem.d or 0
         if self._quick(replica):
             return FreePoints()
         # Boosting, on a simplex, has many solutions: all find that of small batches.
         quick = active.quadratic or replica.domain.has_origin
-        if not (self.alone and quick and active.inner_kind == "vertices"):
+        if not (quick and active.inner_kind == "vertices"):
             return None
         width = active.total(self.alone) // self.alone
         return FreeBatches(self.alone, d, self.usual_size, width, active.quadratic)
@@ -261,7 +273,7 @@ class Corrective(Step):
         active, inner = replica.active, self.inner
         gap, final = replica.domain.gap(active.inner(), agreement.best), active.atoms == self.alone
         if isinstance(inner, MachineSolver | KernelQuadratic) and not (final or active.value()):
-            return FIRST * replica.unit  # others will change all that
+            return FIRST_GAP * replica.unit  # others will change all that
         if isinstance(inner, MachineSolver):
             share = 0.0 if final else min(0.05, 0.2 * gap / replica.unit)
             return max((0.9 if final else 0.7) * replica.target, share * gap)
@@ -276,10 +288,13 @@ class Corrective(Step):
         if active.quadratic and gap <= NEAR * replica.unit:  # lest a round go by for weights alone
             return 0.3 * replica.target
         # Each model of a changing curvature costs more, and where nothing is sent, a round less.
-        share = (
-            0.05 if active.quadratic else 0.4 if self.alone and replica.domain.has_origin else 0.2
-        )
-        return max(0.1 * replica.target, share * gap if replica.feasible else 0.0)
+        share = min(0.2, 0.1 * gap / replica.unit)
+        if active.quadratic:
+            share = 0.05
+        elif self.alone and replica.domain.has_origin:
+            share = 0.0 if final else 0.4
+        least = (0.7 if final else 0.1) * replica.target
+        return max(least, share * gap if replica.feasible else 0.0)
 
     def memory(self) -> dict[str, NDArray[Any]]:
         """The last violation, and what the inner solver carries from round to round."""

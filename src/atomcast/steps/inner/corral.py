@@ -195,6 +195,7 @@ class Corral:
                 self._remove(np.array([np.argmin(limits)]))
                 if len(self._append(position[vertex], factor[vertex], np.array([left]))):
                     break
+        self.share /= self.share.sum()  # where all but dependent, mixes sum to one but roughly
 
     def _limits(self, change: Floats) -> Floats:
         """How far each share may go along a change until it is zero."""

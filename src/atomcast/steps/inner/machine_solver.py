@@ -23,7 +23,7 @@ Floats = NDArray[np.float64]
 #: So many steps a point are enough, or rounding is what is left of a machine's gap.
 STEPS = 100
 #: The relative gap to which the first points are fitted, if there are others.
-FIRST = 0.2
+FIRST_GAP = 0.2
 #: On a face, margins may be off by this share of the gap asked for.
 SHARE = 0.1
 #: Up to so many points are never divided, nor are they where more than this share is likely to
@@ -55,7 +55,7 @@ class MachineSolver:
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known points."""
         assert isinstance(active, MachineActiveSet)
-        relative = min(_relative(active, tolerance), FIRST)
+        relative = min(_relative(active, tolerance), FIRST_GAP)
         weights, products = active.weights.copy(), active.image_products.copy()
         run_all([
             partial(_improve, active, m, relative, weights, products)
@@ -67,7 +67,7 @@ class MachineSolver:
 def _relative(active: KernelActiveSet, tolerance: float) -> float:
     """A tolerance as a share of the objective, which is the least there is before the first."""
     value = active.value()
-    return tolerance / value if value > 0 else min(tolerance / LEAST_UNIT, FIRST)
+    return tolerance / value if value > 0 else min(tolerance / LEAST_UNIT, FIRST_GAP)
 
 
 def _improve(
@@ -92,7 +92,7 @@ def descend(rows: Rows, side: Floats, beta: Floats, margins: Floats, tolerance: 
     matrix_ij.
     """
     left, count, all_at_once = STEPS * len(beta), len(beta), len(beta) < FEW
-    aim = tolerance if all_at_once else max(FIRST, tolerance)
+    aim = tolerance if all_at_once else max(FIRST_GAP, tolerance)
     left -= _descend_on(rows, side, beta, margins, aim, left)
     while left > 0 and (gap := _gap(beta, margins)) > tolerance:
         short = 1.0 - margins
