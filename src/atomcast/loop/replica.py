@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 
 from atomcast.domains.balls import L1Ball
 from atomcast.domains.group_ball import GroupBall
+from atomcast.known.active_set import LEAST_UNIT
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Request
 from atomcast.problems.problem import Problem
@@ -102,7 +103,7 @@ class Replica:
         self._feasible = False
         # Below this share of the objective at zero, a relative gap would only measure rounding.
         negligible = self.active.negligible()
-        self._smallest = max(negligible, 1e-300)
+        self._smallest = max(negligible, LEAST_UNIT)
         self._check_scale(negligible)
 
     def _check_scale(self, negligible: float) -> None:

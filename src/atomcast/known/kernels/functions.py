@@ -174,6 +174,21 @@ class RBF:
                     values = left @ right
                     part[:] = np.exp(np.minimum(values, 0.0, out=values), out=values)
 
+    def exponents(self, X: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
+        """Factors whose product has the exponents of all values between dense points.
+
+        They are in single precision, of shapes (n, d + 2) and (d + 2, n); None where that would
+        not be exact enough, or take much memory.
+        """
+        if X.size > FACTOR:
+            return None
+        right = self._right_factor(X, np.float32)
+        if right.dtype != np.float32:
+            return None
+        left = np.empty(right.T.shape, np.float32)
+        left[:, :-2], left[:, -2], left[:, -1] = 0.5 * right[:-2].T, 1.0, right[-2]
+        return left, right
+
     def _right_factor(self, Z: NDArray[Any], dtype: Any) -> NDArray[Any]:
         """What the product of points, their ones and norms with is minus a squared distance."""
         right = np.ones((Z.shape[0], Z.shape[1] + 2), dtype=dtype)

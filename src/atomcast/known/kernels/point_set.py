@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 from atomcast._checks import LARGEST, SMALLEST, check_in_scale
 from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ActiveSet
-from atomcast.known.columns import LARGE, grown
+from atomcast.known.columns import grown
 from atomcast.known.kernels.functions import (
     SAMPLE,
     Custom,
@@ -27,7 +27,7 @@ from atomcast.known.kernels.kernel_matrix import AugmentedKernel, not_positive
 from atomcast.known.kernels.labels import Codes, LabelCode
 from atomcast.known.kernels.points import PointLog, Points, moved_to_front
 from atomcast.known.kernels.storage import Storage
-from atomcast.messages.atom import Atom, Misfit, misfit_of
+from atomcast.messages.atom import Atom, AtomBatch, Misfit, misfit_of
 
 #: By this share of what they could be at most, scores of a point may differ between two nodes: one
 #: of them sums kernel values that may be in single precision, from round to round.
@@ -106,6 +106,7 @@ class KernelActiveSet(ActiveSet):
         self.storage = storage
         self._log = PointLog()
         self._labels = code.codes(np.zeros(16).tolist())
+        self._told: Floats = np.zeros((16, 1 + code.weighted))
         self._products: Floats = np.zeros(16)
         self._gram: AugmentedKernel | None = None
         self._value: float | None = None
@@ -154,9 +155,10 @@ class KernelActiveSet(ActiveSet):
                 # Also points at zero, which are fine.
                 check_in_scale("X", atoms[k].values, f"the point {atoms[k].id}")
         self.arrivals.append(len(atoms))
-        self._labels = grown(self._labels, old, new)
-        self._labels[old:new] = self._codes_of(atoms)
-        weights = self._weights_of(atoms)
+        told = _told_by(atoms)
+        self._told, self._labels = grown(self._told, old, new), grown(self._labels, old, new)
+        self._told[old:new], self._labels[old:new] = told, self.code.codes(told[:, 0])
+        weights = told[:, 1] if self.code.weighted else None
         if self._gram is None:
             counts = None if weights is None else weights[:SAMPLE]
             self._gram = self._augmented(self.spec.resolve(points[:SAMPLE], counts))
@@ -184,16 +186,13 @@ class KernelActiveSet(ActiveSet):
     def beyond_doubt(self, atoms: Sequence[Atom]) -> bool:
         """Whether all are points of this space, of classes that there are."""
         d = self.points.shape[1] if len(self) else self.d
-        numbers = {len(atom.extras) for atom in atoms}
-        if len(numbers) > 1 or any(atom.d != (atoms[0].d if d is None else d) for atom in atoms):
+        parts = [atoms] if isinstance(atoms, AtomBatch) else atoms
+        if any(part.d != (parts[0].d if d is None else d) for part in parts):
             return False
-        # Few at a time: a batch of long points is large, and here a second time.
-        few = max(LARGE // max(atoms[0].d, 1), 1)
-        for some in (atoms[start : start + few] for start in range(0, len(atoms), few)):
-            if not np.isfinite(np.concatenate([atom.values for atom in some])).all():
-                return False
-        told = np.concatenate([atom.extras for atom in atoms]).reshape(len(atoms), -1)
-        return self.code.beyond_doubt(told)
+        if parts is atoms and len({len(atom.extras) for atom in atoms}) > 1:
+            return False
+        finite = all(np.isfinite(part.values).all() for part in parts)
+        return finite and self.code.beyond_doubt(_told_by(atoms))
 
     def longest(self) -> float:
         """The largest value of the augmented kernel: products are at most that large."""
@@ -348,15 +347,13 @@ class KernelActiveSet(ActiveSet):
             return None
         new = PointLog()
         new.append(atoms)
-        labels, weights = self._codes_of(atoms), self._weights_of(atoms)
-        return 2.0 * self.gram.rows_with(new.points, labels, weights).T
+        told = _told_by(atoms)
+        weights = told[:, 1] if self.code.weighted else None
+        return 2.0 * self.gram.rows_with(new.points, self.code.codes(told[:, 0]), weights).T
 
-    def _codes_of(self, atoms: Sequence[Atom]) -> Codes:
-        return self.code.codes([float(atom.extras[0]) for atom in atoms])
-
-    def _weights_of(self, atoms: Sequence[Atom]) -> Floats | None:
-        """How much each point counts; None if all count the same."""
-        return np.array([atom.extras[1] for atom in atoms]) if self.code.weighted else None
+    def extras_of(self, ids: NDArray[np.int64]) -> Floats:
+        """What some points have told of themselves, shape (k, 1), or (k, 2) with their weights."""
+        return self._told[[self.position[id] // self.width for id in ids.tolist()]]
 
     def content(self, ids: NDArray[np.int64]) -> SupportVectors | None:
         """The points with these global ids, and the kernel."""
@@ -364,6 +361,13 @@ class KernelActiveSet(ActiveSet):
             return None
         at = np.array([self.position[id] for id in ids.tolist()], dtype=np.int64)
         return SupportVectors(self.points, at, self.labels[at], self.kernel)
+
+
+def _told_by(atoms: Sequence[Atom]) -> Floats:
+    """What points tell of themselves: class or target, and their weight if there are weights."""
+    if isinstance(atoms, AtomBatch) and atoms.extras is not None:
+        return atoms.extras
+    return np.array([atom.extras for atom in atoms])
 
 
 def _best_step(slope: float, bend: float, size: float, max_step: float) -> float:

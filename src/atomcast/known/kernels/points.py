@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from atomcast.known.columns import LARGE, grown
-from atomcast.messages.atom import Atom
+from atomcast.messages.atom import Atom, AtomBatch
 
 #: So many values are moved at a time.
 MOVED = 1 << 20
@@ -71,34 +71,46 @@ class PointLog:
     def append(self, atoms: Sequence[Atom]) -> None:
         """Add the points of newly received atoms."""
         self._d = atoms[0].d
-        if self._dense is None and all(atom.is_sparse for atom in atoms):
+        batch = atoms if isinstance(atoms, AtomBatch) else None
+        parts = atoms if batch is None else [batch]
+        if self._dense is None and all(part.indices is not None for part in parts):
             self._append_sparse(atoms)
+        elif batch is not None and batch.indices is None:
+            self._append_dense(batch.values)
         else:
             self._append_dense([_values(atom) for atom in atoms])
         self.count += len(atoms)
 
     def _append_sparse(self, atoms: Sequence[Atom]) -> None:
-        sizes = [atom.values.size for atom in atoms]
         used = int(self._starts[self.count])
-        stop = used + sum(sizes)
-        indices = np.concatenate([np.asarray(atom.indices) for atom in atoms])
+        if isinstance(atoms, AtomBatch):
+            assert atoms.starts is not None
+            values, indices, ends = atoms.values, np.asarray(atoms.indices), atoms.starts[1:]
+        else:
+            values = np.concatenate([atom.values for atom in atoms])
+            indices = np.concatenate([np.asarray(atom.indices) for atom in atoms])
+            ends = np.cumsum([atom.values.size for atom in atoms])
+        stop = used + len(values)
         if indices.dtype.itemsize > self._indices.dtype.itemsize:
             self._indices = self._indices.astype(indices.dtype)
         self._data = grown(self._data, used, stop)
         self._indices = grown(self._indices, used, stop)
         self._starts = grown(self._starts, self.count + 1, self.count + 1 + len(atoms))
-        self._data[used:stop] = np.concatenate([atom.values for atom in atoms])
+        self._data[used:stop] = values
         self._indices[used:stop] = indices
-        self._starts[self.count + 1 : self.count + 1 + len(atoms)] = used + np.cumsum(sizes)
+        self._starts[self.count + 1 : self.count + 1 + len(atoms)] = used + ends
         self._view = None
 
-    def _append_dense(self, rows: list[NDArray[Any]]) -> None:
+    def _append_dense(self, rows: NDArray[Any] | list[NDArray[Any]]) -> None:
         if self._dense is None:
-            dtype = np.result_type(*{row.dtype for row in rows})
-            some = dense_rows(self._joined()) if self.count else np.empty((0, self._d), dtype)
-            self._dense = some
+            kinds = {rows.dtype} if isinstance(rows, np.ndarray) else {row.dtype for row in rows}
+            nothing = np.empty((0, self._d), np.result_type(*kinds))
+            self._dense = dense_rows(self._joined()) if self.count else nothing
         self._make_room(self.count + len(rows))
-        for k, row in enumerate(rows, self.count):
+        if isinstance(rows, np.ndarray):
+            self._dense[self.count : self.count + len(rows)] = rows
+            return
+        for k, row in enumerate(rows, self.count):  # a block of them would be one copy more
             self._dense[k] = row
 
     def _make_room(self, needed: int) -> None:
