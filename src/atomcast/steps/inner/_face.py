@@ -32,8 +32,10 @@ def solve_face(
     steps: int,
     share: float,
     enough: float,
-) -> float:  # pragma: no cover - compiled
-    """A Newton step to the minimum over the groups in use, in place; returns the multiplier.
+) -> tuple[float, int]:  # pragma: no cover - compiled
+    """A Newton step to the minimum over the groups in use, in place.
+
+    Returns the multiplier, and how many steps of conjugate gradients were taken.
 
     The norm is replaced by its second-order model, and the radius by a plane that touches there.
     Where each weight is a group of its own, the norm is flat: with a penalty of zero, the step is
@@ -78,7 +80,7 @@ def solve_face(
     _move(columns, support, change, along, rank_one, diagonal, bent, residual)
     for m in range(count):
         residual[m] = -residual[m] - _score(columns, support[m], gradient)
-    size, level, first = 0.0, 0.0, -1.0
+    size, level, first, taken = 0.0, 0.0, -1.0, 0
     for _ in range(steps):
         level, left = _dot(across, residual) / width, 0.0
         for m in range(count):
@@ -101,9 +103,10 @@ def solve_face(
         for m in range(count):
             change[m] += (size / bend) * direction[m]
             residual[m] -= (size / bend) * applied[m]
+        taken += 1
     for m in range(count):
         weights[support[m]] += change[m]
-    return level
+    return level, taken
 
 
 @njit(cache=True, nogil=True, fastmath=REORDER)

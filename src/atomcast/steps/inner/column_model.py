@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.known.active_set import ExplicitActiveSet
+from atomcast.known.columns import DenseColumns
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -97,6 +98,14 @@ class ColumnModel:
         along = self.along[chosen]
         return self.columns.cross(chosen, chosen, self.diagonal) - np.outer(along, along)
 
+    def steps_to_factorise(self, k: int) -> float:
+        """With how many steps of conjugate gradients on k weights a factorisation keeps up.
+
+        Sparse columns have products that are dense, and take far longer to find than a step does.
+        """
+        d = len(self.diagonal)
+        return (k + k**2 / (3 * d)) / 4 if isinstance(self.columns, DenseColumns) else np.inf
+
     @property
     def bends(self) -> tuple[Floats, Floats, Floats, Floats]:
         """The curvature, as compiled passes take it."""
@@ -135,6 +144,10 @@ class ProductModel(ColumnModel):
         """The quadratic with these slopes at the start."""
         k, lengths = len(start), np.diag(products.matrix).copy()
         return ProductModel(products, start, slopes, np.ones(k), NOTHING, np.zeros(k), lengths)
+
+    def steps_to_factorise(self, k: int) -> float:
+        """The same where the products are known."""
+        return k / 6
 
     def at(self, weights: Floats) -> tuple[Any, Floats]:
         """The value at other weights, and the slopes."""

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 
 from atomcast.domains.balls import Domain
 from atomcast.steps.inner.column_model import ColumnModel
+from atomcast.steps.inner.plane import newton_step
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -47,6 +48,7 @@ class CoordinateDescent:
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
         self._signed = bool(domain.merit(np.ones(1))[0] > 0.0)
+        self._steps = 0  # of conjugate gradients, on the last face that was solved by them
 
     def minimise(self, model: ColumnModel, tolerance: float) -> tuple[Floats, bool]:
         """The best weights, and whether their gap within the known atoms is the tolerance."""
@@ -148,13 +150,20 @@ class CoordinateDescent:
         k = len(support)
         if not k:
             return 0.0
-        return float(
-            solve_face(
-                model.columns.compiled, support, np.arange(k + 1), np.ones(k), *model.bends,
-                weights, gradient, 0.0, False, excess is not None, excess or 0.0,
-                FACE_STEPS, *accuracy,
-            )
+        if model.steps_to_factorise(k) < self._steps:
+            slopes = model.columns.scores(gradient)[support]
+            signs = np.sign(weights[support])
+            change, level = newton_step(model.hessian(support), slopes, signs, excess)
+            weights[support] += change
+            if np.isnan(level):  # too flat to be factorised: by steps next time
+                self._steps = 0
+            return level
+        level, self._steps = solve_face(
+            model.columns.compiled, support, np.arange(k + 1), np.ones(k), *model.bends,
+            weights, gradient, 0.0, False, excess is not None, excess or 0.0,
+            FACE_STEPS, *accuracy,
         )  # fmt: skip
+        return float(level)
 
     def _share(self, weights: Floats) -> float:
         """What weights are multiplied by to be in the domain, if they are outside."""

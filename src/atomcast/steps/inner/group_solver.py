@@ -18,6 +18,7 @@ from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.steps.inner.column_model import ColumnModel, Products
 from atomcast.steps.inner.coordinate_descent import FACE_STEPS, SWEEPS, SWEPT, CoordinateDescent
 from atomcast.steps.inner.ellipsoids import descend_by_ellipsoids
+from atomcast.steps.inner.plane import newton_step
 from atomcast.steps.inner.turned import TurnedColumns, TurnedProducts
 
 Floats = NDArray[np.float64]
@@ -99,12 +100,10 @@ class GroupDescent(CoordinateDescent):
         else:
             from atomcast.steps.inner._face import solve_face
 
-            level = float(
-                solve_face(
-                    model.columns.compiled, support, starts, self.blocks.c[used], *model.bends,
-                    weights, gradient, penalty, self._careful > 0, excess is not None,
-                    excess or 0.0, FACE_STEPS, *accuracy,
-                )
+            level, _ = solve_face(
+                model.columns.compiled, support, starts, self.blocks.c[used], *model.bends,
+                weights, gradient, penalty, self._careful > 0, excess is not None,
+                excess or 0.0, FACE_STEPS, *accuracy,
             )  # fmt: skip
         # Far outside the ball, the plane that touches it says nothing of its multiplier.
         near = excess is None or self._norm(weights) <= (1.0 + NEAR) * self.domain.scale
@@ -198,36 +197,6 @@ class Bend:
             if not self.careful:
                 matrix[part, part] -= bend * np.outer(unit, unit)
         return matrix
-
-
-def newton_step(
-    matrix: Floats, slopes: Floats, normal: Floats, excess: float | None
-) -> tuple[Floats, float]:
-    """The step to the minimum of a quadratic, on the plane without the excess if there is one.
-
-    Returns
-    -------
-    change : array of shape (m,)
-    level : float
-        The multiplier of the plane.
-    """
-    from scipy.linalg import LinAlgError, cho_factor, cho_solve
-
-    diagonal = np.diag_indices_from(matrix)
-    for ridge in (1e-14, 1e-10):  # flat directions, as far as rounding leaves them flat
-        matrix[diagonal] += ridge * float(matrix[diagonal].max())
-        try:
-            factor = cho_factor(matrix, lower=True, check_finite=False)
-            break
-        except LinAlgError:
-            continue
-    else:
-        return np.zeros_like(slopes), np.nan
-    down, across = cho_solve(factor, np.stack([slopes, normal], axis=1), check_finite=False).T
-    if excess is None:
-        return -down, 0.0
-    level = (excess - float(normal @ down)) / max(float(normal @ across), 1e-300)
-    return -down - level * across, level
 
 
 class GroupSolver:
