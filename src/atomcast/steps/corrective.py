@@ -291,7 +291,8 @@ class Corrective(Step):
             share = 0.05
         elif self.alone and replica.domain.has_origin:
             share = 0.0 if final else 0.4
-        return max((0.7 if final else 0.1) * replica.target, share * gap if replica.feasible else 0.0)
+        enough = (0.7 if final else 0.1) * replica.target
+        return max(enough, share * gap if replica.feasible else 0.0)
 
     def memory(self) -> dict[str, NDArray[Any]]:
         """The last violation, and what the inner solver carries from round to round."""
