@@ -290,6 +290,7 @@ class Corrective(Step):
         if active.quadratic:
             share = 0.05
         elif self.alone and replica.domain.has_origin:
+            final &= len(active) == active.atoms  # models of several classes are dear
             share = 0.0 if final else 0.4
         enough = (0.7 if final else 0.1) * replica.target
         return max(enough, share * gap if replica.feasible else 0.0)
