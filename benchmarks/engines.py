@@ -4,7 +4,8 @@
                                                  and where the time of MPI and Ray goes
     python benchmarks/engines.py --only mpi      one of them (local, mpi, ray, federated)
     python benchmarks/engines.py --own           only where the time goes
-    python benchmarks/engines.py --speedup       dense Lasso, 2,000 x 200,000, on 1 and 2 ranks
+    python benchmarks/engines.py --speedup       what a second rank gains: dense Lasso (2,000 x
+                                                 100,000), kernel columns, beside plain reading
     python benchmarks/engines.py --least         the best batch instead of the median one
 
 Columns, in microseconds a round:
@@ -44,7 +45,8 @@ from pathlib import Path
 os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
 
 from engines_federated import show_federated
-from engines_rounds import LENGTHS, local_times, mpi_rank, ray_times, speedup_rank
+from engines_rounds import LENGTHS, local_times, mpi_rank, ray_times
+from engines_speedup import show_speedup, speedup_rank
 
 SIZES = (1, 2, 4, 8)
 ENGINES = ("local", "mpi", "ray", "federated")
@@ -110,12 +112,8 @@ def own_work(engines):
 
 
 def speedup():
-    """What a second rank brings on dense Lasso, with one BLAS thread each."""
-    one, two = (mpirun(ranks, "--speedup-rank")[0] for ranks in (1, 2))
-    print("dense Lasso, d = 2,000, n = 200,000, float64, one BLAS thread a rank, time of a round")
-    for name, key in (("median", "ms"), ("least", "least")):
-        ratio = one[key] / two[key]
-        print(f"{name}: 1 rank {one[key]:.1f} ms, 2 ranks {two[key]:.1f} ms: {ratio:.2f}x")
+    """What a second rank brings, with one BLAS thread each."""
+    show_speedup(*(mpirun(ranks, "--speedup-rank")[0] for ranks in (1, 2)))
 
 
 def main():

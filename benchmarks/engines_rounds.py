@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-import warnings
 from functools import wraps
 
 import numpy as np
@@ -59,10 +58,13 @@ class Scored:
 
     def __init__(self, fleet, replica):
         self._fleet = fleet
-        self._proposals = fleet.propose(replica, replica.request())
+        self._one = fleet.propose_one(replica, replica.request())
+
+    def propose_one(self, replica, request):
+        return self._one
 
     def propose(self, replica, request):
-        return self._proposals
+        return self._one.table(self._fleet.nodes)
 
     def __getattr__(self, name):
         return getattr(self._fleet, name)
@@ -175,7 +177,7 @@ def mpi_times(comm, d):
     session = MPICluster(comm).open(problem, shards)
     session.begin(replica, Solver().spec())
     session._fleet = Scored(session._fleet, replica)
-    own = session._fleet.propose(replica, None)
+    own = session._fleet.propose_one(replica, None)
     agreement = session.propose(replica, replica.request())
     owner, id = int(agreement.owner[0]), int(agreement.id[0])
     mine = [wire.encode(session._fleet.atom(id))] if comm.Get_rank() == owner else []
@@ -188,37 +190,13 @@ def mpi_times(comm, d):
 
     def exchange(rounds):
         for _ in range(rounds):
-            session._table.gathered(own, 0, 0)
+            session._table.one_each(own, 0, 0)
             if nodes > 1:
                 session._broadcaster.messages([owner], mine)
 
     runs = {"bare": bare, "exchange": exchange, "session": session_rounds(session, replica)}
     found = compared(runs, comm.bcast)
     return found | solver_times(MPICluster(comm), d, nodes)
-
-
-def speedup_rank(d=2_000, n=200_000, rounds=12):
-    """Dense Lasso on as many ranks as there are: the time of a round."""
-    from mpi4py import MPI
-
-    from atomcast import Lasso, MPICluster, Shards, Solver
-
-    comm = MPI.COMM_WORLD
-    share = n // comm.Get_size()
-    rng = np.random.default_rng(comm.Get_rank())
-    X = rng.standard_normal((share, d)).T
-    y = np.random.default_rng(99).standard_normal(d)
-    solver = Solver(step="away", tol=1e-9, max_rounds=rounds)
-    warnings.simplefilter("ignore")
-    result = Lasso(1.0, cluster=MPICluster(comm), solver=solver).fit(Shards.mine(X), y).result_
-    if comm.Get_rank() == 0:
-        steps = np.diff(result.trace.seconds) * 1e3
-        found = {
-            "ranks": comm.Get_size(),
-            "ms": float(np.median(steps)),
-            "least": float(min(steps)),
-        }
-        print(json.dumps(found), flush=True)
 
 
 # -- Ray --------------------------------------------------------------------------------------

@@ -1,9 +1,10 @@
 """Cross-validated lasso beside others: CPU time, validation error, and size of the model.
 
-celer and skglm fit the same folds at as many penalties as we do radii, between the same end points;
-scikit-learn's `LassoCV` has 100 penalties.
+celer and skglm fit the same folds at as many penalties as we do radii, between the same end points:
+where the error still falls at 1/1000 of the largest penalty, we go on, and so do they. `--short`
+leaves them at 30 penalties down to 1/1000. scikit-learn's `LassoCV` has 100 penalties.
 
-OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/lasso_cv.py [--large]
+OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/lasso_cv.py [--large 0 1 2]
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ PROBLEMS = {
     "random, 200 x 500": drawn(0, 200, 500, 20, 1.0),
     "random, 72 x 7,000": drawn(1, 72, 7000, 10, 1.0),
     "random, 5,000 x 100": drawn(2, 5000, 100, 20, 5.0),
+    "random, 500 x 5,000": drawn(3, 500, 5000, 20, 5.0),
     "sparse text, 2,000 x 6,000": text_like(0, 2_000, 6_000, 50_000),
 }
 
@@ -58,12 +60,12 @@ class PathCV:
     """
 
     def __init__(self, library: str, fit_intercept: bool) -> None:
-        self.library, self.fit_intercept = library, fit_intercept
+        self.library, self.fit_intercept, self.count = library, fit_intercept, PENALTIES
 
     def fit(self, X, y) -> PathCV:
         """Find `mse_path_` of all folds, and the model of the best penalty on all rows."""
         largest = np.abs(X.T @ (y - self.fit_intercept * y.mean())).max() / len(y)
-        penalties = np.geomspace(largest, 1e-3 * largest, PENALTIES)
+        penalties = largest * 1e-3 ** (np.arange(self.count) / (PENALTIES - 1))
         rows = sparse.csr_array(X) if sparse.issparse(X) else X
         errors = []
         for train, test in KFold(5).split(X):
@@ -85,7 +87,9 @@ class PathCV:
             yield lasso.set_params(alpha=penalty).fit(X, y)
 
 
-def comparisons(problems: dict[str, Any], repeats: int) -> Iterator[tuple[Row, dict[str, Any]]]:
+def comparisons(
+    problems: dict[str, Any], repeats: int, short: bool = False
+) -> Iterator[tuple[Row, dict[str, Any]]]:
     """Yield, for each problem, a `Row` and the fitted models."""
     solvers = {"atomcast": LassoCV, **{name: partial(PathCV, name) for name in TOLERANCE}}
     if repeats > 1:  # it does not end within half an hour on the large one
@@ -95,7 +99,12 @@ def comparisons(problems: dict[str, Any], repeats: int) -> Iterator[tuple[Row, d
         intercept = not sparse.issparse(X)
         models = {solver: make(fit_intercept=intercept) for solver, make in solvers.items()}
         target = y if intercept else y - y.mean()
-        seconds = least_times({s: partial(m.fit, X, target) for s, m in models.items()}, repeats)
+        fits = {solver: partial(model.fit, X, target) for solver, model in models.items()}
+        seconds = least_times({"atomcast": fits.pop("atomcast")}, repeats)
+        for model in models.values():
+            if isinstance(model, PathCV) and not short:
+                model.count = len(models["atomcast"].betas_)
+        seconds |= least_times(fits, repeats)
         size = np.count_nonzero(models["atomcast"].coef_)
         yield Row(f"cross-validated Lasso, {name}", size, seconds), models
 
@@ -103,13 +112,16 @@ def comparisons(problems: dict[str, Any], repeats: int) -> Iterator[tuple[Row, d
 def main() -> None:
     """Print a row for each problem."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--large", action="store_true", help="one large problem, fitted once")
+    parser.add_argument("--large", nargs="+", type=int, help="seeds of one large problem each")
+    parser.add_argument("--short", action="store_true", help="30 penalties for the others")
     problems, repeats = PROBLEMS, 3
-    if parser.parse_args().large:
-        problems = {"sparse text, 20,000 x 60,000": text_like(0, 20_000, 60_000, 600_000)}
+    arguments = parser.parse_args()
+    if arguments.large:
+        name, size = "sparse text, 20,000 x 60,000, seed", (20_000, 60_000, 600_000)
+        problems = {f"{name} {seed}": text_like(seed, *size) for seed in arguments.large}
         repeats = 1
     warnings.simplefilter("ignore")
-    for row, models in comparisons(problems, repeats):
+    for row, models in comparisons(problems, repeats, arguments.short):
         print(f"\n| {row.problem} | s | CV error | features |\n|---|---|---|---|")
         for solver, model in models.items():
             error, size = model.mse_path_.mean(axis=1).min(), np.count_nonzero(model.coef_)

@@ -10,6 +10,7 @@ from atomcast.atoms.explicit import DenseAtoms, SparseAtoms
 
 PROTOCOLS = [
     held.BatchedAtoms,
+    held.BoundedAtoms,
     held.DivisibleAtoms,
     held.SpacedAtoms,
     held.FollowingAtoms,

@@ -79,8 +79,7 @@ def test_sparse_and_compiled_agree_with_dense(seed, d, missing):
             *kernel(
                 features.starts,
                 features.present,
-                features.rows,
-                features.last,
+                features.entries,
                 values,
                 float(values.sum()),
                 stump_scan.TIE,
@@ -100,6 +99,16 @@ def test_large_data_takes_the_compiled_way(monkeypatch):
     monkeypatch.setattr(stump_scan, "_best_splits_small", None)
     large = stump_scan.best_splits(features, values)
     np.testing.assert_array_equal(small.rank, large.rank)
+
+
+@pytest.mark.parametrize("d", [2**15 - 1, 2**15])
+def test_entries_take_few_bytes_and_hold_every_example(d):
+    X = np.random.default_rng(0).standard_normal((d, 1))
+    for features in (stump_scan.sort_dense(X), stump_scan.sort_sparse(sparse.csc_array(X))):
+        assert features.entries.itemsize == (2 if d < 2**15 else 4)
+        np.testing.assert_array_equal(features.rows, np.argsort(X[:, 0]))
+    mostly_zero = sparse.csc_array(([2.0], ([d - 1], [0])), shape=(d, 1))
+    assert stump_scan.sort_sparse(mostly_zero).rows.tolist() == [d, d - 1]
 
 
 def test_a_stump_travels_in_bits():

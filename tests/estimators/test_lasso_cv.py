@@ -1,5 +1,7 @@
 """The path and cross-validation: warm starts, nothing sent twice, the same choice as by hand."""
 
+import tracemalloc
+
 import numpy as np
 import pandas as pd
 import pytest
@@ -323,3 +325,18 @@ def test_a_target_twice_is_that_target_with_twice_the_radius(diabetes):
     np.testing.assert_allclose(twice.predict(X), once.predict(X)[:, None] * [1, 1], rtol=1e-3)
     column = LassoCV(n_betas=5, cv=3, scoring="r2", solver=TIGHT).fit(X, y[:, None])
     np.testing.assert_array_equal(column.coef_, once.coef_)
+
+
+@pytest.mark.parametrize("kind", ["dense", "sparse"])
+def test_folds_take_no_copies_of_the_data(kind):
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((200, 5000))
+    y = X[:, :3].sum(axis=1)
+    X, size = (X, X.nbytes) if kind == "dense" else (sparse.csc_array(X), 12 * X.size)
+    model = LassoCV(betas=[0.5, 1.0], cluster=3)
+    model.fit(X, y)  # whatever is loaded once
+    tracemalloc.start()
+    model.fit(X, y)
+    peak = tracemalloc.get_traced_memory()[1]
+    tracemalloc.stop()
+    assert peak < 0.3 * size

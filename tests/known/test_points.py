@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy import sparse
 
-from atomcast.known.kernels.points import PointLog, dense_rows, is_binary
+from atomcast.known.kernels.points import PointLog, dense_rows, is_binary, moved_to_front
 from atomcast.messages.atom import Atom
 
 
@@ -39,3 +40,16 @@ def test_binary_or_not():
     late = np.zeros((9000, 2))
     late[-1, -1] = 0.5
     assert not is_binary(late)
+
+
+@pytest.mark.parametrize("rows", [[4, 0, 3, 1], [2, 0], [3, 1, 2], []])
+def test_points_move_to_the_front_of_their_own_memory(rows, monkeypatch):
+    monkeypatch.setattr("atomcast.known.kernels.points.MOVED", 6)
+    points = np.arange(20.0).reshape(5, 4)
+    expected, at = points[rows], np.array(rows, dtype=np.int64)
+    moved = moved_to_front(points.copy(), at)
+    np.testing.assert_array_equal(moved, expected)
+    np.testing.assert_array_equal(
+        moved_to_front(sparse.csr_array(points), at).toarray(), expected.reshape(-1, 4)
+    )
+    assert np.shares_memory(moved_to_front(points, at), points) == (len(rows) > 2)

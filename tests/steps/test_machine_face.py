@@ -7,6 +7,7 @@ from sklearn.datasets import make_classification
 from sklearn.metrics.pairwise import rbf_kernel
 
 from atomcast import KernelSVC
+from atomcast.known.kernels.rows import Rows
 from atomcast.steps.inner import machine_solver
 from atomcast.steps.inner.machine_face import go_to_face
 
@@ -29,7 +30,7 @@ def test_a_step_on_the_right_face_leads_to_the_best_weights(dtype):
     beta = np.where(best > 0, best.mean(), 0.0)
     signed = matrix * np.outer(side, side)
     margins = signed @ beta
-    go_to_face(matrix, side, beta, margins, 1e-6)
+    go_to_face(Rows(matrix, np.arange(len(side))), side, beta, margins, 1e-6)
     if dtype == np.float64:
         np.testing.assert_allclose(beta, best, rtol=1e-4, atol=1e-6 * best.max())
     assert (beta[best == 0] == 0).all()
@@ -47,7 +48,7 @@ def test_weights_that_would_fall_below_zero_are_zero():
         return 0.5 * beta @ signed @ beta - beta.sum()
 
     before = objective(beta)
-    go_to_face(matrix, side, beta, margins, 1e-6)
+    go_to_face(Rows(matrix, np.arange(len(side))), side, beta, margins, 1e-6)
     assert beta.min() == 0.0 < beta.max()
     assert objective(best) <= objective(beta) < before
 
@@ -60,7 +61,8 @@ def test_dear_errors_take_few_steps_on_faces(C, monkeypatch):
         machine_solver, "go_to_face", lambda *what: (steps.append(1), go_to_face(*what))
     )
     beta, margins = np.zeros(len(side)), np.zeros(len(side))
-    machine_solver.descend(matrix.astype(np.float32), side, beta, margins, 1e-4)
+    rows = Rows(matrix.astype(np.float32), np.arange(len(side)))
+    machine_solver.descend(rows, side, beta, margins, 1e-4)
     assert len(steps) <= 8
     assert beta.sum() == pytest.approx(best.sum(), rel=1e-4)
 

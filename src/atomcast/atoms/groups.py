@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.atoms.explicit import DenseAtoms, SparseAtoms, explicit_atoms, gradient_of
+from atomcast.atoms.explicit import ColumnAtoms, explicit_atoms, gradient_of
 from atomcast.data.shards import Shard
 from atomcast.domains.balls import Domain
 from atomcast.domains.group_ball import GroupBall, Groups
@@ -96,7 +96,7 @@ class GroupAtoms:
 
     def __init__(
         self,
-        features: DenseAtoms | SparseAtoms,
+        features: ColumnAtoms,
         ids: NDArray[np.int64],
         groups: Groups,
         names: tuple[str, ...] | None,

@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 class Atoms(Protocol):
     """What one node holds. It knows its own atoms and the replica, and nothing else.
 
-    What more atoms may be able to do, they say by the members of `BatchedAtoms`, `DivisibleAtoms`,
-    `SpacedAtoms`, `SlopeAtoms`, `FollowingAtoms` or `AtomFamilies`; none is needed for an exact
-    selection.
+    What more atoms may be able to do, they say by the members of `BatchedAtoms`, `BoundedAtoms`,
+    `DivisibleAtoms`, `SpacedAtoms`, `SlopeAtoms`, `FollowingAtoms` or `AtomFamilies`; none is
+    needed for an exact selection.
     """
 
     #: Length of an atom, and number of atoms.
@@ -42,6 +42,22 @@ class BatchedAtoms(Atoms, Protocol):
 
     def batch(self, places: NDArray[np.int64], ids: list[int]) -> Sequence[Atom]:
         """The atoms at these places, as `atom` would hand them out, under their global ids."""
+        ...
+
+
+@runtime_checkable
+class BoundedAtoms(Atoms, Protocol):
+    """Atoms whose scores can be bounded with less work than it takes to find them."""
+
+    #: Whether there are so many that this may pay.
+    large: bool
+
+    def bounds(self, replica: Replica) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
+        """Scores and how far each may be off, shape (n,) each; None where it is no less work."""
+        ...
+
+    def read(self, replica: Replica, columns: NDArray[np.int64]) -> NDArray[np.float64] | None:
+        """The scores of some atoms, by position; None where it is quicker to find all."""
         ...
 
 

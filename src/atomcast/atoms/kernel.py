@@ -29,15 +29,15 @@ from atomcast.known.kernels.sums import (
     KernelSums,
     kernel_sums,
 )
-from atomcast.messages.atom import Atom
+from atomcast.messages.atom import Atom, AtomBatch
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
 
 Floats = NDArray[np.float64]
 
-#: So many examples at a time are taken out of the data.
-PIECE = 1 << 13
+#: So many examples at a time are taken out of the data, or as many as have so many values.
+LEAST_PIECE, PIECE, VALUES = 1 << 7, 1 << 13, 1 << 20
 #: A position that no point ever has.
 UNKNOWN = np.iinfo(np.int64).max
 
@@ -106,15 +106,17 @@ class KernelAtoms:
         nonzero = values != 0
         return Atom(id, self.d, values[nonzero], indices[nonzero], extras=extras)
 
-    def batch(self, places: NDArray[np.int64], ids: list[int]) -> list[Atom]:
-        """Some examples, which share their memory where they are dense."""
-        if sparse.issparse(self.points):
-            return [self.atom(j, id) for j, id in zip(places.tolist(), ids, strict=True)]
+    def batch(self, places: NDArray[np.int64], ids: list[int]) -> AtomBatch:
+        """Some examples in one piece."""
         extras = self.told[places, None].astype(np.float64)
         if self.weights is not None:
             extras = np.column_stack([extras, self.weights[places]])
-        parts = zip(ids, self.points[places], extras, strict=True)
-        return [Atom(id, self.d, values, extras=extra) for id, values, extra in parts]
+        points = self.points[places]
+        if not sparse.issparse(points):
+            return AtomBatch(ids, self.d, np.ascontiguousarray(points), extras=extras)
+        points.eliminate_zeros()
+        starts = points.indptr.astype(np.int64)
+        return AtomBatch(ids, self.d, points.data, points.indices, starts, extras=extras)
 
     def space(self) -> KernelSpace:
         """The examples in the augmented kernel space; known once gamma is, after a broadcast."""
@@ -244,7 +246,8 @@ class KernelAtoms:
     ) -> NDArray[Any]:
         """The kernel between some examples and some known points, as it is kept."""
         block = np.empty((len(rows), part.stop - part.start), self.storage.dtype)
-        for some in ranges(len(rows), -(-len(rows) // PIECE)):
+        piece = min(max(VALUES // max(self.d, 1), LEAST_PIECE), PIECE)
+        for some in ranges(len(rows), -(-len(rows) // piece)):
             points = self.points[rows[some]]
             block[some] = kernel_block(active.kernel, points, active.points[part], block.dtype)
         return block

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.atoms.explicit import DenseAtoms, SparseAtoms, explicit_atoms
+from atomcast.atoms.explicit import ColumnAtoms, explicit_atoms
 from atomcast.atoms.images import ManyImages
 from atomcast.data.shards import Shard
 from atomcast.domains.balls import Domain
@@ -114,7 +114,7 @@ class MultiTargetActiveSet(MulticlassActiveSet):
 class MulticlassAtoms:
     """A node's features; the score of a feature is that of its best class, with its sign."""
 
-    def __init__(self, features: DenseAtoms | SparseAtoms) -> None:
+    def __init__(self, features: ColumnAtoms) -> None:
         self.features = features
         self.d, self.n = features.d, features.n
 

@@ -12,6 +12,7 @@ from scipy import sparse
 
 from atomcast.atoms.explicit import PIECE, DenseAtoms, SparseAtoms, explicit_atoms
 from atomcast.atoms.images import ManyImages
+from atomcast.atoms.kept_rows import KeptRows
 from atomcast.data.shards import Shard
 from atomcast.messages.atom import EPS, ROUNDINGS, Atom, Misfit, misfit_of
 from atomcast.objectives import SquaredError
@@ -152,5 +153,6 @@ def pursuit_atoms(
 ) -> PursuitAtoms:
     """The features of a node's shard as atoms of a pursuit."""
     features = explicit_atoms(shard)
+    assert not isinstance(features, KeptRows)  # pursuits have no folds
     lengths = lengths_of(features.matrix, centred, weights) if normalize else None
     return PursuitAtoms(features, lengths)

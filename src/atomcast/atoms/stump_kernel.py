@@ -9,33 +9,33 @@ from numba import njit
 
 
 @njit(cache=True)
-def scan(
-    starts: Any, present: Any, rows: Any, last: Any, values: Any, total: float, tie: float
-) -> Any:
+def scan(starts: Any, present: Any, entries: Any, values: Any, total: float, tie: float) -> Any:
     """Rank, contrast and missing sum of the best split of every feature, as in `best_splits`."""
-    n, d = len(present), len(values)
+    n, d, one = len(present), np.uint64(len(values)), np.uint64(1)
     rank, contrast, missing = np.zeros(n, np.int64), np.zeros(n), np.zeros(n)
-    sums = np.empty(d + 1)  # running sums below the thresholds of one feature
+    sums = np.empty(len(values) + 1)  # running sums below the thresholds of one feature
     for j in range(n):
         start, middle, stop = np.uint64(starts[j]), np.uint64(present[j]), np.uint64(starts[j + 1])
         absent = 0.0
         for k in range(middle, stop):
-            absent += values[np.uint64(rows[k])]
+            absent += values[np.uint64(entries[k]) >> one]
         listed, rest = 0.0, False
         for k in range(start, middle):
-            if rows[k] == d:
+            if np.uint64(entries[k]) >> one == d:
                 rest = True
                 break
         if rest:  # a sparse feature: what is not listed is zero
             for k in range(start, middle):
-                if rows[k] != d:
-                    listed += values[np.uint64(rows[k])]
+                row = np.uint64(entries[k]) >> one
+                if row != d:
+                    listed += values[row]
         here = total - absent
         below, count, best = 0.0, 0, abs(here)
         sums[0] = 0.0
         for k in range(start, middle):
-            below += here - listed if rows[k] == d else values[np.uint64(rows[k])]
-            if last[k]:
+            row = np.uint64(entries[k]) >> one
+            below += here - listed if row == d else values[row]
+            if np.uint64(entries[k]) & one:  # the next value is larger
                 count += 1
                 sums[count] = below
                 best = max(best, abs(here - 2.0 * below))

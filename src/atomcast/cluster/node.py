@@ -6,7 +6,6 @@ node's own columns gives exactly what the nodes would compute one by one, at the
 
 from __future__ import annotations
 
-from array import array
 from collections.abc import Sequence
 from functools import partial
 from time import perf_counter
@@ -21,17 +20,20 @@ from atomcast.atoms.held import (
     AtomFamilies,
     Atoms,
     BatchedAtoms,
+    BoundedAtoms,
     DivisibleAtoms,
     FollowingAtoms,
     SlopeAtoms,
     SummedAtoms,
 )
 from atomcast.cluster.choosing import propose_to_signals
+from atomcast.cluster.screening import scores_that_count
 from atomcast.loop.replica import Replica
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import (
     TIE,
     Ids,
+    OneProposal,
     Proposals,
     Request,
     leaders,
@@ -40,7 +42,7 @@ from atomcast.messages.proposals import (
     ranking,
 )
 from atomcast.selection.choosers import Chooser, PacedChooser
-from atomcast.selection.rules import Rewording, Subset
+from atomcast.selection.rules import Subset
 
 Floats = NDArray[np.float64]
 
@@ -89,13 +91,25 @@ class Fleet:
         # A column may stand for a family of so many atoms, of which it puts forward the best.
         self._families = atoms if is_able(atoms, AtomFamilies) else None
         self._stride = 1 if self._families is None else self._families.stride
+        # Where ids have no holes, their places need no search.
+        dense = len(ids) > 0 and int(ids[-1]) - int(ids[0]) + 1 == len(ids)
+        self._first = int(ids[0]) if dense else None
         self._known = np.zeros(len(ids), dtype=bool)
         self._log = 0
-        # Arrays that grow and that NumPy can read: they are looked at in every round.
-        self._known_at, self._local = array("q"), array("q")
+        # Of known atoms held here, their places in the log and here, with room for more.
+        self._room = np.empty((2, 16), dtype=np.int64)
+        self._known_at, self._local = self._room[:, :0]
         # What the nodes of others say here: that they have no atoms, and nothing to add.
         self._silent, self._nothing = np.full(nodes, -np.inf), np.zeros(nodes)
         self._slopes = is_able(atoms, SlopeAtoms)
+        self._single = (
+            len(self._holders) == 1 and 0 < len(ids) <= 4 * CHUNK and (self._families is None)
+        )
+        self._holder = int(self._holders[0]) if len(self._holders) else -1
+        # Bounds are compared with the best of all, which is that of one node.
+        self._bounded: BoundedAtoms | None = None
+        if len(self._holders) == 1 and is_able(atoms, BoundedAtoms) and atoms.large:
+            self._bounded = atoms
         self.sizes = self._held_by if sizes is None else sizes
         self._chooser: tuple[Subset, Chooser] | None = None
         self._part: _Part | None = None
@@ -112,9 +126,9 @@ class Fleet:
 
     def propose(self, replica: Replica, request: Request) -> Proposals:
         """The proposals of every node of the fleet, each from its own atoms alone."""
-        part, selection = self, replica.selection
-        if isinstance(selection, Subset) and not (request.complete or request.random):
-            part = self._selected(replica, selection)
+        part, subset = self, replica.subset
+        if subset is not None and not (request.complete or request.random):
+            part = self._selected(replica, subset)
         return self._propose_from(part, replica, request)
 
     def propose_some(
@@ -122,7 +136,7 @@ class Fleet:
     ) -> Proposals:
         """The proposals from these atoms alone, which must be divisible."""
         self._catch_up(replica)
-        return self._propose_from(self._with(rows, []), replica, request)
+        return self._propose_from(self._with(rows, self._local[:0]), replica, request)
 
     def shortlist(self, size: int) -> NDArray[np.int64] | None:
         """The atoms with the best merits when all were scored last; None if they are one thing."""
@@ -165,13 +179,13 @@ class Fleet:
         replica.radius.update(chooser.radius)
         return chosen
 
-    def _with(self, chosen: NDArray[np.int64], known: Sequence[int]) -> Fleet:
+    def _with(self, chosen: NDArray[np.int64], known: NDArray[np.int64]) -> Fleet:
         """The same nodes with some of their atoms: those chosen, and those already broadcast."""
         if len(chosen) == len(self.ids):  # as on small nodes in every round: it must be quick
             return self
         if self._part is None or not self._part.has(chosen, known):
             assert isinstance(self.atoms, DivisibleAtoms)
-            rows = np.union1d(chosen, np.array(known, dtype=np.int64))
+            rows = np.union1d(chosen, known)
             if len(rows) == len(self.ids):
                 return self
             fleet = Fleet(self.atoms.take(rows), self.ids[rows], self.owner[rows], self.nodes)
@@ -194,17 +208,18 @@ class Fleet:
             columns = np.split(order, self._starts[1:])
             held = dict(zip(self._holders.tolist(), columns, strict=True))
             return propose_to_signals(self.atoms, self.ids, held, self.nodes, replica)
-        if isinstance(replica.selection, Rewording):
-            request = replica.selection.asked(request, self.nodes)
-        scores = self.atoms.scores(replica)
+        if replica.rewording is not None:
+            request = replica.rewording.asked(request, self.nodes)
+        scores = self._scores(replica, request)
         one = request.count == 1 and request.known_too and request.threshold == -np.inf
         if len(self._holders) == 1 and self._families is None:
             many = len(scores) > 4 * CHUNK
             if many and request.random:
                 return self._draw_of_many(replica, request, scores)
             if one and not request.random:
-                propose = self._propose_one_of_many if many else self._propose_one
-                return propose(replica, request, scores)
+                if many:
+                    return self._propose_one_of_many(replica, request, scores)
+                return self._best_one(replica, request, scores).table(self.nodes)
         merit = self.merit = replica.domain.merit(scores)
         best = self._best(merit)
         ids = self._ids_put_forward(replica)
@@ -228,6 +243,14 @@ class Fleet:
             partial=self._partial_sums(replica, scores) if request.partial_sums else None,
         )
 
+    def _scores(self, replica: Replica, request: Request) -> Floats:
+        """The score of every atom; of those that cannot be proposed, about what it is."""
+        if self._bounded is not None and replica.domain.steady and not request.random:
+            found = scores_that_count(self._bounded, replica, request, self._local)
+            if found is not None:
+                return found
+        return self.atoms.scores(replica)
+
     def _thinned(
         self, replica: Replica, rows: NDArray[np.int64], ids: Ids, scores: Floats
     ) -> NDArray[np.int64]:
@@ -238,17 +261,35 @@ class Fleet:
             kept.append(own[np.sort(replica.step.thinned(replica, atoms, scores[own]))])
         return np.concatenate(kept)
 
-    def _propose_one(self, replica: Replica, request: Request, scores: Floats) -> Proposals:
+    def propose_one(self, replica: Replica, request: Request) -> OneProposal | None:
+        """What `propose` says, in plain numbers, if that is one atom of one node; else None."""
+        one = request.count == 1 and request.known_too and request.threshold == -np.inf
+        plain = replica.subset is None and replica.rewording is None and self._shares is None
+        if not (one and plain and self._single) or request.random or request.signals:
+            return None
+        self.scored, start = self._held_by, perf_counter()
+        self._catch_up(replica)
+        found = self._best_one(replica, request, self._scores(replica, request))
+        self.seconds = perf_counter() - start
+        return found
+
+    def _best_one(self, replica: Replica, request: Request, scores: Floats) -> OneProposal:
         """The proposal of one node, as in every round of the classic step: it must be quick."""
         merit = self.merit = replica.domain.merit(scores)
-        top = int(merit.argmax())
-        best = merit.item(top)
+        row = int(merit.argmax())
+        best = merit.item(row)
         near = merit >= best - 2 * TIE * abs(best)
-        rows: NDArray[np.int64] | slice = slice(top, top + 1)
-        if np.count_nonzero(near) != 1:
-            tied = np.flatnonzero(near)
-            rows = tied[leaders(merit[tied], self.ids[tied], self.owner[tied], 1)]
-        return self._of_one_node(replica, request, scores, rows, merit[rows].copy(), best)
+        if np.count_nonzero(near) > 1:  # none, if the best is no number, as who hears it finds out
+            tied = near.nonzero()[0]
+            row = int(tied[leaders(merit[tied], self.ids[tied], self.owner[tied], 1)[0]])
+        return OneProposal(
+            self._holder,
+            self.ids.item(row),
+            scores.item(row),
+            merit.item(row),
+            best,
+            self._partial_sum(replica, scores) if request.partial_sums else None,
+        )
 
     def _propose_one_of_many(self, replica: Replica, request: Request, scores: Floats) -> Proposals:
         """The proposal of one node with very many atoms, from a single pass over their scores."""
@@ -312,13 +353,19 @@ class Fleet:
 
     def atom(self, id: int) -> Atom:
         """The atom with this global id, as its owner would send it."""
-        return self.atoms.atom(int(self.ids.searchsorted(id // self._stride)), id)
+        return self.atoms.atom(self._place(id // self._stride), id)
 
     def atoms_of(self, ids: list[int]) -> Sequence[Atom]:
         """The atoms with these global ids, in one piece where that is possible."""
         if len(ids) > 1 and is_able(self.atoms, BatchedAtoms):
             return self.atoms.batch(self.ids.searchsorted(ids), ids)
         return [self.atom(id) for id in ids]
+
+    def _place(self, column: int) -> int:
+        """Where the column with this global id stands, or would stand."""
+        if self._first is not None and 0 <= column - self._first < len(self.ids):
+            return column - self._first
+        return int(self.ids.searchsorted(column))
 
     def holds(self, id: int) -> bool:
         """Whether a node of this fleet holds the atom with this global id."""
@@ -354,11 +401,10 @@ class Fleet:
             return
         if known == self._log + 1 and len(self.ids):  # the usual case, which must be quick
             column = replica.active.ids[-1] // self._stride
-            place = int(self.ids.searchsorted(column))
+            place = self._place(column)
             if place < len(self.ids) and self.ids[place] == column:
                 self._known[place] = True
-                self._local.append(place)
-                self._known_at.append(self._log)
+                self._enter(1, self._log, place)
             self._log = known
             return
         columns = np.array(replica.active.ids[self._log :], dtype=np.int64)
@@ -368,9 +414,19 @@ class Fleet:
         held = self._found(places, columns).nonzero()[0]
         local = places[held]
         self._known[local] = True
-        self._local.frombytes(local.tobytes())
-        self._known_at.frombytes((self._log + held).tobytes())
+        self._enter(len(held), self._log + held, local)
         self._log = known
+
+    def _enter(self, more: int, known_at: int | Ids, local: int | Ids) -> None:
+        """Remember the places of more known atoms that are held here."""
+        old = len(self._local)
+        count = old + more
+        if count > self._room.shape[1]:
+            room = np.empty((2, 2 * count), dtype=np.int64)
+            room[:, :old] = self._room[:, :old]
+            self._room = room
+        self._known_at, self._local = self._room[:, :count]
+        self._known_at[old:], self._local[old:] = known_at, local
 
     def _best(self, merit: Floats) -> Floats:
         best = self._silent.copy()
@@ -409,19 +465,28 @@ class Fleet:
 
     def _partial_sums(self, replica: Replica, scores: Floats) -> Floats:
         """S_i of Algorithm 3: each node's own part of <alpha, grad f(alpha)>."""
-        if not self._local:
+        if not len(self._local):
             return self._nothing.copy()
-        known_at = np.frombuffer(self._known_at, np.int64)
-        local = np.frombuffer(self._local, np.int64)
-        weights = replica.active.weights.take(known_at)
-        slopes = scores.take(local) if self._slopes else replica.active.scores().take(known_at)
         if len(self._holders) == 1:
             alone = self._nothing.copy()
-            alone[self._holders[0]] = weights @ slopes
+            alone[self._holder] = self._partial_sum(replica, scores)
             return alone
-        products = weights * slopes
-        sums: Floats = np.bincount(self.owner[local], products, minlength=self.nodes)  # type: ignore[assignment]
+        products = np.multiply(*self._parts_of_sum(replica, scores))
+        sums: Floats = np.bincount(self.owner[self._local], products, minlength=self.nodes)  # type: ignore[assignment]
         return sums
+
+    def _partial_sum(self, replica: Replica, scores: Floats) -> float:
+        """The same of all atoms held here."""
+        if not len(self._local):
+            return 0.0
+        weights, slopes = self._parts_of_sum(replica, scores)
+        return float(weights @ slopes)
+
+    def _parts_of_sum(self, replica: Replica, scores: Floats) -> tuple[Floats, Floats]:
+        """The weights of known atoms held here, and the slopes along them."""
+        at, active = self._known_at, replica.active
+        slopes = scores.take(self._local) if self._slopes else active.scores().take(at)
+        return active.weights.take(at), slopes
 
 
 def _below_best(merit: Floats, best: float, count: int) -> float:
@@ -444,9 +509,9 @@ class _Part:
         self.chosen, self.rows, self.fleet = chosen, rows, fleet
         self._seen = 0
 
-    def has(self, chosen: NDArray[np.int64], known: Sequence[int]) -> bool:
+    def has(self, chosen: NDArray[np.int64], known: NDArray[np.int64]) -> bool:
         """Whether it still is what was chosen, with everything that is known by now."""
-        new = np.array(known[self._seen :], dtype=np.int64)
+        new = known[self._seen :]
         self._seen = len(known)
         same = chosen is self.chosen or np.array_equal(chosen, self.chosen)
         return bool(same and np.isin(new, self.rows, assume_unique=True).all())

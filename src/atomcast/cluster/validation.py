@@ -71,7 +71,7 @@ def checked_shard(problem: Problem, shard: Shard) -> Shard:
     """The shard, if its values are finite and its atoms have the length the objective needs."""
     if not (problem.missing or shard.finite):
         check_finite(shard, problem.axis)
-    length = shard.matrix.shape[1 - problem.axis]
+    length = shard.length(problem.axis)
     if problem.d is not None and length != problem.d:
         if problem.axis == 0:
             raise ValueError(
@@ -96,7 +96,7 @@ def inspect(
         report = ShardReport(
             source=shard.source,
             atoms=len(shard.ids),
-            length=shard.matrix.shape[1 - problem.axis],
+            length=shard.length(problem.axis),
             total=total(),
             row_digest=shard.row_digest,
             machine=machine(),

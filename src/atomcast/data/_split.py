@@ -57,6 +57,8 @@ class SplitShards(MatrixShards):
     kind = "split"
     #: Whether somebody has looked for NaN and infinity in the matrix, and found none.
     finite = False
+    #: The rows that count where columns are atoms; None: all.
+    kept: IntArray | None = None
 
     def __init__(
         self,
@@ -117,9 +119,7 @@ class SplitShards(MatrixShards):
     def shard(self, i: int, axis: int = 1) -> Shard:
         self._check_node(i)
         ids = self._ids(i, axis)
-        if axis not in self._oriented:
-            self._oriented[axis] = oriented(self._matrix, axis)
-        X = self._oriented[axis]
+        X = self.oriented(axis)
         if len(ids) == 0:
             block = cut(X, 0, 0, axis)
         elif ids[-1] - ids[0] + 1 == len(ids):
@@ -131,7 +131,16 @@ class SplitShards(MatrixShards):
             names = tuple(self._names[j] for j in ids)
         entries = self._names if axis == 0 else None
         source = f"shard {i}"
-        return Shard(ready(block), ids, names, source, entry_names=entries, finite=self.finite)
+        kept = self.kept if axis == 1 else None
+        return Shard(
+            ready(block), ids, names, source, entry_names=entries, finite=self.finite, kept=kept
+        )
+
+    def oriented(self, axis: int) -> Matrix:
+        """The matrix in the layout in which atoms can be cut out; converted once."""
+        if axis not in self._oriented:
+            self._oriented[axis] = oriented(self._matrix, axis)
+        return self._oriented[axis]
 
     def _held(self, i: int) -> str:
         words = {1: "columns", 0: "rows"}
@@ -183,6 +192,15 @@ class SplitShards(MatrixShards):
         if sparse.issparse(matrix):  # not every layout gives out rows
             matrix = matrix.tocsr()
         return self.with_matrix(matrix[rows])
+
+    def only_rows(self, rows: IntArray) -> SplitShards:
+        """The same columns, of which only these rows, rising, count; they are not copied."""
+        other = self.with_matrix(self.oriented(1))
+        other.finite, other.kept = self.finite, rows
+        return other
+
+    def rows(self, axis: int = 1) -> int:
+        return super().rows(axis) if self.kept is None or axis == 0 else len(self.kept)
 
     def __getstate__(self) -> dict[str, Any]:
         # Caches are left out: they can be made again, and the converted matrix is as large as X.

@@ -103,6 +103,24 @@ def take(X: Matrix, ids: IntArray, axis: int) -> Matrix:
     return _like(X, X.data[positions], X.indices[positions], indptr, len(ids), axis)
 
 
+def rows_product(X: Matrix, rows: IntArray, coef: NDArray[np.float64]) -> NDArray[np.float64]:
+    """Return the product of some rows of an `oriented` matrix with coefficients of all columns.
+
+    Most of them are zero: only the others' columns are looked at, and no more copied at a time
+    than stays in cache.
+    """
+    used = np.flatnonzero(coef if coef.ndim == 1 else coef.any(axis=1))
+    if sparse.issparse(X):
+        product: NDArray[np.float64] = (X[:, used] @ coef[used])[rows]
+        return product
+    out = np.empty((len(rows), *coef.shape[1:]))
+    step = max((1 << 18) // max(len(used), 1), 1)
+    for start in range(0, len(rows), step):
+        part = slice(start, start + step)
+        out[part] = X[np.ix_(rows[part], used)] @ coef[used]
+    return out
+
+
 def file_map(X: Any) -> mmap.mmap | None:
     """Return the map of the file that an array shows read-only; None if there is none."""
     while isinstance(X, np.ndarray):

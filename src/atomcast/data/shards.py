@@ -55,6 +55,8 @@ class Shard:
         Names of the columns if axis=0, where they are the entries of an atom; for messages.
     finite : bool
         Whether it is known that there is no NaN and no infinity in it.
+    kept : int64 array or None
+        If atoms are columns, the rows of them that count, rising; None if all do.
     """
 
     matrix: Matrix
@@ -65,6 +67,23 @@ class Shard:
     origin: int = 0
     entry_names: tuple[str, ...] | None = None
     finite: bool = False
+    kept: IntArray | None = None
+
+    def length(self, axis: int) -> int:
+        """How long an atom is."""
+        return int(self.matrix.shape[1 - axis]) if self.kept is None else len(self.kept)
+
+    @property
+    def stored(self) -> float:
+        """How many values there are, of a sparse matrix those stored; of rows that count, about."""
+        share = 1.0 if self.kept is None else len(self.kept) / max(self.matrix.shape[0], 1)
+        return float(self.matrix.size * share)
+
+    def cut_out(self) -> Shard:
+        """The same, with a copy of the rows that count."""
+        if self.kept is None:
+            return self
+        return dataclasses.replace(self, matrix=self.matrix[self.kept], kept=None)
 
     def shifted(self, offset: int, source: str | None = None) -> Shard:
         """Return this shard with global ids that start `offset` later, and a new name if given.

@@ -33,6 +33,8 @@ class Domain(ABC):
     polytope: ClassVar[bool] = True
     #: Whether the set is bounded, so that a duality gap says how far the optimum may be.
     bounded: ClassVar[bool] = True
+    #: Whether a merit belongs to one score, and changes by no more than that does.
+    steady: ClassVar[bool] = False
 
     @property
     @abstractmethod
@@ -80,6 +82,7 @@ class L1Ball(Domain):
 
     beta: float
     has_origin: ClassVar[bool] = True
+    steady: ClassVar[bool] = True
 
     def __post_init__(self) -> None:
         check_in_scale("beta", check_positive("beta", self.beta, "the radius of the l1 ball"))
@@ -111,6 +114,8 @@ class L1Ball(Domain):
 @dataclass(frozen=True)
 class Simplex(Domain):
     """Nonnegative weights that sum to one."""
+
+    steady: ClassVar[bool] = True
 
     @property
     def scale(self) -> float:

@@ -51,7 +51,8 @@ class L1AdaBoost(CountsEstimators, ScoreClassifier):
         T: the smaller, the closer the fit, and the more base classifiers.
     base : "stumps", "matrix" or list of fitted classifiers, default="stumps"
         "stumps": decision stumps over the features, which may have missing values (NaN); each
-        node finds the best stump over its own features exactly. "matrix": the columns of X are
+        node finds the best stump over its own features exactly, and keeps their order for that, 2
+        bytes a value up to 32,767 examples and 4 beyond. "matrix": the columns of X are
         the predictions h_j(x_i) of base classifiers, at best between -1 and 1. A list: fitted
         classifiers of the same two classes, spread over the nodes, each of which knows X.
     n_estimators : int, optional

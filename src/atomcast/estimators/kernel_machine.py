@@ -70,10 +70,12 @@ class KernelMachine(SupportSum, SolvedEstimator):
                 "columns: leave these examples out of both"
             )
 
-    def _kept_points(self, content: SupportVectors) -> Any:
-        """Keep the kernel; returns the points to keep, of a precomputed kernel their numbers."""
-        self._kernel = content.kernel
-        return content.points[:, -1:] if self.kernel == "precomputed" else content.points
+    def _keep_vectors(self, content: SupportVectors, order: NDArray[np.int64]) -> Any:
+        """Keep kernel and support vectors, of a precomputed kernel their numbers; returns them."""
+        self._kernel, points = content.kernel, content.taken(order)
+        numbered = self.kernel == "precomputed"
+        self.support_vectors_ = points[:, -1:].copy() if numbered else points
+        return points
 
     @property
     def gamma_(self) -> float:

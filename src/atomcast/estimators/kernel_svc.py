@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -198,10 +198,9 @@ class KernelSVC(ScoreClassifier, KernelMachine):
 
         Where some examples were left out, `kept` are the numbers of the others.
         """
-        self._keep(result, None)
+        self._keep(replace(result, content=None), None)
         content: SupportVectors = result.content
         classes, labels = len(self.classes_), content.labels
-        points = self._kept_points(content)
         self.n_support_ = np.bincount(labels, minlength=classes)
         if machines is None:
             order = np.argsort(result.atom_ids)
@@ -216,7 +215,7 @@ class KernelSVC(ScoreClassifier, KernelMachine):
             order, self.dual_coef_, self.intercept_ = machine_coefficients(result, machines)
             ids = np.unique(result.atom_ids // machines.width)
         self.support_ = (ids if kept is None else kept[ids])[order]
-        self.support_vectors_ = points[order]
+        self._keep_vectors(content, order)
 
     def decision_function(self, X: Any) -> Floats:
         """How far examples are on a class's side, in units of the margin, or of votes.

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import KW_ONLY, dataclass
+from dataclasses import KW_ONLY, dataclass, replace
 from typing import Any, Self
 
 import numpy as np
@@ -117,18 +117,18 @@ class KernelSVR(RegressorMixin, KernelMachine):  # type: ignore[misc]
 
     def _keep_machine(self, result: Result, kept: Any) -> None:
         """Take the fitted attributes; where examples were left out, `kept` numbers the others."""
-        self._keep(result, None)
+        self._keep(replace(result, content=None), None)
         content: SupportTargets = result.content
         order = np.argsort(result.atom_ids)
         ids, beta = result.atom_ids[order], result.atom_weights[order]
         self.support_ = ids if kept is None else kept[ids]
-        self.support_vectors_ = self._kept_points(content)[order]
+        points = self._keep_vectors(content, order)
         self.n_support_ = np.array([len(ids)])
         self.dual_coef_, self.intercept_ = beta[None], np.zeros(1)
         if len(ids):
             told = result.atom_extras[order]
             costs = self.C * np.prod(told[:, 1:], axis=1)
-            products = self._decision(content.points[order])[:, 0] + beta / costs
+            products = self._decision(points)[:, 0] + beta / costs
             level = level_of(beta, products, told[:, 0], costs, float(self.epsilon))
         else:
             level = content.middle

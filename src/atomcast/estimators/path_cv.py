@@ -16,6 +16,8 @@ from sklearn.metrics import check_scoring
 from sklearn.utils.validation import check_is_fitted
 
 from atomcast.cluster.mpi.rank_shards import RankShards
+from atomcast.data._split import SplitShards
+from atomcast.data.matrices import rows_product
 from atomcast.data.shards import Shards
 from atomcast.estimators.inputs import rows_of
 from atomcast.estimators.radial import RadialModel
@@ -29,6 +31,7 @@ from atomcast.loop.solver import Solver
 from atomcast.network.joined_ledgers import joined, named
 from atomcast.network.ledger import Accountant, Ledger
 from atomcast.objectives.sample_weights import checked_sample_weight
+from atomcast.simulation.local import LocalCluster
 
 Floats = NDArray[np.float64]
 Rows = NDArray[np.int64]
@@ -305,17 +308,18 @@ class HeldOut:
         self._told = 0
         own: Any = range(shards.nodes)
         self._sum_over_ranks = None
+        self._rows = len(rows)
+        if isinstance(shards, SplitShards):  # all here: nothing need be copied
+            self._product = partial(rows_product, shards.oriented(1), rows)
+            return
         if isinstance(shards, RankShards):
             own, self._sum_over_ranks = [shards.rank], cluster.total
         held = [shards.shard(i) for i in own]
-        self._parts = [(shard.ids, shard.matrix[rows]) for shard in held]
-        self._rows = len(rows)
+        self._product = partial(_sum_of_parts, [(s.ids, s.matrix[rows]) for s in held])
 
     def predicted(self, coef: Floats) -> Floats:
         """The product X coef, shape (rows,) or (rows, n_scores)."""
-        total = np.zeros((self._rows, *coef.shape[1:]))
-        for ids, matrix in self._parts:
-            total += matrix @ coef[ids]
+        total = self._product(coef)
         self._accountant.add_up(total.size)
         self._told += total.size
         return total if self._sum_over_ranks is None else self._sum_over_ranks(total)
@@ -327,6 +331,11 @@ class HeldOut:
         for node in range(ledger.nodes if ledger.nodes > 1 else 0):
             ledger.tell("prediction", node, f"{self._rows} held-out rows", self._told)
         return ledger
+
+
+def _sum_of_parts(parts: Sequence[tuple[Any, Any]], coef: Floats) -> Floats:
+    """The product of rows, of which every node has some columns, with coefficients."""
+    return np.sum([matrix @ coef[ids] for ids, matrix in parts], axis=0)
 
 
 class HeldOutColumns(HeldOut):
@@ -351,4 +360,7 @@ def held_out_and_rest(
     """The rows to test with and those to train with, of the k-th fold."""
     if isinstance(shards, PartyShards):
         return HeldOutColumns(shards, test, cluster), shards.without(k)
+    rising = bool(np.all(np.diff(train) > 0))
+    if rising and isinstance(shards, SplitShards) and isinstance(cluster, LocalCluster):
+        return HeldOut(shards, test, cluster), shards.only_rows(train)
     return HeldOut(shards, test, cluster), rows_of(shards, train)

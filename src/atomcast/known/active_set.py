@@ -42,6 +42,8 @@ WORTH = 300
 #: Where the curvature changes, they are if a model without them takes so many operations: below,
 #: a compiler would make a small first fit wait for seconds.
 EFFORT = 3e7
+#: What a gap is divided by where the objective is zero.
+LEAST_UNIT = 1e-300
 
 
 class ActiveSet(ABC):
@@ -108,11 +110,13 @@ class ActiveSet(ABC):
 
     def _note(self, ids: Sequence[int], width: int) -> None:
         """Enter new atoms with so many weights each."""
-        for id in ids:
-            if id in self.position:
-                raise ValueError(f"atom {id} was broadcast twice")
-            self.position[id] = len(self.ids)
-            self.ids.append(id) if width == 1 else self.ids.extend([id] * width)
+        before, start = len(self.position), len(self.ids)
+        twice = [id for id in ids if id in self.position]
+        self.position.update(zip(ids, range(start, start + width * len(ids), width), strict=True))
+        if twice or len(self.position) < before + len(ids):
+            again = twice or [id for id in ids if ids.count(id) > 1]
+            raise ValueError(f"atom {again[0]} was broadcast twice")
+        self.ids.extend(ids if width == 1 else [id for id in ids for _ in range(width)])
 
     def receive(
         self,

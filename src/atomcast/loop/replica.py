@@ -16,10 +16,11 @@ from numpy.typing import NDArray
 
 from atomcast.domains.balls import L1Ball
 from atomcast.domains.group_ball import GroupBall
+from atomcast.known.active_set import LEAST_UNIT
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Request
 from atomcast.problems.problem import Problem
-from atomcast.selection.rules import EXACT, Selection, Subset
+from atomcast.selection.rules import EXACT, Rewording, Selection, Subset
 
 if TYPE_CHECKING:
     from atomcast.steps import Step
@@ -86,6 +87,9 @@ class Replica:
         self.step = step
         self.tol = tol
         self.selection = selection
+        # What kind of rule it is, which is asked in every round.
+        self.subset = selection if isinstance(selection, Subset) else None
+        self.rewording = selection if isinstance(selection, Rewording) else None
         self.round = 0
         self.first_round = 0
         #: Scores may be about iterates that are so many rounds old, if not all are about this one.
@@ -98,15 +102,16 @@ class Replica:
         self.active = problem.make_active()
         self._feasible = False
         # Below this share of the objective at zero, a relative gap would only measure rounding.
-        self._smallest = self.active.negligible()
-        self._check_scale()
+        negligible = self.active.negligible()
+        self._smallest = max(negligible, LEAST_UNIT)
+        self._check_scale(negligible)
 
-    def _check_scale(self) -> None:
+    def _check_scale(self, negligible: float) -> None:
         """Refuse what scores are too small for: those that underflow would be missed in the gap."""
         numbers = np.finfo(np.float64)
         missed = self.domain.scale * (self.problem.d or 1) * float(numbers.tiny)
-        least = max(self.smallest_target, float(numbers.eps) * self._smallest)
-        if self._smallest and missed > 1e-3 * least:
+        least = max(self.tol.gap(negligible), float(numbers.eps) * negligible)
+        if negligible and missed > 1e-3 * least:
             raise ValueError(
                 f"the radius {self.domain.scale:.3g} is out of scale for a target with an "
                 f"objective of {abs(self.active.value()):.3g}: rescale the target, and "
@@ -146,7 +151,7 @@ class Replica:
     @property
     def unit(self) -> float:
         """What a gap is divided by to make it relative."""
-        return max(abs(self.objective), self._smallest, 1e-300)
+        return max(abs(self.active.value()), self._smallest)
 
     @property
     def target(self) -> float:
@@ -180,7 +185,7 @@ class Replica:
             return math.inf
         if self.active.lower_bound == -math.inf:
             return duality_gap
-        above_bound = self.objective - self.active.lower_bound
+        above_bound = self.active.value() - self.active.lower_bound
         # The first comparison spares most rounds the second one.
         return (
             above_bound if above_bound < duality_gap and above_bound <= self.target else duality_gap
@@ -188,8 +193,8 @@ class Replica:
 
     def certifies(self, agreement: Agreement) -> bool:
         """Whether the gap that follows from an agreement counts all atoms of all nodes."""
-        if isinstance(self.selection, Subset):
-            return self.selection.certifies(agreement)
+        if self.subset is not None:
+            return self.subset.certifies(agreement)
         return agreement.complete
 
     def advance(self, agreement: Agreement, atoms: Sequence[Atom]) -> None:

@@ -131,7 +131,7 @@ class Atom:
 
 
 class AtomBatch(Sequence[Atom]):
-    """Atoms of one length, all dense or all sparse, without extras: no object for each of them.
+    """Atoms of one length, all dense or all sparse: no object for each of them.
 
     Who knows of batches takes the arrays; to all others it is a list of atoms.
 
@@ -146,6 +146,7 @@ class AtomBatch(Sequence[Atom]):
     starts : ndarray of int64, shape (k + 1,), optional
         Where the values of each sparse atom begin, and where the last ones end.
     names : sequence of k str, optional
+    extras : ndarray of float64, shape (k, n_extras), optional
     """
 
     def __init__(
@@ -156,9 +157,10 @@ class AtomBatch(Sequence[Atom]):
         indices: NDArray[np.signedinteger[Any]] | None = None,
         starts: NDArray[np.int64] | None = None,
         names: Sequence[str] | None = None,
+        extras: NDArray[np.float64] | None = None,
     ) -> None:
         self.ids, self.d, self.values, self.names = ids, d, values, names
-        self.indices, self.starts = indices, starts
+        self.indices, self.starts, self.extras = indices, starts, extras
 
     def __len__(self) -> int:
         return len(self.ids)
@@ -167,10 +169,11 @@ class AtomBatch(Sequence[Atom]):
         if isinstance(k, slice):
             return [self[row] for row in range(len(self))[k]]
         name = "" if self.names is None else self.names[k]
+        extras = NO_EXTRAS if self.extras is None else self.extras[k]
         if self.indices is None or self.starts is None:
-            return Atom(self.ids[k], self.d, self.values[k], name=name)
+            return Atom(self.ids[k], self.d, self.values[k], extras=extras, name=name)
         part = slice(*self.starts[range(len(self))[k] :][:2])
-        return Atom(self.ids[k], self.d, self.values[part], self.indices[part], name=name)
+        return Atom(self.ids[k], self.d, self.values[part], self.indices[part], extras, name)
 
 
 def same(a: Atom, b: Atom) -> bool:
@@ -329,9 +332,10 @@ def check_form(active: ActiveSet, atoms: Sequence[Atom], wanted: Sequence[tuple[
     What is wanted are pairs of an owner and an id.
     """
     asked = [id for _, id in wanted]
-    if isinstance(atoms, AtomBatch) and atoms.ids == asked:
+    ids = atoms.ids if isinstance(atoms, AtomBatch) else [atom.id for atom in atoms]
+    if isinstance(atoms, AtomBatch) and ids == asked and atoms.extras is None:
         atoms, wanted = atoms[:1], wanted[:1]  # they are all of one form
-    elif len(atoms) > 1 and [a.id for a in atoms] == asked and active.beyond_doubt(atoms):
+    elif len(atoms) > 1 and ids == asked and active.beyond_doubt(atoms):
         return
     for (owner, id), atom in zip(wanted, atoms, strict=True):
         if atom.id != id:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Container
+from collections.abc import Container, Sequence
 from dataclasses import dataclass
 from typing import NamedTuple
 
@@ -128,6 +128,57 @@ class Proposals(NamedTuple):
             partial=partial,
             sum=total,
             signals=parts[0].signals,
+        )
+
+
+class OneProposal(NamedTuple):
+    """What one node says where a round takes a single atom, known or not: in plain numbers.
+
+    Arrays of one element take longer than all else in a short round.
+    """
+
+    node: int
+    id: int
+    score: float
+    merit: float
+    best: float
+    partial: float | None
+
+    def table(self, nodes: int) -> Proposals:
+        """The same as a table, in which the other nodes say nothing."""
+        best, partial = np.full(nodes, -np.inf), None
+        best[self.node] = self.best
+        if self.partial is not None:
+            partial = np.zeros(nodes)
+            partial[self.node] = self.partial
+        return Proposals(
+            np.array([self.node]),
+            np.array([self.id]),
+            np.array([self.score]),
+            np.array([self.merit]),
+            best,
+            partial,
+        )
+
+
+class OneEach(NamedTuple):
+    """What each of a few nodes says in such a round, by node."""
+
+    id: tuple[int, ...]
+    score: tuple[float, ...]
+    merit: tuple[float, ...]
+    best: tuple[float, ...]
+    partial: tuple[float, ...] | None
+
+    def table(self) -> Proposals:
+        """The same as a table."""
+        return Proposals(
+            np.arange(len(self.id)),
+            np.array(self.id),
+            np.array(self.score),
+            np.array(self.merit),
+            np.array(self.best),
+            None if self.partial is None else np.array(self.partial),
         )
 
 
@@ -302,6 +353,14 @@ def _leaders_of_few(
     return chosen
 
 
+def _clear_winner(merit: Sequence[float]) -> int:
+    """The row with the largest merit, if nothing ties with it; else -1."""
+    best = max(merit, default=np.nan)
+    floor = best - 2 * TIE * abs(best)
+    near = [row for row, here in enumerate(merit) if not here < floor]  # or is not a number
+    return near[0] if len(near) == 1 else -1
+
+
 def _largest(numbers: Floats) -> float:
     """The largest of a few or many numbers; -inf if there are none."""
     if len(numbers) > FEW:
@@ -356,6 +415,23 @@ def agree(proposals: Proposals, count: int) -> Agreement:
     )
 
 
+def agree_on_one(each: OneEach) -> Agreement:
+    """The same where each of a few nodes proposes one atom, and one can win."""
+    top = _clear_winner(each.merit)
+    if top < 0:
+        ranked = _ranking_of_few(list(each.merit), list(each.id))
+        top = 0 if ranked is None else ranked[0]
+    if not sum(each.best) < np.inf:
+        checked_best(np.array(each.best))  # says whose is no number
+    inner = None
+    if each.partial is not None:
+        inner = 0.0
+        for partial in each.partial:
+            inner += partial
+    winner = np.array((top,)), np.array((each.id[top],)), np.array((each.score[top],))
+    return Agreement(max(each.best), *winner, inner)
+
+
 def _chosen_by_signals(proposals: Proposals) -> Agreement:
     """The best atom of every signal that something was proposed for."""
     best, signals = checked_best(proposals.best), proposals.signals
@@ -369,7 +445,14 @@ def _chosen_by_signals(proposals: Proposals) -> Agreement:
 
 def _first_rows(merit: Floats, id: Ids, count: int) -> Ids | slice:
     """The first `count` rows by `ranking`; a single one as a slice, which is cheaper to take."""
-    few = _ranking_of_few(merit.tolist(), id.tolist()) if len(merit) <= FEW else None
+    if len(merit) > FEW:
+        few = None
+    else:
+        merits = merit.tolist()
+        top = _clear_winner(merits) if count == 1 else -1
+        if top >= 0:
+            return slice(top, top + 1)
+        few = _ranking_of_few(merits, id.tolist())
     if few is not None:
         if count == 1 or len(few) == 1:
             return slice(few[0], few[0] + 1) if few else slice(0)

@@ -13,7 +13,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.messages.atom import Atom
-from atomcast.messages.proposals import Agreement, Proposals
+from atomcast.messages.proposals import Agreement, OneEach, Proposals
 from atomcast.network.disclosure import BEFORE, COORDINATOR, Disclosed, Disclosure
 from atomcast.network.ledger_views import Views
 from atomcast.network.picture import plot_network
@@ -24,6 +24,7 @@ from atomcast.plots.page.html_tables import HtmlTable
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
 
+    from atomcast.network.star import Star
     from atomcast.network.topology import Topology
 
 __all__ = ["COORDINATOR", "KINDS", "Accountant", "Count", "Counts", "Disclosure"]
@@ -312,6 +313,11 @@ class Accountant(Generic[Network]):
         """What follows from all proposals: they are made known, and the best `count` win."""
         self.ledger.round = round
         return self.network.agree(proposals, count, self.ledger)
+
+    def agree_on_one(self: Accountant[Star], each: OneEach, round: int) -> Agreement:
+        """The same where the nodes of a star propose one atom each, in plain numbers."""
+        self.ledger.round = round
+        return self.network.agree_on_one(each, self.ledger)
 
     def cast(self, owners: Sequence[int], atoms: Sequence[Atom], sizes: Sequence[int]) -> None:
         """Enter atoms that their owners broadcast in so many bytes."""

@@ -19,7 +19,7 @@ from functools import cache
 import numpy as np
 from numpy.typing import ArrayLike
 
-from atomcast.messages.proposals import Agreement, Proposals, agree
+from atomcast.messages.proposals import Agreement, OneEach, Proposals, agree, agree_on_one
 from atomcast.network.flooding import Flooding
 from atomcast.network.ledger import COORDINATOR, Accountant, Ledger, Traffic
 from atomcast.network.links import Links
@@ -72,6 +72,7 @@ class Star(RootedTree):
         if extra:
             self._extra["control"] = Payload(np.array([0]), np.array([extra]))
         self._known: dict[tuple[object, ...], Talk] = {}
+        self._ones: dict[bool, Talk] = {}
 
     def agree(self, proposals: Proposals, count: int, ledger: Ledger) -> Agreement:
         """Proposals go up to the coordinator, and the agreement comes down."""
@@ -80,6 +81,17 @@ class Star(RootedTree):
             # Rounds are mostly alike: the rows are sorted by node, and say all that counts.
             key = (proposals.node.tobytes(), agreement.told, proposals.partial is None)
             self._enter(self._known.get(key) or self._new_talk(key, proposals, agreement), ledger)
+        return agreement
+
+    def agree_on_one(self, each: OneEach, ledger: Ledger) -> Agreement:
+        """The same where every node proposes one atom, in plain numbers."""
+        agreement = agree_on_one(each)
+        if self.nodes > 1:
+            partial = each.partial is not None
+            talk = self._ones.get(partial)
+            if talk is None:
+                talk = self._ones[partial] = self._talk(np.ones(self.nodes, np.int64), 1, partial)
+            self._enter(talk, ledger)
         return agreement
 
     def broadcast(
@@ -104,11 +116,16 @@ class Star(RootedTree):
     def _new_talk(self, key: tuple[object, ...], said: Proposals, agreement: Agreement) -> Talk:
         if len(self._known) > 1000:
             self._known.clear()
-        partial, ends = said.partial is not None, self.links.ends
-        up = proposal_parts(said.per_node, partial) | self._extra
-        down = proposal_parts(np.array([agreement.told]), partial)
-        self._known[key] = talk = Talk([(ends, self.up, up), (ends, self.down, down)])
+        partial = said.partial is not None
+        self._known[key] = talk = self._talk(said.per_node, agreement.told, partial)
         return talk
+
+    def _talk(self, offered: Counts, told: int, partial: bool) -> Talk:
+        """So many proposals of each node on their way up, and so many that have won down."""
+        ends = self.links.ends
+        up = proposal_parts(offered, partial) | self._extra
+        down = proposal_parts(np.array([told]), partial)
+        return Talk([(ends, self.up, up), (ends, self.down, down)])
 
     # -- one node at a time: nobody waits for the others ------------------------------------
 

@@ -91,6 +91,7 @@ class LocalSession(Session):
         if self.nodes > 1:
             whole = SplitShards(shards.matrix, nodes=1, by="contiguous", names=shards.names)
             whole.finite = getattr(shards, "finite", False)
+            whole.kept = getattr(shards, "kept", None)
         try:
             shard = _checked(problem, whole.shard(0, problem.axis))
         except ValueError:
@@ -98,7 +99,7 @@ class LocalSession(Session):
                 _checked(problem, shards.shard(i, problem.axis))
             raise
         owner = shards.assignment(problem.axis)
-        self.usual_size = shard.matrix.size / self.n
+        self.usual_size = shard.stored / self.n
         atoms = problem.make_atoms(rounded(shard, self._cast))
         return [self.fleet_type(atoms, shard.ids, owner, self.nodes)]
 
@@ -108,7 +109,7 @@ class LocalSession(Session):
         sizes = np.bincount(shards.assignment(problem.axis), minlength=self.nodes)
         for i in range(self.nodes):
             shard = _checked(problem, shards.shard(i, problem.axis))
-            self.usual_size += shard.matrix.size / self.n
+            self.usual_size += shard.stored / self.n
             owner = np.full(len(shard.ids), i, dtype=np.int64)
             atoms = problem.make_atoms(rounded(shard, self._cast))
             fleets.append(self.fleet_type(atoms, shard.ids, owner, self.nodes, sizes))
@@ -220,7 +221,7 @@ class LocalSession(Session):
     def fingerprint(self) -> str:
         """What tells these atoms from others; the same however they are spread over nodes."""
         if self._fingerprint is None:
-            shards = (self._shards.shard(i, self._axis) for i in range(self.nodes))
+            shards = (self._shards.shard(i, self._axis).cut_out() for i in range(self.nodes))
             parts = [shard_fingerprint(rounded(shard, self._cast), self._axis) for shard in shards]
             self._fingerprint = data_fingerprint(self.n, parts)
         return self._fingerprint

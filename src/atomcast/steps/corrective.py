@@ -26,7 +26,7 @@ from atomcast.steps.inner.column_model import ColumnModel
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent
 from atomcast.steps.inner.corral import Corral
 from atomcast.steps.inner.group_solver import GroupSolver
-from atomcast.steps.inner.machine_solver import GreedyDescent, MachineSolver
+from atomcast.steps.inner.machine_solver import FIRST_GAP, GreedyDescent, MachineSolver
 from atomcast.steps.inner.newton import Inner, Newton, QuadraticModel
 from atomcast.steps.inner.projected_newton import ProjectedNewton
 from atomcast.steps.inner.tube_newton import TubeNewton
@@ -272,9 +272,11 @@ class Corrective(Step):
         """How exact the weights must be: far from the optimum, no better than is of use."""
         active, inner = replica.active, self.inner
         gap, final = replica.domain.gap(active.inner(), agreement.best), active.atoms == self.alone
+        if isinstance(inner, MachineSolver | KernelQuadratic) and not (final or active.value()):
+            return FIRST_GAP * replica.unit  # others will change all that
         if isinstance(inner, MachineSolver):
             share = 0.0 if final else min(0.05, 0.2 * gap / replica.unit)
-            return max(0.7 * replica.target, share * gap)
+            return max((0.9 if final else 0.7) * replica.target, share * gap)
         kernel = isinstance(inner, KernelQuadratic | TubeNewton)
         few = len(active) <= MANY_POINTS if kernel else not active.sweepable
         if active.quadratic and few and active.inner_kind != "groups":  # exact, at no extra cost
@@ -282,7 +284,7 @@ class Corrective(Step):
         if kernel:
             # The smaller the gap, the more exact: else rounds go by in which only weights change.
             share = 0.0 if final else min(0.2, 0.5 * gap / replica.unit)
-            return max(0.3 * replica.target, share * gap)
+            return max((0.9 if final else 0.3) * replica.target, share * gap)
         if active.quadratic and gap <= NEAR * replica.unit:  # lest a round go by for weights alone
             return 0.3 * replica.target
         # Each model of a changing curvature costs more, and where nothing is sent, a round less.

@@ -33,7 +33,7 @@ from atomcast.cluster.mpi.failures import (
 )
 from atomcast.cluster.mpi.mixed import mixed_point
 from atomcast.cluster.mpi.rank_shards import place
-from atomcast.cluster.mpi.table import FAILED, Table
+from atomcast.cluster.mpi.table import FAILED, Said, Table
 from atomcast.cluster.mpi.watch import (
     ATOMS,
     LOADING,
@@ -167,19 +167,15 @@ class MPISession(Session):
         self._pulse.at = (replica.round, SCORING)
         self._together = self.nodes == 1
         try:
-            own = self._fleet.propose(replica, request)
+            one = self._fleet.propose_one(replica, request)
+            own = self._fleet.propose(replica, request) if one is None else one
         except Exception as error:
             self._tell(error)
             raise
         self._due = "nothing"
         self._pulse.at = (replica.round, PROPOSALS)
-        proposals = self._exchange(replica, own)
+        agreement = self._agreed(replica, request, own)
         self._pulse.at = (replica.round, STEPPING)
-        agreement = (
-            self._account.agree(proposals, request.count, replica.ledger_round)
-            if proposals.sum is None
-            else agree_on_sum(self._account, proposals.sum, replica)
-        )
         if request.complete:  # no step follows
             replica.radius.update(self._radii(replica))
             return agreement
@@ -187,9 +183,9 @@ class MPISession(Session):
         self._due = "nothing" if self._stop else "atoms"  # if a rank wished to stop, all will
         return agreement
 
-    def _exchange(self, replica: Replica, own: Proposals) -> Proposals:
-        """The proposals of all ranks, after checking that all are at the same point."""
-        proposals = self._table.gathered(own, state_digest(replica), self._wish)
+    def _agreed(self, replica: Replica, request: Request, own: Said) -> Agreement:
+        """What all ranks agree on, after checking that all are at the same point."""
+        each = self._table.one_each(own, state_digest(replica), self._wish)
         votes, digests = self._table.votes, self._table.digests
         if FAILED in votes:
             raise_failure(self._comm, None)
@@ -197,9 +193,12 @@ class MPISession(Session):
             with told_by_all():
                 check_digests(digests, replica.round)
         self._stop = next((vote for vote in votes if vote), 0)
-        if own.sum is None:
-            return proposals
-        return proposals._replace(sum=sum_of_all(self._comm, own.sum))
+        if each is not None and request.count == 1:
+            return self._account.agree_on_one(each, replica.ledger_round)
+        if isinstance(own, Proposals) and own.sum is not None:
+            return agree_on_sum(self._account, sum_of_all(self._comm, own.sum), replica)
+        proposals = self._table.proposals(own)
+        return self._account.agree(proposals, request.count, replica.ledger_round)
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Let the owners broadcast the winners that are not known yet."""
@@ -213,11 +212,13 @@ class MPISession(Session):
             return self._fleet.atoms_of([id for _, id in new])
         self._due = "nothing"
         owners = [owner for owner, _ in new]
+        atoms: dict[int, Atom] = {}
         mine: list[bytes] | None = None
         failure: Exception | None = None
         try:
-            atoms = [self._fleet.atom(id) if owner == self.rank else None for owner, id in new]
-            mine = [wire.encode(atom) for atom in atoms if atom is not None]
+            if self.rank in owners:
+                atoms = {id: self._fleet.atom(id) for owner, id in new if owner == self.rank}
+            mine = list(map(wire.encode, atoms.values()))
         except Exception as error:
             failure = error  # the others are in the collective already: they hear of it there
         self._pulse.at = (replica.round, ATOMS)
@@ -228,10 +229,10 @@ class MPISession(Session):
         self._due = "proposals"
         # What an owner sent comes back bit for bit: it need not read it.
         received = [
-            wire.decode(message, replica.active.length_of(id, self.d)) if atom is None else atom
-            for (_, id), atom, message in zip(new, atoms, messages, strict=True)
+            atoms.get(id) or wire.decode(message, replica.active.length_of(id, self.d))
+            for (_, id), message in zip(new, messages, strict=True)
         ]
-        self._account.cast(owners, received, [len(message) for message in messages])
+        self._account.cast(owners, received, list(map(len, messages)))
         return received
 
     def _mixed(self, replica: Replica, best: float) -> Atom:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from struct import Struct
 from typing import Any
 
@@ -9,17 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.cluster.mpi.failures import import_mpi
-from atomcast.messages.proposals import Proposals
+from atomcast.messages.proposals import FEW, OneEach, OneProposal, Proposals
 
 #: Where in a row stands what; the proposed ids, scores and merits follow.
 BEST, PARTIAL, COUNT, DIGEST, VOTE, HEAD = range(6)
-_HEAD, _ONE = Struct("=ddqqq"), Struct("=qdd")
+_HEAD, _WITH_ONE = Struct("=ddqqq"), Struct("=ddqqqqdd")
 #: Up to so many proposals travel in the row; if a rank has more, a second collective follows.
 LARGEST_WIDTH = 16
 #: The vote of a rank that cannot go on.
 FAILED = -1
 
 
+#: What a rank proposes.
+Said = Proposals | OneProposal
 Columns = tuple[NDArray[np.int64], NDArray[np.float64], NDArray[np.float64]]
 
 
@@ -28,7 +31,7 @@ class Table:
 
     Attributes
     ----------
-    votes, digests : list of int
+    votes, digests : sequence of int
         What the ranks sent along with their last proposals.
     """
 
@@ -36,9 +39,9 @@ class Table:
         self._comm = comm
         self._rank, self._nodes = comm.Get_rank(), comm.Get_size()
         self._in_place = import_mpi().IN_PLACE
-        self._ranks, self._ones = np.arange(self._nodes), [1] * self._nodes
-        self.votes: list[int] = []
-        self.digests: list[int] = []
+        self._ranks, self._ones = np.arange(self._nodes), (1,) * self._nodes
+        self.votes: Sequence[int] = ()
+        self.digests: Sequence[int] = ()
         self.width = 1
 
     @property
@@ -51,40 +54,56 @@ class Table:
         self._width = min(count, LARGEST_WIDTH)
         self._rows = np.zeros((self._nodes, HEAD + 3 * self._width))
         self._row = self._rows[self._rank]
-        # The same memory as whole numbers: ids, digests and votes use all 64 bits.
+        # The same memory as whole numbers: ids, digests and votes use all 64 bits; and as bytes.
         self._rows_ints, self._row_ints = self._rows.view(np.int64), self._row.view(np.int64)
+        self._bytes, self._all = self._row.data.cast("B"), self._rows.data.cast("B")
 
-    def gathered(self, own: Proposals | None, digest: int, vote: int) -> Proposals:
+    def gathered(self, own: Said | None, digest: int, vote: int) -> Proposals:
         """Send this rank's proposals (None if it failed), and return those of all ranks."""
+        each = self.one_each(own, digest, vote)
+        return self.proposals(own) if each is None else each.table()
+
+    def one_each(self, own: Said | None, digest: int, vote: int) -> OneEach | None:
+        """The same in plain numbers, if all ranks propose one atom; else see `proposals`."""
         self._fill(own, digest, vote)
         if self._nodes > 1:
             self._comm.Allgather(self._in_place, self._rows)
-        columns = self._rows.T.copy()
-        ints = columns.view(np.int64)
-        counts, self.digests, self.votes = ints[COUNT:HEAD].tolist()
-        node = self._ranks
-        if self._width == 1 and counts == self._ones:  # the usual case, which must be quick
-            ids, scores, merits = ints[HEAD], columns[HEAD + 1], columns[HEAD + 2]
-        else:
-            node = np.repeat(self._ranks, counts)
-            ids, scores, merits = self._proposed(own, np.array(counts))
-        with_partial = own is not None and own.partial is not None
-        partial = columns[PARTIAL] if with_partial else None
-        signals = 0 if own is None else own.signals
-        return Proposals(node, ids, scores, merits, columns[BEST], partial, signals)
+        if self._width > 1 or self._nodes > FEW:
+            self.digests, self.votes = self._rows_ints[:, DIGEST:HEAD].T.tolist()
+            return None
+        best, partial, count, self.digests, self.votes, id, score, merit = zip(
+            *_WITH_ONE.iter_unpack(self._all), strict=True
+        )
+        if own is None or count != self._ones or (type(own) is Proposals and own.signals):
+            return None
+        return OneEach(id, score, merit, best, None if own.partial is None else partial)
 
-    def _fill(self, own: Proposals | None, digest: int, vote: int) -> None:
-        count = 0 if own is None else len(own.id)
+    def proposals(self, own: Said | None) -> Proposals:
+        """The proposals of all ranks, however many."""
+        own = own.table(self._nodes) if isinstance(own, OneProposal) else own
+        counts = self._rows_ints[:, COUNT].copy()
+        ids, scores, merits = self._proposed(own, counts)
+        with_partial = own is not None and own.partial is not None
+        partial = self._rows[:, PARTIAL].copy() if with_partial else None
+        signals = 0 if own is None else own.signals
+        node, best = np.repeat(self._ranks, counts), self._rows[:, BEST].copy()
+        return Proposals(node, ids, scores, merits, best, partial, signals)
+
+    def _fill(self, own: Said | None, digest: int, vote: int) -> None:
         if own is None:
-            _HEAD.pack_into(self._row, 0, -np.inf, 0.0, 0, digest, vote)
+            _HEAD.pack_into(self._bytes, 0, -np.inf, 0.0, 0, digest, vote)
             return
-        best, partial = own.best[self._rank], own.partial
-        summed = 0.0 if partial is None else partial[self._rank]
-        _HEAD.pack_into(self._row, 0, best, summed, count, digest, vote)
-        row, width = self._row, self._width
-        if count == width == 1:
-            _ONE.pack_into(row, 8 * HEAD, own.id[0], own.score[0], own.merit[0])
-        elif count <= width:
+        if isinstance(own, OneProposal):
+            if self._width == 1:
+                head = (own.best, own.partial or 0.0, 1, digest, vote)
+                _WITH_ONE.pack_into(self._bytes, 0, *head, own.id, own.score, own.merit)
+                return
+            own = own.table(self._nodes)
+        row, width, count = self._row, self._width, len(own.id)
+        best, partial = own.best.item(self._rank), own.partial
+        summed = 0.0 if partial is None else partial.item(self._rank)
+        _HEAD.pack_into(self._bytes, 0, best, summed, count, digest, vote)
+        if count <= width:
             self._row_ints[HEAD : HEAD + count] = own.id
             row[HEAD + width : HEAD + width + count] = own.score
             row[HEAD + 2 * width : HEAD + 2 * width + count] = own.merit

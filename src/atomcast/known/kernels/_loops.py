@@ -18,7 +18,7 @@ from numba.extending import intrinsic
 
 from atomcast.known.kernels._vectors import WIDTH, square_distance
 
-BLOCK, TILE = 256, 32
+BLOCK, TILE = 256, 64
 #: Reordering of sums is all that is needed to vectorise them; NaNs keep their meaning.
 REORDER = {"reassoc", "contract", "nsz"}
 
@@ -34,13 +34,16 @@ def _popcount(typing_context: Any, word: Any) -> Any:
 
 def _power_of_two(typing_context: Any, shifted: Any) -> Any:
     """2^k for a number that was rounded to k by adding ROUND, which leaves k in its low bits."""
+    single = shifted == types.float32
 
     def codegen(context: Any, builder: Any, signature: Any, args: Any) -> Any:
-        whole, real = ir.IntType(64), ir.DoubleType()
-        biased = builder.add(builder.bitcast(args[0], whole), ir.Constant(whole, 1023))
-        return builder.bitcast(builder.shl(biased, ir.Constant(whole, 52)), real)
+        whole, real = ir.IntType(32 if single else 64), args[0].type
+        biased = builder.add(
+            builder.bitcast(args[0], whole), ir.Constant(whole, 127 if single else 1023)
+        )
+        return builder.bitcast(builder.shl(biased, ir.Constant(whole, 23 if single else 52)), real)
 
-    return types.float64(types.float64), codegen
+    return shifted(shifted), codegen
 
 
 popcount: Any = intrinsic(_popcount)
@@ -54,6 +57,13 @@ ROUND = 1.5 * 2.0**52
 LOG2_HIGH, LOG2_LOW = 0.693147180369123816490, 1.90821492927058770002e-10
 SERIES = tuple(1.0 / math.factorial(k) for k in range(12, -1, -1))
 C12, C11, C10, C9, C8, C7, C6, C5, C4, C3, C2, C1, C0 = SERIES
+
+
+# The same in single precision, where fewer terms are enough.
+SINGLE_ROUND, PER_OCTAVE = np.float32(1.5 * 2.0**23), np.float32(1.4426950408889634)
+OCTAVE_HIGH, OCTAVE_LOW = np.float32(0.693359375), np.float32(-2.12194440e-4)
+S6, S5, S4, S3, S2, S1, S0 = (np.float32(c) for c in SERIES[6:])
+LEAST = np.float32(-87.0)
 
 
 # Without flags of its own it would inherit those of its caller, and reordering would undo rounding.
@@ -249,6 +259,17 @@ def gather_lower(
             out[i, j] = row[positions[j]]
 
 
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def exponential(x: Any) -> Any:  # pragma: no cover - compiled
+    """exp(x) of a number in single precision that is not positive, but for rounding."""
+    x = min(max(x, LEAST), np.float32(0.0))
+    shifted = x * PER_OCTAVE + SINGLE_ROUND
+    k = shifted - SINGLE_ROUND
+    r = (x - k * OCTAVE_HIGH) - k * OCTAVE_LOW
+    p = (((((S6 * r + S5) * r + S4) * r + S3) * r + S2) * r + S1) * r + S0
+    return p * power_of_two(shifted)
+
+
 @njit(cache=True, nogil=True)
 def mirror(matrix: Any, start: Any, stop: Any) -> None:  # pragma: no cover - compiled
     """Copy rows start to stop, up to the diagonal, to the columns that they mirror.
@@ -257,11 +278,36 @@ def mirror(matrix: Any, start: Any, stop: Any) -> None:  # pragma: no cover - co
     """
     size, end = uint64(TILE), uint64(stop)
     for top in range(uint64(start), end, size):
+        for left in range(uint64(0), min(uint64(top) + size, end), size):
+            mirror_tile(matrix, uint64(top), min(uint64(top) + size, end), uint64(left))
+
+
+@njit(cache=True, nogil=True)
+def mirror_tile(matrix: Any, top: Any, last: Any, left: Any) -> None:  # pragma: no cover - compiled
+    """Copy what a tile has below the diagonal."""
+    for j in range(left, min(left + uint64(TILE), last)):
+        for i in range(max(top, j + uint64(1)), last):
+            matrix[j, i] = matrix[i, j]
+
+
+@njit(cache=True, nogil=True, fastmath={"contract"})
+def finish_rbf(
+    matrix: Any, start: Any, stop: Any, codes: Any, other: Any
+) -> None:  # pragma: no cover - compiled
+    """Turn exponents in rows start to stop, up to the diagonal, into values, and mirror these.
+
+    A value is <label, label> (exp + 1); all in single precision, tile by tile.
+    """
+    size, end, one = uint64(TILE), uint64(stop), np.float32(1.0)
+    for top in range(uint64(start), end, size):
         last = min(uint64(top) + size, end)
         for left in range(uint64(0), last, size):
-            for j in range(uint64(left), min(uint64(left) + size, last)):
-                for i in range(max(uint64(top), j + uint64(1)), last):
-                    matrix[j, i] = matrix[i, j]
+            for i in range(uint64(top), last):
+                row, code = matrix[i], codes[i]
+                for j in range(uint64(left), min(uint64(left) + size, i + uint64(1))):
+                    value = exponential(row[j]) + one
+                    row[j] = value if codes[j] == code else other * value
+            mirror_tile(matrix, uint64(top), last, uint64(left))
 
 
 @njit(cache=True, nogil=True)

@@ -31,7 +31,9 @@ SAMPLE = 128
 #: Rows of a block are handled in pieces of about this many values, which stay in cache.
 PIECE = 1 << 18
 #: So many values of points, scaled, are multiplied with others at a time.
-FACTOR = 1 << 22
+FACTOR = 1 << 21
+#: Of a sample of points, features of so many values at a time.
+SAMPLED = 1 << 20
 #: Squared lengths up to this, after scaling by gamma, leave single precision enough digits.
 BENIGN = 64.0
 #: A block with so many times more columns than rows is computed the other way round.
@@ -115,18 +117,24 @@ def estimated_gamma(gamma: Gamma, sample: Points, weights: Floats | None = None)
     """Gamma as a number, from a sample of points, and their weights, if it is asked for by name."""
     if not isinstance(gamma, str):
         return float(gamma)
-    rows = dense_rows(sample)
+    n, d = sample.shape
     if gamma == "auto":
-        return 1.0 / rows.shape[1]
-    counts = np.ones(len(rows)) if weights is None else weights
-    total, d = float(counts.sum()), rows.shape[1]
+        return 1.0 / d
+    counts = np.ones(n) if weights is None else weights
+    total, width = float(counts.sum()), max(SAMPLED // max(n, 1), 1)
+
+    def summed(part: Callable[[Floats], Floats]) -> float:
+        """The sum of what is found of each feature; few at a time are made dense."""
+        starts = range(0, d, width)
+        return float(sum(part(dense_rows(sample[:, k : k + width])).sum() for k in starts))
+
     if gamma == "scale":
-        mean = float((counts @ rows).sum()) / (total * d)
-        variance = float((counts @ (rows - mean) ** 2).sum()) / (total * d)
+        mean = summed(lambda rows: counts @ rows) / (total * d)
+        variance = summed(lambda rows: counts @ (rows - mean) ** 2) / (total * d)
         return 1.0 / (d * variance) if variance > 0 else 1.0
     # The mean squared distance over pairs of different rows is twice the summed variance.
-    squares = (rows - counts @ rows / total) ** 2
-    mean_square = 2.0 * float((counts @ squares).sum()) / max(total - 1.0, 1.0)
+    squares = summed(lambda rows: counts @ (rows - counts @ rows / total) ** 2)
+    mean_square = 2.0 * squares / max(total - 1.0, 1.0)
     return 1.0 / mean_square if mean_square > 0 else 1.0
 
 
@@ -165,6 +173,21 @@ class RBF:
                 else:
                     values = left @ right
                     part[:] = np.exp(np.minimum(values, 0.0, out=values), out=values)
+
+    def exponents(self, X: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
+        """Factors whose product has the exponents of all values between dense points.
+
+        They are in single precision, of shapes (n, d + 2) and (d + 2, n); None where that would
+        not be exact enough, or take much memory.
+        """
+        if X.size > FACTOR:
+            return None
+        right = self._right_factor(X, np.float32)
+        if right.dtype != np.float32:
+            return None
+        left = np.empty(right.T.shape, np.float32)
+        left[:, :-2], left[:, -2], left[:, -1] = 0.5 * right[:-2].T, 1.0, right[-2]
+        return left, right
 
     def _right_factor(self, Z: NDArray[Any], dtype: Any) -> NDArray[Any]:
         """What the product of points, their ones and norms with is minus a squared distance."""

@@ -77,6 +77,10 @@ class AugmentedKernel:
                 self._matrix[:k, k] = self._matrix[k, :k]
         self._columns = self.count
 
+    def forget_points(self) -> None:
+        """Let go of the points, until more are taken in."""
+        self._points = None
+
     def extend(self, points: Points, labels: Codes, weights: Floats | None = None) -> None:
         """Take in all points known now; the first `count` of them are the ones known before.
 
@@ -110,6 +114,9 @@ class AugmentedKernel:
     def _append_block(self, old: int) -> None:
         """Compute the rows of new points, and mirror them."""
         assert self._matrix is not None
+        large = (self.count - old) * self.count >= LARGE_BLOCK
+        if large and isinstance(self.kernel, RBF) and self._bits is None and self._append_rbf(old):
+            return
         for start in range(old, self.count, HEIGHT):
             stop = min(start + HEIGHT, self.count)
             rows = self._matrix[start:stop]
@@ -122,12 +129,37 @@ class AugmentedKernel:
                 mirror(self._matrix, start, stop)
         self._columns = self.count
 
+    def _append_rbf(self, old: int) -> bool:
+        """The same where single precision is asked for and enough; whether that is so."""
+        matrix, kernel, points = self._matrix, self.kernel, self._points
+        assert matrix is not None
+        assert isinstance(kernel, RBF)
+        if matrix.dtype != np.float32 or sparse.issparse(points):
+            return False
+        factors = kernel.exponents(points)
+        if factors is None:
+            return False
+        from atomcast.known.kernels._loops import finish_rbf
+
+        left, right = factors
+        start, other = old, np.float32(self.code.other)
+        while start < self.count:
+            # Few rows stay in cache until they are finished, but a product of fewer is slow.
+            stop = min(start + max(VALUES // 4 // max(start, HEIGHT), 128), self.count)
+            np.matmul(left[start:stop], right[:, :stop], out=matrix[start:stop, :stop])
+            finish_rbf(matrix, start, stop, self._labels, other)
+            start = stop
+        new = np.arange(old, self.count)
+        matrix[new, new] = self.diagonal[old:]
+        self._columns = self.count
+        return True
+
     def _signs(self, position: int) -> Floats:
         """<label, label> of a point with all, shape (count,)."""
         return self.code.table[self._labels[position]].take(self._labels)
 
     def _make_room(self, old: int) -> None:
-        """Have a place for every point, twice as many as before, or none if the budget is spent."""
+        """Have a place for every point, mostly for more, or none if the budget is spent."""
         if self._matrix is None or self.count <= len(self._matrix):
             return
         full = self.count <= FULL_PRECISION_UP_TO
@@ -137,7 +169,9 @@ class AugmentedKernel:
             self._matrix = None
             return
         # What is not filled takes no memory.
-        side = FULL_PRECISION_UP_TO if full else max(2 * len(self._matrix), 5 * self.count // 4)
+        # Many that come first may be all there are.
+        more = 5 * self.count // 4 if old else self.count
+        side = FULL_PRECISION_UP_TO if full else max(2 * len(self._matrix), more)
         larger = np.empty((min(side, most),) * 2, dtype)
         larger[:old, :old] = self._matrix[:old, :old]
         self._matrix = larger

@@ -41,7 +41,7 @@ class LabelCode:
     #: What points tell of themselves, beside their weight.
     told: ClassVar[str] = "class"
 
-    def codes(self, told: Sequence[float]) -> Codes:
+    def codes(self, told: Sequence[float] | Floats) -> Codes:
         """The classes of points, from what they tell of themselves."""
         return np.array(told, dtype=np.uint8 if self.classes <= 256 else np.int32)
 
@@ -133,7 +133,7 @@ class Targets(Unsigned):
 
     told: ClassVar[str] = "target"
 
-    def codes(self, told: Sequence[float]) -> Codes:
+    def codes(self, told: Sequence[float] | Floats) -> Codes:
         """All of the same class."""
         return np.zeros(len(told), dtype=np.uint8)
 

@@ -13,6 +13,7 @@ from numpy.typing import NDArray
 from atomcast.known.kernels.functions import KernelSpec
 from atomcast.known.kernels.labels import Codes, LabelCode, Machines
 from atomcast.known.kernels.point_set import SCORE_ROUNDING, KernelActiveSet, SupportVectors
+from atomcast.known.kernels.rows import Rows
 from atomcast.known.kernels.storage import Storage
 from atomcast.messages.atom import Atom, Misfit, misfit_of
 
@@ -40,13 +41,9 @@ class MachinePart:
     at: Positions
     side: Floats
 
-    def products(self, matrix: NDArray[Any], beta: Floats) -> Floats:
+    def products(self, rows: Rows, beta: Floats) -> Floats:
         """K~ times some weights, summed in double precision, shape (k,)."""
-        from atomcast.known.kernels._loops import row_products
-
-        result = np.zeros(len(beta))
-        row_products(matrix, self.side * beta, result)
-        return self.side * result
+        return self.side * rows.combined(self.side * beta)
 
 
 class MachineActiveSet(KernelActiveSet):
@@ -97,13 +94,13 @@ class MachineActiveSet(KernelActiveSet):
         """Numbers point * T + place and weights where a weight is not zero."""
         weights = self.weights if weights is None else weights
         used = np.flatnonzero(weights)
-        ids = np.array(self.ids, dtype=np.int64)[used] * self.width + used % self.width
-        return ids, weights[used]
+        points = np.array(self.ids[:: self.width], dtype=np.int64)
+        return points[used // self.width] * self.width + used % self.width, weights[used]
 
     def content(self, ids: Positions) -> SupportVectors | None:
         """The points that some weights belong to, each once, and the kernel."""
         at = self._positions(np.unique(ids // self.width))
-        return SupportVectors(self.points[at], self.labels[at], self.kernel) if len(at) else None
+        return SupportVectors(self.points, at, self.labels[at], self.kernel) if len(at) else None
 
     def extras_of(self, ids: Positions) -> Floats:
         """The class of the point that each weight belongs to, shape (k, 1)."""
@@ -145,7 +142,7 @@ class MachineActiveSet(KernelActiveSet):
         products = np.zeros(len(self))
         for m in range(self.machines.count):
             part = self.part(m)
-            products[part.at] = part.products(self.matrix(part), weights[part.at])
+            products[part.at] = part.products(self.rows(part), weights[part.at])
         self.install(weights, products)
 
     def part(self, m: int) -> MachinePart:
@@ -157,8 +154,15 @@ class MachineActiveSet(KernelActiveSet):
             m, points, points * self.width + places, self.machines.side[self.labels[points], places]
         )
 
-    def matrix(self, part: MachinePart) -> NDArray[Any]:
-        """The augmented kernel between the points of a machine, without their sides, and room.
+    def rows(self, part: MachinePart) -> Rows:
+        """The augmented kernel between the points of a machine, without their sides."""
+        matrix = self.gram.matrix
+        if matrix is not None:
+            return Rows(matrix, part.points)
+        return Rows(self._own_matrix(part), np.arange(len(part.points)))
+
+    def _own_matrix(self, part: MachinePart) -> NDArray[Any]:
+        """The same where there is no matrix of all points, and room.
 
         Matrices are kept and extended as long as they fit in the budget.
         """

@@ -25,9 +25,9 @@ from atomcast.known.kernels.functions import (
 )
 from atomcast.known.kernels.kernel_matrix import AugmentedKernel, not_positive
 from atomcast.known.kernels.labels import Codes, LabelCode
-from atomcast.known.kernels.points import PointLog, Points
+from atomcast.known.kernels.points import PointLog, Points, moved_to_front
 from atomcast.known.kernels.storage import Storage
-from atomcast.messages.atom import Atom, Misfit, misfit_of
+from atomcast.messages.atom import Atom, AtomBatch, Misfit, misfit_of
 
 #: By this share of what they could be at most, scores of a point may differ between two nodes: one
 #: of them sums kernel values that may be in single precision, from round to round.
@@ -41,11 +41,25 @@ Positions = NDArray[np.int64]
 
 @dataclass(frozen=True)
 class SupportVectors:
-    """The points of a solution, their classes as codes, and the kernel they were fitted with."""
+    """The points of a solution, their classes as codes, and the kernel they were fitted with.
+
+    Parameters
+    ----------
+    points : all points that were received
+    positions : array of shape (m,)
+        Where among them those of the solution are.
+    labels : array of shape (m,)
+    kernel : Kernel
+    """
 
     points: Points
+    positions: Positions
     labels: Codes
     kernel: Kernel
+
+    def taken(self, order: Positions) -> Points:
+        """The points of the solution, in an order; whoever takes them is the last to look."""
+        return moved_to_front(self.points, self.positions[order])
 
 
 class Rescaling(NamedTuple):
@@ -92,6 +106,7 @@ class KernelActiveSet(ActiveSet):
         self.storage = storage
         self._log = PointLog()
         self._labels = code.codes(np.zeros(16).tolist())
+        self._told: Floats = np.zeros((16, 1 + code.weighted))
         self._products: Floats = np.zeros(16)
         self._gram: AugmentedKernel | None = None
         self._value: float | None = None
@@ -130,6 +145,8 @@ class KernelActiveSet(ActiveSet):
 
     def _store(self, atoms: Sequence[Atom]) -> None:
         old, new = self.atoms - len(atoms), self.atoms
+        if self._gram is not None:
+            self._gram.forget_points()  # so that they can grow where they are
         self._log.append(atoms)
         points = self.points
         squares = square_lengths(points[old:])
@@ -138,9 +155,10 @@ class KernelActiveSet(ActiveSet):
                 # Also points at zero, which are fine.
                 check_in_scale("X", atoms[k].values, f"the point {atoms[k].id}")
         self.arrivals.append(len(atoms))
-        self._labels = grown(self._labels, old, new)
-        self._labels[old:new] = self._codes_of(atoms)
-        weights = self._weights_of(atoms)
+        told = _told_by(atoms)
+        self._told, self._labels = grown(self._told, old, new), grown(self._labels, old, new)
+        self._told[old:new], self._labels[old:new] = told, self.code.codes(told[:, 0])
+        weights = told[:, 1] if self.code.weighted else None
         if self._gram is None:
             counts = None if weights is None else weights[:SAMPLE]
             self._gram = self._augmented(self.spec.resolve(points[:SAMPLE], counts))
@@ -168,12 +186,13 @@ class KernelActiveSet(ActiveSet):
     def beyond_doubt(self, atoms: Sequence[Atom]) -> bool:
         """Whether all are points of this space, of classes that there are."""
         d = self.points.shape[1] if len(self) else self.d
-        numbers = {len(atom.extras) for atom in atoms}
-        if len(numbers) > 1 or any(atom.d != (atoms[0].d if d is None else d) for atom in atoms):
+        parts = [atoms] if isinstance(atoms, AtomBatch) else atoms
+        if any(part.d != (parts[0].d if d is None else d) for part in parts):
             return False
-        values = np.concatenate([atom.values for atom in atoms])
-        told = np.concatenate([atom.extras for atom in atoms]).reshape(len(atoms), -1)
-        return bool(np.isfinite(values).all()) and self.code.beyond_doubt(told)
+        if parts is atoms and len({len(atom.extras) for atom in atoms}) > 1:
+            return False
+        finite = all(np.isfinite(part.values).all() for part in parts)
+        return finite and self.code.beyond_doubt(_told_by(atoms))
 
     def longest(self) -> float:
         """The largest value of the augmented kernel: products are at most that large."""
@@ -328,22 +347,27 @@ class KernelActiveSet(ActiveSet):
             return None
         new = PointLog()
         new.append(atoms)
-        labels, weights = self._codes_of(atoms), self._weights_of(atoms)
-        return 2.0 * self.gram.rows_with(new.points, labels, weights).T
+        told = _told_by(atoms)
+        weights = told[:, 1] if self.code.weighted else None
+        return 2.0 * self.gram.rows_with(new.points, self.code.codes(told[:, 0]), weights).T
 
-    def _codes_of(self, atoms: Sequence[Atom]) -> Codes:
-        return self.code.codes([float(atom.extras[0]) for atom in atoms])
-
-    def _weights_of(self, atoms: Sequence[Atom]) -> Floats | None:
-        """How much each point counts; None if all count the same."""
-        return np.array([atom.extras[1] for atom in atoms]) if self.code.weighted else None
+    def extras_of(self, ids: NDArray[np.int64]) -> Floats:
+        """What some points have told of themselves, shape (k, 1), or (k, 2) with their weights."""
+        return self._told[[self.position[id] // self.width for id in ids.tolist()]]
 
     def content(self, ids: NDArray[np.int64]) -> SupportVectors | None:
         """The points with these global ids, and the kernel."""
         if not len(self):
             return None
         at = np.array([self.position[id] for id in ids.tolist()], dtype=np.int64)
-        return SupportVectors(self.points[at], self.labels[at], self.kernel)
+        return SupportVectors(self.points, at, self.labels[at], self.kernel)
+
+
+def _told_by(atoms: Sequence[Atom]) -> Floats:
+    """What points tell of themselves: class or target, and their weight if there are weights."""
+    if isinstance(atoms, AtomBatch) and atoms.extras is not None:
+        return atoms.extras
+    return np.array([atom.extras for atom in atoms])
 
 
 def _best_step(slope: float, bend: float, size: float, max_step: float) -> float:

@@ -9,9 +9,11 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from atomcast.known.columns import grown
-from atomcast.messages.atom import Atom
+from atomcast.known.columns import LARGE, grown
+from atomcast.messages.atom import Atom, AtomBatch
 
+#: So many values are moved at a time.
+MOVED = 1 << 20
 #: Points as rows: a dense array or a CSR matrix of shape (n, d).
 Points: TypeAlias = Any
 
@@ -36,6 +38,21 @@ def _all_bits(values: NDArray[Any]) -> bool:
     return bool(((values == 0) | (values == 1)).all())
 
 
+def moved_to_front(points: Points, rows: NDArray[np.int64]) -> Points:
+    """Some of the points, each once, in this order; dense ones in the memory that they are in.
+
+    What was in it is lost. Where few are chosen they are copied, so that the rest can be freed.
+    """
+    count = len(rows)
+    if sparse.issparse(points) or 2 * count < len(points):
+        return points[rows]
+    width = max(MOVED // max(count, 1), 1)
+    for start in range(0, points.shape[1], width):
+        part = slice(start, start + width)
+        points[:count, part] = points[rows, part]
+    return points[:count]
+
+
 class PointLog:
     """The points received so far, in order of arrival; dense unless all of them came sparse.
 
@@ -54,33 +71,59 @@ class PointLog:
     def append(self, atoms: Sequence[Atom]) -> None:
         """Add the points of newly received atoms."""
         self._d = atoms[0].d
-        if self._dense is None and all(atom.is_sparse for atom in atoms):
+        batch = atoms if isinstance(atoms, AtomBatch) else None
+        parts = atoms if batch is None else [batch]
+        if self._dense is None and all(part.indices is not None for part in parts):
             self._append_sparse(atoms)
+        elif batch is not None and batch.indices is None:
+            self._append_dense(batch.values)
         else:
-            rows = [_values(atom) for atom in atoms]
-            self._append_dense(rows[0][None] if len(rows) == 1 else np.stack(rows))
+            self._append_dense([_values(atom) for atom in atoms])
         self.count += len(atoms)
 
     def _append_sparse(self, atoms: Sequence[Atom]) -> None:
-        sizes = [atom.values.size for atom in atoms]
         used = int(self._starts[self.count])
-        stop = used + sum(sizes)
-        indices = np.concatenate([np.asarray(atom.indices) for atom in atoms])
+        if isinstance(atoms, AtomBatch):
+            assert atoms.starts is not None
+            values, indices, ends = atoms.values, np.asarray(atoms.indices), atoms.starts[1:]
+        else:
+            values = np.concatenate([atom.values for atom in atoms])
+            indices = np.concatenate([np.asarray(atom.indices) for atom in atoms])
+            ends = np.cumsum([atom.values.size for atom in atoms])
+        stop = used + len(values)
         if indices.dtype.itemsize > self._indices.dtype.itemsize:
             self._indices = self._indices.astype(indices.dtype)
         self._data = grown(self._data, used, stop)
         self._indices = grown(self._indices, used, stop)
         self._starts = grown(self._starts, self.count + 1, self.count + 1 + len(atoms))
-        self._data[used:stop] = np.concatenate([atom.values for atom in atoms])
+        self._data[used:stop] = values
         self._indices[used:stop] = indices
-        self._starts[self.count + 1 : self.count + 1 + len(atoms)] = used + np.cumsum(sizes)
+        self._starts[self.count + 1 : self.count + 1 + len(atoms)] = used + ends
         self._view = None
 
-    def _append_dense(self, rows: NDArray[Any]) -> None:
+    def _append_dense(self, rows: NDArray[Any] | list[NDArray[Any]]) -> None:
         if self._dense is None:
-            self._dense = dense_rows(self._joined()) if self.count else rows[:0].copy()
-        self._dense = grown(self._dense, self.count, self.count + len(rows))
-        self._dense[self.count : self.count + len(rows)] = rows
+            kinds = {rows.dtype} if isinstance(rows, np.ndarray) else {row.dtype for row in rows}
+            nothing = np.empty((0, self._d), np.result_type(*kinds))
+            self._dense = dense_rows(self._joined()) if self.count else nothing
+        self._make_room(self.count + len(rows))
+        if isinstance(rows, np.ndarray):
+            self._dense[self.count : self.count + len(rows)] = rows
+            return
+        for k, row in enumerate(rows, self.count):  # a block of them would be one copy more
+            self._dense[k] = row
+
+    def _make_room(self, needed: int) -> None:
+        """Let the buffer grow where it is, if nobody looks at it: a copy takes as much again."""
+        assert self._dense is not None
+        if needed * self._d < LARGE:
+            self._dense = grown(self._dense, self.count, needed)
+        elif needed > len(self._dense):
+            room = max(needed, len(self._dense) + len(self._dense) // 8)
+            try:
+                self._dense.resize((room, self._d))
+            except ValueError:  # somebody does
+                self._dense = grown(self._dense, self.count, needed)
 
     def _joined(self) -> sparse.csr_array:
         if self._view is None:

@@ -10,7 +10,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.domains.balls import Domain
-from atomcast.known.columns import grown
 from atomcast.known.kernels.functions import KernelSpec
 from atomcast.known.kernels.labels import LabelCode
 from atomcast.known.kernels.point_set import (
@@ -20,7 +19,7 @@ from atomcast.known.kernels.point_set import (
     SupportVectors,
 )
 from atomcast.known.kernels.storage import Storage
-from atomcast.messages.atom import Atom, Misfit, misfit_of
+from atomcast.messages.atom import Misfit, misfit_of
 from atomcast.messages.proposals import Agreement
 
 Floats = NDArray[np.float64]
@@ -54,25 +53,18 @@ class TargetActiveSet(KernelActiveSet):
     def __init__(self, spec: KernelSpec, code: LabelCode, storage: Storage, epsilon: float) -> None:
         super().__init__(spec, code, storage)
         self.epsilon = epsilon
-        self._targets: Floats = np.zeros(16)
         #: Follows from the weights; there is none before the first.
         self.level: float | None = None
 
     @property
     def targets(self) -> Floats:
         """The target of each known point."""
-        return self._targets[: len(self)]
+        return self._told[: len(self), 0]
 
     @property
     def costs(self) -> Floats:
         """C times the weight of each known point."""
         return 1.0 / self.gram.ridge
-
-    def _store(self, atoms: Sequence[Atom]) -> None:
-        old = len(self) - len(atoms)
-        self._targets = grown(self._targets, old, len(self))
-        self._targets[old : len(self)] = [atom.extras[0] for atom in atoms]
-        super()._store(atoms)
 
     def install(self, weights: Floats, products: Floats) -> None:
         """Replace all weights, by someone who knows the products K~ beta too."""

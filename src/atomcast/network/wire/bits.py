@@ -76,6 +76,9 @@ class Reader:
 
     def varint(self, what: str) -> int:
         """Return the next LEB128 number, below 2**63."""
+        if self._at < self._end and (byte := self._data[self._at]) < 0x80:  # as most are
+            self._at += 1
+            return byte
         number = 0
         for shift in range(0, 63, 7):
             if self._at == self._end:

@@ -24,6 +24,8 @@ from atomcast.network.wire.bits import (
     plan_indices,
     read_indices,
 )
+from atomcast.network.wire.values import FLOAT32 as FLOAT32_VALUES
+from atomcast.network.wire.values import FLOAT64 as FLOAT64_VALUES
 from atomcast.network.wire.values import bit_patterns, plan_values, read_values, repeats
 
 __all__ = ["Cast", "WireError", "as_sent", "decode", "encode", "encoded_size", "varint"]
@@ -46,6 +48,7 @@ NAME = 0x40
 BACKGROUND = 0x80  # a dense atom's value where no index is listed is not 0.0
 
 NOTHING = Field(0, 0, list)
+_TYPES: dict[int, np.dtype[Any]] = {0: np.dtype(np.float64), FLOAT32: np.dtype(np.float32)}
 
 
 def encode(atom: Atom, cast: Cast | None = None) -> bytes:
@@ -70,12 +73,15 @@ def encode(atom: Atom, cast: Cast | None = None) -> bytes:
     >>> len(encode(atom))
     18
     """
-    head, values, tail, indices = _plan(as_sent(atom, cast))
-    parts = (head, *values.write(), tail, *indices.write())
+    head, values, tail, indices = _plan(atom if cast is None else as_sent(atom, cast))
+    parts = [head, *values.write()]
+    if tail or indices.size:
+        parts += (tail, *indices.write())
     hasher = xxh3_64()
     for part in parts:
         hasher.update(part)
-    return b"".join((*parts, _checksum(hasher.intdigest())))
+    parts.append(_checksum(hasher.intdigest()))
+    return b"".join(parts)
 
 
 def encoded_size(atom: Atom, cast: Cast | None = None) -> int:
@@ -106,17 +112,21 @@ def decode(message: bytes | bytearray | memoryview, d: int) -> Atom:
     """
     view = memoryview(message).cast("B")
     reader = Reader(_checked_body(view))
-    flags, value_code = reader.take(3, "codes")[1:]
+    _, flags, value_code = reader.take(3, "codes")
     atom_id, length = reader.varint("id"), reader.varint("d")
     if length != d:
         raise WireError(
             f"Atom {atom_id} has length {length}, but d={d} is expected: every node must hold the "
             "same rows, and solve the same problem."
         )
+    dtype = _TYPES[flags & FLOAT32]
+    plain = value_code == (FLOAT32_VALUES if flags else FLOAT64_VALUES) and not flags & ~FLOAT32
+    if plain and reader.remaining == d * dtype.itemsize:
+        # As measurements travel, which must be quick: no list, no extras, no name.
+        return Atom(atom_id, d, read_values(reader, value_code, d, dtype), None, NO_EXTRAS)
     n = reader.varint("number of values") if flags & LISTED else d
     _check_lengths(flags, n, d, len(view))
 
-    dtype: np.dtype[Any] = np.dtype(np.float32 if flags & FLOAT32 else np.float64)
     values = read_values(reader, value_code, n, dtype)
     background = _read_coded(reader, 1, dtype)[0] if flags & BACKGROUND else 0.0
     extras = _read_extras(reader) if flags & EXTRAS else NO_EXTRAS

@@ -1,42 +1,40 @@
 """Newton's method for a kernel machine: the best weights on the face of those that are not zero.
 
-K~ is a kernel matrix with signs, side_i side_j matrix_ij, or the first part of one.
+K~ is a kernel matrix with signs, side_i side_j matrix_ij.
 """
 
 from __future__ import annotations
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
-from scipy import linalg
+from scipy.linalg import lapack
+
+from atomcast.known.kernels.rows import Rows
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
 #: After so many corrections, rounding is what is left.
 CORRECTIONS = 30
+#: Cholesky factors and solutions by precision; SciPy's own functions look at more than these do,
+#: which takes longer than small machines do.
+FACTOR = {"f": (lapack.spotrf, lapack.spotrs), "d": (lapack.dpotrf, lapack.dpotrs)}
 
 
-def go_to_face(
-    matrix: NDArray[Any], side: Floats, beta: Floats, margins: Floats, enough: float
-) -> None:
+def go_to_face(rows: Rows, side: Floats, beta: Floats, margins: Floats, enough: float) -> None:
     """Go to the best weights on a face, on which those at zero, or that would fall below, stay.
 
     Both beta and its margins, K~ beta, are changed in place; `enough` is what the margins of
     weights that are not zero may differ from one.
     """
-    from atomcast.known.kernels._loops import row_products
 
     def image_of(change: Floats) -> Floats:
-        image = np.empty(len(beta))
-        row_products(matrix, side * change, image)
-        return side * image
+        return side * rows.combined(side * change)
 
     change, used = np.zeros(len(beta)), np.flatnonzero(beta)
     short = left = 1.0 - margins
     while len(used):
-        found = _solved(matrix, side, used, left[used], enough)
+        found = _solved(rows, side, used, left[used], enough)
         if found is None:  # by rounding: descent has to do
             return
         below = beta[used] + found < 0.0
@@ -55,7 +53,7 @@ def go_to_face(
 
 
 def _solved(
-    matrix: NDArray[Any], side: Floats, used: Positions, short: Floats, enough: float
+    rows: Rows, side: Floats, used: Positions, short: Floats, enough: float
 ) -> Floats | None:
     """The change of some weights after which none of their margins falls short any more.
 
@@ -64,22 +62,23 @@ def _solved(
     """
     from atomcast.known.kernels._loops import gather_lower, some_products
 
-    own, rows, side = np.zeros((len(used),) * 2, matrix.dtype), used.astype(np.uint64), side[used]
-    gather_lower(matrix, rows, 0, own)
-    try:  # LAPACK counts by columns: to it, the lower part is the upper one
-        factor = linalg.cho_factor(own.T, overwrite_a=True, check_finite=False)
-    except linalg.LinAlgError:
+    own, side, places = np.zeros((len(used),) * 2, rows.values.dtype), side[used], rows.places(used)
+    gather_lower(rows.matrix, rows.points[used], 0, own)
+    factored, solved = FACTOR[own.dtype.char]
+    # LAPACK counts by columns: to it, the lower part is the upper one.
+    factor, failed = factored(own.T, overwrite_a=True, clean=False)
+    if failed:
         return None
     residual, change, whole = side * short, np.zeros(len(used)), np.zeros(used[-1] + 1)
     direction, strength, product = np.zeros(len(used)), np.inf, np.empty(len(used))
     for _ in range(CORRECTIONS):
-        towards = linalg.cho_solve(factor, residual.astype(own.dtype), check_finite=False)
+        towards = solved(factor, residual.astype(own.dtype))[0].astype(np.float64)
         before, strength = strength, float(residual @ towards)
         if not strength > 0.0:
             break
         direction = towards + strength / before * direction
         whole[used] = direction
-        some_products(matrix, rows, whole, product)
+        some_products(rows.values, places, whole, product)
         length = strength / float(direction @ product)
         change += length * direction
         residual -= length * product

@@ -7,25 +7,30 @@ coordinate descent then takes a few steps a point, each of which costs a row of 
 from __future__ import annotations
 
 from functools import partial
-from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from atomcast._threads import run_all
-from atomcast.known.active_set import ActiveSet
+from atomcast.known.active_set import LEAST_UNIT, ActiveSet
 from atomcast.known.kernels.machine_set import MachineActiveSet
 from atomcast.known.kernels.point_set import KernelActiveSet
+from atomcast.known.kernels.rows import Rows
 from atomcast.steps.inner.machine_face import go_to_face
 
 Floats = NDArray[np.float64]
 
 #: So many steps a point are enough, or rounding is what is left of a machine's gap.
 STEPS = 100
-#: The relative gap to which the first points are fitted.
-FIRST = 0.2
+#: The relative gap to which the first points are fitted, if there are others.
+FIRST_GAP = 0.2
 #: On a face, margins may be off by this share of the gap asked for.
 SHARE = 0.1
+#: Up to so many points are never divided, nor are they where more than this share is likely to
+#: matter: those that fall short by no less than minus this share of what the worst one does.
+FEW, MOST, SLACK = 512, 0.7, 0.5
+#: Descent on some points ends where the gap has fallen to this share: then others matter.
+FALL = 0.03
 
 
 class GreedyDescent:
@@ -35,11 +40,11 @@ class GreedyDescent:
         """Set the best weights, to within a gap of `tolerance` over the known points."""
         assert isinstance(active, KernelActiveSet)
         assert active.gram.matrix is not None
-        value = active.value()
-        relative = tolerance / value if value > 0 else FIRST
+        value, relative = active.value(), _relative(active, tolerance)
         # In units of the margin, where the objective is the inverse of the sum.
         beta, margins = (part / (value or 1.0) for part in (active.weights, active.image_products))
-        descend(active.gram.matrix, np.ones(len(beta)), beta, margins, relative)
+        rows = Rows(active.gram.matrix, np.arange(len(beta)))
+        descend(rows, np.ones(len(beta)), beta, margins, relative)
         total = float(beta.sum())
         active.install(beta / total, margins / total)
 
@@ -50,14 +55,19 @@ class MachineSolver:
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known points."""
         assert isinstance(active, MachineActiveSet)
-        value = active.value()
-        relative = min(tolerance / value, FIRST) if value > 0 else FIRST
+        relative = min(_relative(active, tolerance), FIRST_GAP)
         weights, products = active.weights.copy(), active.image_products.copy()
         run_all([
             partial(_improve, active, m, relative, weights, products)
             for m in np.flatnonzero(active.gaps() > relative).tolist()
         ])  # fmt: skip
         active.install(weights, products)
+
+
+def _relative(active: KernelActiveSet, tolerance: float) -> float:
+    """A tolerance as a share of the objective, which is the least there is before the first."""
+    value = active.value()
+    return tolerance / value if value > 0 else min(tolerance / LEAST_UNIT, FIRST_GAP)
 
 
 def _improve(
@@ -68,26 +78,59 @@ def _improve(
     if not len(part.at):
         return
     beta, margins = weights[part.at], products[part.at]
-    descend(active.matrix(part), part.side, beta, margins, tolerance)
+    descend(active.rows(part), part.side, beta, margins, tolerance)
     scale = beta.sum() / float(beta @ margins)
     weights[part.at], products[part.at] = scale * beta, scale * margins
 
 
-def descend(
-    matrix: NDArray[Any], side: Floats, beta: Floats, margins: Floats, tolerance: float
-) -> None:
+def descend(rows: Rows, side: Floats, beta: Floats, margins: Floats, tolerance: float) -> None:
     """Improve weights and their margins, K~ beta, in place, until the relative gap is small.
+
+    Of many points, most will never carry weight: once the gap is not large any more, descent goes
+    on with those that do and those that violate optimality, or nearly so, in rows that are shorter.
+    All margins tell whether that was enough. K~ is a kernel matrix with signs, side_i side_j
+    matrix_ij.
+    """
+    left, count, all_at_once = STEPS * len(beta), len(beta), len(beta) < FEW
+    aim = tolerance if all_at_once else max(FIRST_GAP, tolerance)
+    left -= _descend_on(rows, side, beta, margins, aim, left)
+    while left > 0 and (gap := _gap(beta, margins)) > tolerance:
+        short = 1.0 - margins
+        likely = (beta > 0.0) | (short > -SLACK * max(float(short.max()), tolerance))
+        some = np.flatnonzero(likely)
+        if all_at_once or len(some) > MOST * count:
+            left -= max(_descend_on(rows, side, beta, margins, tolerance, left), count)
+            continue
+        part, own, old = side[some], beta[some], beta.copy()
+        aim = max(0.9 * tolerance, FALL * gap)
+        taken = _descend_on(rows.at(some), part, own, margins[some], aim, left)
+        left -= max(taken, count)
+        beta[some] = own
+        margins += side * rows.combined(side * (beta - old))
+
+
+def _gap(beta: Floats, margins: Floats) -> float:
+    """The relative gap."""
+    square = float(beta @ margins)
+    return 2.0 * (1.0 - float(margins.min()) * float(beta.sum()) / square) if square > 0 else np.inf
+
+
+def _descend_on(
+    rows: Rows, side: Floats, beta: Floats, margins: Floats, tolerance: float, most: int
+) -> int:
+    """The same on all points of the rows; returns the number of steps.
 
     Once coordinate descent has taken as long as a Newton step on the weights that are not zero
     would, such a step is taken: where margin errors cost much, a few of these save thousands of
-    steps. K~ is a kernel matrix with signs, side_i side_j matrix_ij, or the first part of one.
+    steps.
     """
     from atomcast.steps.inner._greedy import greedy_steps
 
-    left = STEPS * len(beta)
+    left = most
     while left > 0:
-        taken, enough = greedy_steps(matrix, side, beta, margins, tolerance, left)
-        if enough:
-            return
+        taken, enough = greedy_steps(*rows.parts, side, beta, margins, tolerance, left)
         left -= taken
-        go_to_face(matrix, side, beta, margins, SHARE * tolerance)
+        if enough:
+            break
+        go_to_face(rows, side, beta, margins, SHARE * tolerance)
+    return most - left
