@@ -68,6 +68,7 @@ def fitted(solver: str, X, y, beta: float, penalty: float, tol: float, nodes: in
             fit_intercept=False,
             tol=tol,
             max_iter=10_000,
+            random_state=0,  # else it is not the solution that was judged
         )
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")

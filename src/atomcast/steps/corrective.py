@@ -292,9 +292,10 @@ class Corrective(Step):
         if active.quadratic:
             share = 0.05
         elif self.alone and replica.domain.has_origin:
+            final &= len(active) == active.atoms  # models of several classes are dear
             share = 0.0 if final else 0.4
-        least = (0.7 if final else 0.1) * replica.target
-        return max(least, share * gap if replica.feasible else 0.0)
+        enough = (0.7 if final else 0.1) * replica.target
+        return max(enough, share * gap if replica.feasible else 0.0)
 
     def memory(self) -> dict[str, NDArray[Any]]:
         """The last violation, and what the inner solver carries from round to round."""
