@@ -18,10 +18,12 @@ from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.objectives import Logistic, SquaredError
 from atomcast.steps import corrective as inner
+from atomcast.steps.inner import coordinate_descent
 from atomcast.steps.inner.column_model import ColumnModel
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent, _Bounds
 from atomcast.steps.inner.corral import Corral
 from atomcast.steps.inner.own_part import penalised_weights
+from atomcast.steps.inner.plane import newton_step
 
 
 def known_atoms(X, y, fit_intercept=False, objective=SquaredError):
@@ -84,7 +86,9 @@ def test_it_reaches_the_optimum_of_the_ball(seed, kind, stored, radius, intercep
 
 @pytest.mark.parametrize("seed", range(10))
 @pytest.mark.parametrize("kind", sorted(KINDS))
-def test_ordinary_data_needs_no_other_solver(kind, seed):
+@pytest.mark.parametrize("from_steps", [np.inf, -1.0], ids=["by steps", "factorised"])
+def test_ordinary_data_needs_no_other_solver(kind, seed, from_steps, monkeypatch):
+    monkeypatch.setattr(ColumnModel, "steps_to_factorise", lambda *_: from_steps)
     rng = np.random.default_rng(seed)
     X = KINDS[kind](rng.standard_normal((int(rng.integers(2, 40)), int(rng.integers(2, 50)))), rng)
     active = known_atoms(X, 3 * rng.standard_normal(len(X)), bool(seed % 2))
@@ -278,7 +282,8 @@ def test_the_model_is_the_objective_where_that_is_quadratic():
 
 
 @pytest.mark.parametrize("seed", range(5))
-def test_a_face_that_is_solved_stays_solved(seed):
+@pytest.mark.parametrize("steps", [0, 1_000], ids=["by steps", "factorised"])
+def test_a_face_that_is_solved_stays_solved(seed, steps):
     """Steps below rounding must not drive conjugate gradients away from where they began."""
     rng = np.random.default_rng(seed)
     X, weights = rng.standard_normal((60, 40)), rng.standard_normal(40)
@@ -287,9 +292,40 @@ def test_a_face_that_is_solved_stays_solved(seed):
     active.set_weights(weights)
     model, solution = ColumnModel.of(active), weights.copy()
     descent = CoordinateDescent(L1Ball(float(np.abs(weights).sum())))
+    descent._steps = steps
     level = descent._solve_face(model, solution, model.gradient, 1.0, 0.0, (1e-3, 0.0))
     assert level == pytest.approx(1.0)
     assert solution == pytest.approx(weights)
+
+
+def test_many_steps_on_a_face_are_followed_by_a_factorisation(monkeypatch):
+    """Nearly as many columns as rows: conjugate gradients are slow, and few of them are needed."""
+    rng = np.random.default_rng(2)
+    X, y = rng.standard_normal((120, 400)), rng.standard_normal(120)
+    used = []
+
+    def counted(matrix, *rest):
+        used.append(len(matrix))
+        return newton_step(matrix, *rest)
+
+    monkeypatch.setattr(coordinate_descent, "newton_step", counted)
+    active, domain = known_atoms(X, y), L1Ball(6.0)
+    model, tolerance = ColumnModel.of(active), 1e-6 * active.value()
+    weights, found = CoordinateDescent(domain).minimise(model, tolerance)
+    assert found
+    assert used
+    assert gap_of(active, domain, weights) <= 1.001 * tolerance
+    value, tries = active.value(), len(used)
+    monkeypatch.setattr(ColumnModel, "steps_to_factorise", lambda *_: np.inf)
+    weights, found = CoordinateDescent(domain).minimise(model, tolerance)
+    assert len(used) == tries
+    assert gap_of(active, domain, weights) <= 1.001 * tolerance
+    assert active.value() == pytest.approx(value, rel=1e-6)
+
+
+def test_sparse_columns_are_not_factorised():
+    X = sparse.random_array((50, 30), density=0.2, format="csc", rng=0)
+    assert ColumnModel.of(known_atoms(X, np.ones(50))).steps_to_factorise(30) == np.inf
 
 
 def test_a_penalty_near_its_bound_is_taken_and_one_beyond_does_not_lead_far_away():

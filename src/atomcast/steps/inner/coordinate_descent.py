@@ -28,6 +28,9 @@ SWEEPS, FACE_STEPS, ALTERNATIONS = 10, 300, 100
 #: Sweeps at one penalty end when what is left is this share of the first; steps on a face as well,
 #: with a share that falls by a factor from one face to the next.
 SWEPT, SOLVED, TIGHTER = 0.05, 0.1, 0.8
+#: Columns that keep no more than this share of their squares beside the others of a face have none
+#: of it by a factorisation.
+FLAT = 1e-9
 #: So many penalties in a row are kept within bounds before the bounds are given up.
 PATIENCE = 4
 #: Sweeps end near a solution: by this share, a penalty may be beyond what they have shown.
@@ -48,7 +51,8 @@ class CoordinateDescent:
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
         self._signed = bool(domain.merit(np.ones(1))[0] > 0.0)
-        self._steps = 0  # of conjugate gradients, on the last face that was solved by them
+        # How many steps conjugate gradients took on their last face; whether only they will do.
+        self._steps, self._flat = 0, False
 
     def minimise(self, model: ColumnModel, tolerance: float) -> tuple[Floats, bool]:
         """The best weights, and whether their gap within the known atoms is the tolerance."""
@@ -150,14 +154,13 @@ class CoordinateDescent:
         k = len(support)
         if not k:
             return 0.0
-        if model.steps_to_factorise(k) < self._steps:
-            slopes = model.columns.scores(gradient)[support]
-            signs = np.sign(weights[support])
-            change, level = newton_step(model.hessian(support), slopes, signs, excess)
+        if not self._flat and model.steps_to_factorise(k) < self._steps:
+            slopes, signs = model.columns.scores(gradient)[support], np.sign(weights[support])
+            change, level = newton_step(model.hessian(support), slopes, signs, excess, FLAT)
             weights[support] += change
-            if np.isnan(level):  # too flat to be factorised: by steps next time
-                self._steps = 0
-            return level
+            self._flat = bool(np.isnan(level))
+            if not self._flat:
+                return level
         level, self._steps = solve_face(
             model.columns.compiled, support, np.arange(k + 1), np.ones(k), *model.bends,
             weights, gradient, 0.0, False, excess is not None, excess or 0.0,
