@@ -101,10 +101,12 @@ class ColumnModel:
     def steps_to_factorise(self, k: int) -> float:
         """With how many steps of conjugate gradients on k weights a factorisation keeps up.
 
-        Sparse columns have products that are dense, and take far longer to find than a step does.
+        Sparse columns have products that are dense, and take far longer to find than a step does;
+        and of more columns than they have entries, some are flat beside the others.
         """
         d = len(self.diagonal)
-        return (k + k**2 / (3 * d)) / 4 if isinstance(self.columns, DenseColumns) else np.inf
+        able = isinstance(self.columns, DenseColumns) and k < d
+        return (k + k**2 / (3 * d)) / 4 if able else np.inf
 
     @property
     def bends(self) -> tuple[Floats, Floats, Floats, Floats]:

@@ -51,8 +51,7 @@ class CoordinateDescent:
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
         self._signed = bool(domain.merit(np.ones(1))[0] > 0.0)
-        # How many steps conjugate gradients took on their last face; whether only they will do.
-        self._steps, self._flat = 0, False
+        self._steps = 0  # of conjugate gradients, on the last face that was solved by them
 
     def minimise(self, model: ColumnModel, tolerance: float) -> tuple[Floats, bool]:
         """The best weights, and whether their gap within the known atoms is the tolerance."""
@@ -154,12 +153,11 @@ class CoordinateDescent:
         k = len(support)
         if not k:
             return 0.0
-        if not self._flat and model.steps_to_factorise(k) < self._steps:
+        if model.steps_to_factorise(k) < self._steps:
             slopes, signs = model.columns.scores(gradient)[support], np.sign(weights[support])
             change, level = newton_step(model.hessian(support), slopes, signs, excess, FLAT)
-            weights[support] += change
-            self._flat = bool(np.isnan(level))
-            if not self._flat:
+            if not np.isnan(level):
+                weights[support] += change
                 return level
         level, self._steps = solve_face(
             model.columns.compiled, support, np.arange(k + 1), np.ones(k), *model.bends,
