@@ -231,7 +231,7 @@ def test_machines_of_all_classes():
     labels = np.digitize(Y, np.quantile(Y, [0.33, 0.66]))
     solver = Solver(tol=1e-6, callbacks=[CtrlC(1)])
     with pytest.warns(ConvergenceWarning, match="the run was interrupted"):
-        model = KernelSVC(multi_class="one-vs-rest", solver=solver).fit(X, labels)
+        model = KernelSVC(multi_class="one-vs-rest", cluster=2, solver=solver).fit(X, labels)
     assert model.dual_coef_.any(axis=1).all()  # all machines have come equally far
     noisy = np.tile(X, (5, 1)) + np.random.default_rng(0).normal(size=(200, 60))
     solver = Solver(atoms_per_round=1, callbacks=[CtrlC(1)])

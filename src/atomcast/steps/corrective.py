@@ -143,7 +143,7 @@ class Corrective(Step):
         used = np.count_nonzero(replica.active.weights) / max(weights, 1)
         batches, free = replica.problem.batches, self._free(replica)
         size = batches.size(atoms, used)
-        if batches is GROWING and not replica.active.quadratic:
+        if isinstance(batches, GrowingBatches) and self._bends(replica):
             size = min(size, max(atoms, FIRST))
         if free is not None:
             size = max(size, free.size(atoms, used, distance))
@@ -152,6 +152,10 @@ class Corrective(Step):
             return size
         most = max(size, 4 * atoms) if atoms else np.inf
         return cheapest_batch(replica.round_in_atoms(), used, most)
+
+    def _bends(self, replica: Replica) -> bool:
+        """Whether the objective is a loss in a ball whose curvature changes on the way."""
+        return replica.domain.has_origin and not replica.active.quadratic
 
     def _free(self, replica: Replica) -> FreeBatches | FreePoints | None:
         """The rule for batches where nobody has to be sent them; the same in the whole run."""
@@ -288,12 +292,12 @@ class Corrective(Step):
         if active.quadratic and gap <= NEAR * replica.unit:  # lest a round go by for weights alone
             return 0.3 * replica.target
         # Each model of a changing curvature costs more, and where nothing is sent, a round less.
-        share = min(0.2, 0.1 * gap / replica.unit)
-        if active.quadratic:
-            share = 0.05
-        elif self.alone and replica.domain.has_origin:
+        share = 0.05 if active.quadratic else 0.2
+        if self._bends(replica):
             final &= len(active) == active.atoms  # models of several classes are dear
-            share = 0.0 if final else 0.4
+            share = min(0.2, 0.1 * gap / replica.unit)
+            if self.alone:
+                share = 0.0 if final else 0.4
         enough = (0.7 if final else 0.1) * replica.target
         return max(enough, share * gap if replica.feasible else 0.0)
 

@@ -142,6 +142,8 @@ class MachineActiveSet(KernelActiveSet):
         products = np.zeros(len(self))
         for m in range(self.machines.count):
             part = self.part(m)
+            if not len(part.at):  # as before the first round
+                continue
             products[part.at] = part.products(self.rows(part), weights[part.at])
         self.install(weights, products)
 

@@ -47,14 +47,14 @@ class Rows:
 
     def places(self, used: Positions) -> NDArray[np.uint64]:
         """Where some rows stand among `values`, taken out if they were not yet."""
-        from atomcast.known.kernels._rows import fetch
+        from atomcast.known.kernels._row_loops import fetch
 
         fetch(*self.parts, used)
         return self.place[used].astype(np.uint64)
 
     def combined(self, weights: Floats) -> Floats:
         """The sum of all rows times their weights, of which many may be zero, shape (k,)."""
-        from atomcast.known.kernels._rows import combined
+        from atomcast.known.kernels._row_loops import combined
 
         used, out = np.flatnonzero(weights), np.empty(len(self))
         combined(*self.parts, used, weights[used], out)

@@ -11,7 +11,7 @@ import numpy as np
 from numba import njit
 from numba import uint64 as uint64_type
 
-from atomcast.known.kernels._rows import fetched
+from atomcast.known.kernels._row_loops import fetched
 
 uint64: Any = uint64_type
 #: Violations are compared in so many lanes, each with a largest one of its own, which vectorises.
