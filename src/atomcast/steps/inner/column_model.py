@@ -106,7 +106,7 @@ class ColumnModel:
         """
         d = len(self.diagonal)
         able = isinstance(self.columns, DenseColumns) and k < d
-        return (k + k**2 / (3 * d)) / 4 if able else np.inf
+        return (k + k**2 / (3 * d)) / 8 if able else np.inf
 
     @property
     def bends(self) -> tuple[Floats, Floats, Floats, Floats]:
