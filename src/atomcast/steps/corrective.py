@@ -52,8 +52,8 @@ MANY_PRODUCTS = 300
 FEW_POINTS = 64
 #: Of more points in a kernel space, no more join where nothing is sent: their matrix might not fit.
 SOME_POINTS = 16384
-#: Where the curvature changes, the first scores say little of what is of use in the end. So few atoms
-#: join at first where they are sent, and later no more than are known.
+#: Where the curvature changes, the first scores say little of what is of use in the end: so few
+#: atoms join at first where they are sent, and later no more than are known.
 FIRST = 4
 #: Where the gap is no larger a share of the objective, the next round is probably the last.
 NEAR = 1.0
