@@ -143,7 +143,7 @@ class Corrective(Step):
         used = np.count_nonzero(replica.active.weights) / max(weights, 1)
         batches, free = replica.problem.batches, self._free(replica)
         size = batches.size(atoms, used)
-        if not self.alone and isinstance(batches, GrowingBatches) and self._bends(replica):
+        if free is None and isinstance(batches, GrowingBatches) and self._bends(replica):
             size = min(size, max(atoms, FIRST))
         if free is not None:
             size = max(size, free.size(atoms, used, distance))
