@@ -5,12 +5,19 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager
-from functools import cache
+from contextlib import AbstractContextManager, nullcontext
+from functools import cache, partial
 from itertools import pairwise
+from threading import Lock, current_thread, get_ident
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
+
+#: Products of at least so many multiplications, or that read an eighth as many numbers, take
+#: milliseconds: long enough for threads to gain something.
+LARGE = 1 << 25
+OURS = "atomcast-pool"
 
 
 def thread_count() -> int:
@@ -21,12 +28,13 @@ def thread_count() -> int:
 
 @cache
 def _pool(threads: int) -> ThreadPoolExecutor:
-    return ThreadPoolExecutor(threads, thread_name_prefix="atomcast")
+    return ThreadPoolExecutor(threads, thread_name_prefix=OURS)
 
 
 def run_all(calls: Sequence[Callable[[], None]]) -> None:
     """Run calls that are independent of each other, side by side if there is more than one core."""
-    if len(calls) == 1 or (threads := thread_count()) == 1:
+    within = current_thread().name.startswith(OURS)  # waiting for each other would take for ever
+    if len(calls) == 1 or within or (threads := thread_count()) == 1:
         for call in calls:
             call()
     else:
@@ -43,15 +51,55 @@ def ranges(n: int, parts: int) -> list[slice]:
 
 @cache
 def _libraries() -> Any:
+    """The BLAS of NumPy and that of SciPy: each has its own."""
+    import scipy.linalg  # noqa: F401, for it must have been loaded to be found
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController()
+    return ThreadpoolController().select(user_api="blas")
 
 
-def one_blas_thread() -> AbstractContextManager[Any]:
-    """A context in which the BLAS leaves threads to us: its own, which spin, would be in the way.
+class _OneThread:
+    """How many threads the BLAS has is a matter of the process: who comes first decides, and gives
+    back what was. Else threads that overlap would take one thread for what was there before.
+    """
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+        self._owner, self._depth = 0, 0
+        self._limit: AbstractContextManager[Any] = nullcontext()
+
+    def __enter__(self) -> None:
+        with self._lock:
+            if not self._depth:
+                self._owner, self._limit = get_ident(), _libraries().limit(limits=1)
+                self._limit.__enter__()
+            self._depth += get_ident() == self._owner
+
+    def __exit__(self, *_: object) -> None:
+        with self._lock:
+            self._depth -= self._depth and get_ident() == self._owner
+            if not self._depth:
+                limit, self._limit = self._limit, nullcontext()
+                limit.__exit__(None, None, None)
+
+
+_one_thread = _OneThread()
+
+
+def one_blas_thread() -> AbstractContextManager[None]:
+    """A context in which the BLAS leaves threads to us: its own spin, and gain little in products
+    as small as those of a round; `product` shares out large ones.
 
     It also makes results the same whatever the number of threads.
     """
-    limit: AbstractContextManager[Any] = _libraries().limit(limits=1, user_api="blas")
-    return limit
+    return _one_thread
+
+
+def product(left: NDArray[Any], right: NDArray[Any]) -> NDArray[Any]:
+    """What left @ right is; of a large product, every thread works out some of the rows."""
+    columns = right.shape[1] if right.ndim > 1 else 1
+    if left.size * max(columns, 8) < LARGE or (threads := thread_count()) == 1:
+        return left @ right
+    result = np.empty((len(left), *right.shape[1:]))
+    run_all([partial(np.matmul, left[p], right, result[p]) for p in ranges(len(left), threads)])
+    return result

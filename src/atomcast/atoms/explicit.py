@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from atomcast._threads import product
 from atomcast.atoms.kept_rows import KeptRows
 from atomcast.atoms.l1_space import COMPILE_FROM, DenseSpace, SparseSpace
 from atomcast.atoms.rounded import RoundedColumns
@@ -82,7 +83,7 @@ class DenseAtoms:
     def products(self, vector: Floats) -> Floats:
         """The inner product of each column with a vector, shape (n,), or with m, shape (m, n)."""
         if self.matrix.dtype == np.float64:
-            return vector.T @ self.matrix
+            return product(self.matrix.T, vector).T
         result = np.zeros((*vector.shape[1:], self.n))
         if self.matrix.flags.f_contiguous:
             width = max(PIECE // max(self.d, 1), 1)

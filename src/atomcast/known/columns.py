@@ -10,6 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from atomcast._threads import product
 from atomcast.messages.atom import Atom, AtomBatch
 
 Floats = NDArray[np.float64]
@@ -152,7 +153,7 @@ class DenseColumns:
 
     def products(self, block: Floats) -> Floats:
         """The inner products of every column with the columns of a block, shape (count, m)."""
-        return self._rows[: self.count] @ block
+        return product(self._rows[: self.count], block)
 
     def block(self, start: int, stop: int) -> Floats:
         """Columns start to stop as a dense array, shape (d, stop - start)."""

@@ -12,6 +12,7 @@ from itertools import chain, count, islice
 from typing import Any, Literal
 
 from atomcast._checks import check_choice, check_count, check_flags, check_positive
+from atomcast._threads import one_blas_thread
 from atomcast.data.shards import Shards
 from atomcast.loop.callbacks import Callback, check_callbacks, watching
 from atomcast.loop.interrupting import Interrupts
@@ -216,7 +217,11 @@ class Solver:
                     start_from(start, replica, session)
                 snapshot = partial(snapshot_of, replica, best, session, past)
                 shown = self.verbose and session.speaks
-                with interrupts, watching(self.callbacks, interrupts, shown) as watchers:
+                with (
+                    one_blas_thread(),
+                    interrupts,
+                    watching(self.callbacks, interrupts, shown) as watchers,
+                ):
                     result = run(replica, best, session, watchers, snapshot, self.max_rounds)
                 if past is not None:
                     past.add(result.status, replica, best)
