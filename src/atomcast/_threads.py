@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext
+from contextlib import AbstractContextManager
 from functools import cache, partial
 from itertools import pairwise
 from threading import Lock, current_thread, get_ident
@@ -50,12 +50,24 @@ def ranges(n: int, parts: int) -> list[slice]:
 
 
 @cache
-def _libraries() -> Any:
+def _libraries() -> list[Any]:
     """The BLAS of NumPy and that of SciPy: each has its own."""
     import scipy.linalg  # noqa: F401, for it must have been loaded to be found
     from threadpoolctl import ThreadpoolController
 
-    return ThreadpoolController().select(user_api="blas")
+    return ThreadpoolController().select(user_api="blas").lib_controllers
+
+
+def _set_threads(counts: Sequence[tuple[Any, int]]) -> None:
+    """Give each library so many threads: as threadpoolctl's own contexts do, which take longer."""
+    for library, count in counts:
+        library.set_num_threads(count)
+        # Later versions let nobody but the thread that came first set it again, until told to.
+        getattr(library, "clear_controlling_thread", _nothing)()
+
+
+def _nothing() -> None:
+    pass
 
 
 class _OneThread:
@@ -66,21 +78,23 @@ class _OneThread:
     def __init__(self) -> None:
         self._lock = Lock()
         self._owner, self._depth = 0, 0
-        self._limit: AbstractContextManager[Any] = nullcontext()
+        self._before: list[tuple[Any, int]] = []
 
     def __enter__(self) -> None:
         with self._lock:
             if not self._depth:
-                self._owner, self._limit = get_ident(), _libraries().limit(limits=1)
-                self._limit.__enter__()
+                self._owner = get_ident()
+                threads = [(library, library.get_num_threads()) for library in _libraries()]
+                self._before = [each for each in threads if each[1] not in (None, 1)]
+                _set_threads([(library, 1) for library, _ in self._before])
             self._depth += get_ident() == self._owner
 
     def __exit__(self, *_: object) -> None:
         with self._lock:
-            self._depth -= self._depth and get_ident() == self._owner
-            if not self._depth:
-                limit, self._limit = self._limit, nullcontext()
-                limit.__exit__(None, None, None)
+            if self._depth and get_ident() == self._owner:
+                self._depth -= 1
+                if not self._depth:
+                    _set_threads(self._before)
 
 
 _one_thread = _OneThread()

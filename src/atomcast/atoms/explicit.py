@@ -15,6 +15,7 @@ from atomcast.atoms.l1_space import COMPILE_FROM, DenseSpace, SparseSpace
 from atomcast.atoms.rounded import RoundedColumns
 from atomcast.data.shards import Shard
 from atomcast.known.active_set import ExplicitActiveSet
+from atomcast.known.sparse_products import dots
 from atomcast.messages.atom import Atom, AtomBatch
 
 if TYPE_CHECKING:
@@ -126,7 +127,6 @@ class SparseAtoms:
         self.matrix = matrix
         self.names = names
         self.d, self.n = matrix.shape
-        self._transposed = matrix.T
 
     def scores(self, replica: Replica) -> Floats:
         """The inner product of each column with the gradient, shape (n,)."""
@@ -134,7 +134,9 @@ class SparseAtoms:
 
     def products(self, vector: Floats) -> Floats:
         """The inner product of each column with a vector, shape (n,), or with m, shape (m, n)."""
-        result: Floats = self._transposed @ vector
+        if vector.ndim == 1 and self.matrix.dtype == np.float64:
+            return dots(self.matrix.data, self.matrix.indices, self.matrix.indptr, vector)
+        result: Floats = self.matrix.T @ vector
         return result.T
 
     def take(self, rows: NDArray[np.int64]) -> SparseAtoms:

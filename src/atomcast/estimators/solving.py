@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import warnings
 from dataclasses import KW_ONLY, dataclass, replace
+from functools import cache
 from typing import Any, ClassVar, NamedTuple, Self
 
 from sklearn.base import BaseEstimator
@@ -94,7 +95,8 @@ class SolvedEstimator(BaseEstimator):  # type: ignore[misc]
         tol = None if self.own_tol else self.tol
         limits: dict[str, Any] = {"tol": tol, "max_rounds": self.max_rounds}
         given = {name: limit for name, limit in limits.items() if limit is not None}
-        solver = as_solver(self.solver, self.usual_tol)
+        usual = self.solver is None
+        solver = _usual(self.usual_tol) if usual else as_solver(self.solver, self.usual_tol)
         return replace(solver, **given) if given else solver
 
     def set_params(self, **params: Any) -> Self:
@@ -111,6 +113,12 @@ class SolvedEstimator(BaseEstimator):  # type: ignore[misc]
         tags = super().__sklearn_tags__()
         tags.input_tags.sparse = True
         return tags
+
+
+@cache
+def _usual(tol: float) -> Solver:
+    """The solver of those who name none, for fits alone: to check it takes a while."""
+    return as_solver(None, tol)
 
 
 #: How to go on where a run ended before its goal, by its status.

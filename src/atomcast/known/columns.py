@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from atomcast._threads import product
+from atomcast.known.sparse_products import dots, mixed
 from atomcast.messages.atom import Atom, AtomBatch
 
 Floats = NDArray[np.float64]
@@ -203,7 +204,7 @@ class SparseColumns:
         self._data = np.empty(256)
         self._indices: NDArray[Any] = np.empty(256, dtype=np.int32 if d < 2**31 else np.int64)
         self._starts = np.zeros(5, dtype=np.int64)
-        self._views: tuple[sparse.csc_array, sparse.csr_array] | None = None
+        self._parts: tuple[Floats, NDArray[Any], NDArray[Any]] | None = None
 
     def append(self, atoms: Sequence[Atom]) -> None:
         """Add atoms as further columns."""
@@ -226,30 +227,33 @@ class SparseColumns:
         self._data[used:needed], self._indices[used:needed] = values, indices
         self._starts[self.count + 1 : count + 1] = stops
         self.count = count
-        self._views = None
+        self._parts = None
 
-    def _matrices(self) -> tuple[sparse.csc_array, sparse.csr_array]:
-        """The columns as a scipy matrix and its transpose, sharing the buffers."""
-        if self._views is None:
+    @property
+    def _used(self) -> tuple[Floats, NDArray[Any], NDArray[Any]]:
+        """Values, places and starts, as far as they are in use, as SciPy wants them."""
+        if self._parts is None:
             nnz = int(self._starts[self.count])
             starts = self._starts[: self.count + 1].astype(self._indices.dtype)
-            parts = (self._data[:nnz], self._indices[:nnz], starts)
-            matrix = sparse.csc_array(parts, shape=(self.d, self.count), copy=False)
-            self._views = matrix, sparse.csr_array(parts, shape=(self.count, self.d), copy=False)
-        return self._views
+            self._parts = self._data[:nnz], self._indices[:nnz], starts
+        return self._parts
+
+    def _matrix(self) -> sparse.csc_array:
+        """The columns as a matrix of SciPy's, sharing the buffers."""
+        return sparse.csc_array(self._used, shape=(self.d, self.count), copy=False)
 
     def combine(self, weights: Floats) -> Floats:
         """The weighted sum of the columns, shape (d,), or m of them, shape (m, d)."""
-        matrix = self._matrices()[0]
         if weights.ndim == 1:
-            result: Floats = matrix @ weights
-            return result
-        return np.array([matrix @ one for one in weights])  # faster than all at once
+            return mixed(*self._used, np.ascontiguousarray(weights), self.d)
+        return np.array([self.combine(one) for one in weights])  # faster than all at once
 
     def scores(self, vector: Floats) -> Floats:
         """The inner product of every column with a vector, shape (count,)."""
-        result: Floats = self._matrices()[1] @ vector
-        return result
+        if vector.ndim > 1:
+            result: Floats = self._matrix().T @ vector
+            return result
+        return dots(*self._used, np.ascontiguousarray(vector))
 
     def measured(self, start: int, stop: int, vector: Floats) -> tuple[Floats, Floats]:
         """The products of columns start to stop with a vector, and the norms of these columns."""
@@ -262,7 +266,7 @@ class SparseColumns:
 
     def products(self, block: Floats) -> Floats:
         """The inner products of every column with the columns of a block, shape (count, m)."""
-        result: Floats = self._matrices()[1] @ block
+        result: Floats = self._matrix().T @ block
         return result
 
     def lengths(self, diagonal: Floats, start: int = 0) -> Floats:
@@ -300,7 +304,8 @@ class SparseColumns:
 
     def cross(self, left: Chosen, right: Chosen, diagonal: Floats) -> Floats:
         """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
-        columns, rows = self._matrices()
+        columns = self._matrix()
+        rows = columns.T
         if left is right and self.stored > FULL * self.d * self.count <= FULL * DENSE:
             return _squared(rows.toarray(), left, np.sqrt(diagonal))
         scaled = rows[right]  # the fewer ones, as a rule: their products are then in few rows
@@ -312,7 +317,7 @@ class SparseColumns:
 
     def scaled_products(self, chosen: Positions, scales: Floats, which: Positions) -> Floats:
         """The products of m columns, each times a row of scales, with each other, shape (m, m)."""
-        rows = self._matrices()[1][chosen]
+        rows = self._matrix().T[chosen]
         scale = scales[np.repeat(which, np.diff(rows.indptr)), rows.indices]
         rows = sparse.csr_array((rows.data * scale, rows.indices, rows.indptr), rows.shape)
         result: Floats = (rows @ rows.T).toarray()

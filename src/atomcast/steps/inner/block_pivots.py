@@ -15,6 +15,7 @@ from scipy.linalg.lapack import dposv
 
 from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ActiveSet
+from atomcast.known.gram import DEPENDENT
 
 Floats = NDArray[np.float64]
 
@@ -92,6 +93,7 @@ def _pivots(
     sides = np.array([-at_zero, first])  # of the equations on a face
     signs = sides[1]
     slack = tolerance / domain.scale if penalty is None else 1e-9 * penalty
+    least = np.sqrt(DEPENDENT * matrix.diagonal())
     for _ in range(most):
         free = signs.nonzero()[0]
         if not len(free):
@@ -99,9 +101,9 @@ def _pivots(
         sign, rows = signs[free], matrix.take(free, 0)
         # As LAPACK wants them, so that nothing is copied: the transpose is the same matrix.
         face, right = rows.take(free, 1).T, sides.take(free, 1).T
-        _, solution, failed = dposv(face, right, overwrite_a=True, overwrite_b=True)
-        if failed:
-            return None
+        factor, solution, failed = dposv(face, right, overwrite_a=True, overwrite_b=True)
+        if failed or (factor.diagonal() <= least.take(free)).any():
+            return None  # whether equal atoms make it fail is a matter of rounding
         found, across = solution[:, 0], solution[:, 1]
         if penalty is not None:
             level = penalty
