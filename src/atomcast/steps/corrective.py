@@ -27,7 +27,7 @@ from atomcast.steps.inner.coordinate_descent import CoordinateDescent
 from atomcast.steps.inner.corral import Corral
 from atomcast.steps.inner.group_solver import GroupSolver
 from atomcast.steps.inner.machine_solver import FIRST_GAP, GreedyDescent, MachineSolver
-from atomcast.steps.inner.newton import Inner, Newton, QuadraticModel
+from atomcast.steps.inner.newton import MANY_PRODUCTS, Inner, Newton, QuadraticModel
 from atomcast.steps.inner.projected_newton import ProjectedNewton
 from atomcast.steps.inner.tube_newton import TubeNewton
 from atomcast.steps.pool import CANDIDATES_MORE, WEIGHTY, Pool
@@ -46,8 +46,6 @@ CARRIED = ("low_rank.", "corral.")
 MANY_WEIGHTS = 1000
 #: The same for points in a kernel space, where descent by rows of their matrix is the other way.
 MANY_POINTS = 500
-#: The same where the inverse would begin anew for each model of the objective.
-MANY_PRODUCTS = 300
 #: So few points that there is room for are not worth a round.
 FEW_POINTS = 64
 #: Of more points in a kernel space, no more join where nothing is sent: their matrix might not fit.
@@ -345,7 +343,11 @@ class Quadratic:
         # Where atoms are so much alike that faster ways give up, slow is better.
         if len(active) > gram.MOST_WEIGHTS:  # models of those that matter, one after the other
             Newton(self.domain, partial(Quadratic, self.domain)).minimise(active, tolerance)
-        elif model is not None or not minimise_by_pivots(self.domain, active, tolerance):
+        elif (
+            model is not None
+            or isinstance(active, QuadraticModel)  # which comes here if it was not easy
+            or not minimise_by_pivots(self.domain, active, tolerance)
+        ):
             self.corral.minimise(active, tolerance)
 
     def _model(self, active: ActiveSet) -> ColumnModel | None:

@@ -18,6 +18,7 @@ from atomcast.domains.balls import Domain
 from atomcast.known import gram
 from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.messages.atom import Atom
+from atomcast.steps.inner.block_pivots import solutions
 from atomcast.steps.inner.column_model import ColumnModel, ProductModel, Products
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent
 
@@ -28,6 +29,10 @@ Positions = NDArray[np.int64]
 RIDGE = 1e-8
 #: A full step is taken if the objective falls by at least this share of what the model promised.
 ENOUGH = 0.25
+#: The dense model is minimised to a gap of this share of the objective's.
+EXACT = 0.01
+#: Up to so many weights, faces of the dense model are guessed.
+MANY_PRODUCTS = 300
 #: Sweeps over columns end at a model's gap of this share of the objective's.
 CLOSE = 0.2
 #: A step that gains less than this share of what there may be to gain has not come far.
@@ -159,11 +164,12 @@ class Newton:
 
         Of very many that should be, only the best: all the products would not fit in memory.
         """
-        chosen, violating = active.weights != 0.0, np.flatnonzero(merit > level)
-        room = max(gram.MOST_WEIGHTS // 2 - int(np.count_nonzero(chosen)), 0)
-        if len(violating) > room:
-            violating = violating[np.argsort(-merit[violating], kind="stable")[:room]]
-        chosen[violating] = True
+        chosen = (active.weights != 0.0) | (merit > level)
+        if len(chosen) > gram.MOST_WEIGHTS // 2:
+            used = active.weights != 0.0
+            violating = np.flatnonzero(chosen & ~used)
+            room = max(gram.MOST_WEIGHTS // 2 - int(np.count_nonzero(used)), 0)
+            chosen[violating[np.argsort(-merit[violating], kind="stable")[room:]]] = False
         if self.domain.polytope:
             return np.flatnonzero(chosen)
         blocks = self.domain.blocks_of(active.ids)  # a block takes part as a whole, in one piece
@@ -201,12 +207,20 @@ class Newton:
     ) -> tuple[Floats, float]:
         """The same by a dense Hessian of the chosen weights."""
         hessian = active.hessian(chosen)
-        lengths = np.diag(hessian)
+        diagonal = hessian.reshape(-1)[:: len(hessian) + 1]
         least = gap / self.domain.scale**2  # where a move by a whole vertex would gain the gap
-        hessian[np.diag_indices_from(hessian)] += RIDGE * np.maximum(lengths, least)
+        diagonal += RIDGE * np.maximum(diagonal, least)
         ids = self.domain.blocks_of(active.ids)[chosen].tolist()
-        model = QuadraticModel(ids, active.weights[chosen], scores[chosen], hessian)
-        self.make_inner().minimise(model, 0.01 * gap)
+        old, slopes, tolerance = active.weights[chosen], scores[chosen], EXACT * gap
+        few = self.domain.polytope and len(chosen) <= MANY_PRODUCTS
+        easy = few and (self.domain.has_origin or old.any())
+        ways = solutions(self.domain, ids, hessian, old, slopes, tolerance) if easy else ()
+        found = next(iter(ways), None)
+        if found is None:
+            model = QuadraticModel(ids, old, slopes, hessian)
+            self.make_inner().minimise(model, tolerance)
+            found = model.weights
+        change = found - old
         new = np.zeros(len(active))
-        new[chosen] = model.weights
-        return new, -model.value()
+        new[chosen] = found
+        return new, -float(change @ (slopes + 0.5 * (hessian @ change)))
