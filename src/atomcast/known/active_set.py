@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from atomcast.domains.balls import Domain
 from atomcast.known import gram
-from atomcast.known.columns import Chosen, Columns, grown, with_appended
+from atomcast.known.columns import Chosen, Columns, SparseColumns, grown, with_appended
 from atomcast.known.gram import Gram
 from atomcast.known.mixtures import REMEMBERED, MixedPoint, Mixtures
 from atomcast.messages.atom import (
@@ -373,7 +373,8 @@ class ExplicitActiveSet(ActiveSet):
         if k > gram.MOST_WEIGHTS:
             return True
         if not self.quadratic:
-            return k > FEW and k * (self.columns.stored + k**2) > EFFORT
+            sparse = isinstance(self.columns, SparseColumns)
+            return k > FEW and (sparse or k * (self.columns.stored + k**2) > EFFORT)
         independent = min(k, self.objective.d)
         return independent > FEW and independent**3 > WORTH * self.columns.stored
 
@@ -444,7 +445,12 @@ class ExplicitActiveSet(ActiveSet):
     def set_weights(self, weights: Floats) -> None:
         """Replace all weights; the image is computed afresh."""
         self._weights[: len(self.ids)] = weights
-        self.image = self._combined(self.weights)
+        self._at(self._combined(self.weights))
+
+    def _at(self, image: Floats) -> None:
+        """Be at a new image, which nobody can change: objectives know it again at a glance."""
+        image.flags.writeable = False
+        self.image = image
 
     def move(self, change: Floats, step: float) -> None:
         """Add `step` times a change to the weights."""
@@ -476,7 +482,7 @@ class ExplicitActiveSet(ActiveSet):
 
     def _shift(self, change: Floats, image_change: Floats, step: float) -> None:
         self._weights[: len(self.ids)] += step * change
-        self.image = self.image + step * image_change
+        self._at(self.image + step * image_change)
 
     def lengths(self, diagonal: Floats) -> Floats:
         """The product a_j' diag(diagonal) a_j of each known column with itself, shape (k,).
@@ -526,7 +532,8 @@ class ExplicitActiveSet(ActiveSet):
         """The products of some of the atoms with others in A'HA, shape (l, r)."""
         assert self.columns is not None
         curvature = self.objective.curvature(self.image)
-        diagonal = np.broadcast_to(curvature.diagonal, self.objective.d)
+        diagonal = np.asarray(curvature.diagonal)
+        diagonal = diagonal if diagonal.ndim else np.full(self.objective.d, diagonal)
         result = self.columns.cross(left, right, diagonal)
         if curvature.rank_one is not None:
             along = self.columns.scores(curvature.rank_one)

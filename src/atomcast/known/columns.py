@@ -203,6 +203,7 @@ class SparseColumns:
         self._indices: NDArray[Any] = np.empty(256, dtype=np.int32 if d < 2**31 else np.int64)
         self._starts = np.zeros(5, dtype=np.int64)
         self._views: tuple[sparse.csc_array, sparse.csr_array] | None = None
+        self._by_row: sparse.csr_array | None = None
 
     def append(self, atoms: Sequence[Atom]) -> None:
         """Add atoms as further columns."""
@@ -225,7 +226,7 @@ class SparseColumns:
         self._data[used:needed], self._indices[used:needed] = values, indices
         self._starts[self.count + 1 : count + 1] = stops
         self.count = count
-        self._views = None
+        self._views = self._by_row = None
 
     def _matrices(self) -> tuple[sparse.csc_array, sparse.csr_array]:
         """The columns as a scipy matrix and its transpose, sharing the buffers."""
@@ -302,12 +303,20 @@ class SparseColumns:
         columns, rows = self._matrices()
         if left is right and self.stored > FULL * self.d * self.count <= FULL * DENSE:
             return _squared(rows.toarray(), left, np.sqrt(diagonal))
-        scaled = rows[right]  # the fewer ones, as a rule: their products are then in few rows
-        scaled = sparse.csr_array(
-            (scaled.data * diagonal[scaled.indices], scaled.indices, scaled.indptr), scaled.shape
-        )
-        result: Floats = (scaled @ columns[:, left]).toarray().T
-        return result
+        if self._by_row is None:
+            self._by_row = columns.tocsr()
+        # To pick columns takes about as long as their products: of many, all are multiplied.
+        fewer = rows[right] if self._few(right) else rows
+        others = self._by_row[:, left] if self._few(left) else self._by_row
+        scaled = (fewer.data * diagonal[fewer.indices], fewer.indices, fewer.indptr)
+        result: Floats = (sparse.csr_array(scaled, fewer.shape) @ others).toarray()
+        if fewer is rows:
+            result = result[right]
+        return (result[:, left] if others is self._by_row else result).T
+
+    def _few(self, chosen: Chosen) -> bool:
+        """Whether these are less than half of the columns."""
+        return 2 * len(range(self.count)[chosen] if isinstance(chosen, slice) else chosen) < self.count
 
     def scaled_products(self, chosen: Positions, scales: Floats, which: Positions) -> Floats:
         """The products of m columns, each times a row of scales, with each other, shape (m, m)."""

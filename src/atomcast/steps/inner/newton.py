@@ -29,8 +29,10 @@ Positions = NDArray[np.int64]
 RIDGE = 1e-8
 #: A full step is taken if the objective falls by at least this share of what the model promised.
 ENOUGH = 0.25
-#: The dense model is minimised to a gap of this share of the objective's.
-EXACT = 0.01
+#: Faces of a dense model are left at a gap of this share of the objective's where that is as large as
+#: the objective, and the more exactly the smaller it is, down to another share: models of points
+#: far from the best one are soon made anew, those near it gain all that they promise.
+ROUGH, EXACT = 0.3, 0.01
 #: Up to so many weights, faces of the dense model are guessed.
 MANY_PRODUCTS = 300
 #: Sweeps over columns end at a model's gap of this share of the objective's.
@@ -144,15 +146,16 @@ class Newton:
             scores = active.scores()
             merit = self.domain.known_merit(active.ids, scores)
             level = -float(active.weights @ scores) / self.domain.scale
-            gap = self.domain.gap(-self.domain.scale * level, float(np.max(merit, initial=-np.inf)))
+            gap = self.domain.gap(-self.domain.scale * level, float(merit.max(initial=-np.inf)))
             above = active.value() - active.lower_bound
             if gap <= tolerance or above <= self.enough or stalled == 3:
                 return
             chosen, at_stake = self._chosen(active, merit, level), min(gap, above)
-            before, best = active.value(), int(np.argmax(merit))
+            before = active.value()
             self._step(active, chosen, scores, at_stake)
             if active.value() >= before:
                 # The model was of no use, as where losses are all but zero: a plain step instead.
+                best = int(np.argmax(merit))
                 toward = active.vertex(self.domain, active.ids[best], float(scores[best]))
                 active.search(toward - active.weights, 1.0)
             # Where hardly more than rounding is gained, a few more steps polish, then stop.
@@ -171,7 +174,7 @@ class Newton:
             room = max(gram.MOST_WEIGHTS // 2 - int(np.count_nonzero(used)), 0)
             chosen[violating[np.argsort(-merit[violating], kind="stable")[room:]]] = False
         if self.domain.polytope:
-            return np.flatnonzero(chosen)
+            return chosen.nonzero()[0]
         blocks = self.domain.blocks_of(active.ids)  # a block takes part as a whole, in one piece
         places = np.flatnonzero(np.isin(blocks, blocks[chosen]))
         return places[np.argsort(blocks[places], kind="stable")]
@@ -207,11 +210,13 @@ class Newton:
     ) -> tuple[Floats, float]:
         """The same by a dense Hessian of the chosen weights."""
         hessian = active.hessian(chosen)
-        diagonal = hessian.reshape(-1)[:: len(hessian) + 1]
+        diagonal = np.einsum("ii->i", hessian)  # as it lies in there
         least = gap / self.domain.scale**2  # where a move by a whole vertex would gain the gap
         diagonal += RIDGE * np.maximum(diagonal, least)
         ids = self.domain.blocks_of(active.ids)[chosen].tolist()
-        old, slopes, tolerance = active.weights[chosen], scores[chosen], EXACT * gap
+        old, slopes = active.weights[chosen], scores[chosen]
+        above = active.value() - active.lower_bound
+        tolerance = max(ROUGH * gap / above, EXACT) * gap
         few = self.domain.polytope and len(chosen) <= MANY_PRODUCTS
         easy = few and (self.domain.has_origin or old.any())
         ways = solutions(self.domain, ids, hessian, old, slopes, tolerance) if easy else ()
