@@ -39,9 +39,10 @@ Floats = NDArray[np.float64]
 FEW = 150
 #: Beyond, they are if this many times the stored values is less than the cube of the weights.
 WORTH = 300
-#: Where the curvature changes, they are if a model without them takes so many operations: below,
-#: a compiler would make a small first fit wait for seconds.
-EFFORT = 3e7
+#: Where the curvature changes, they are beyond that if columns are sparse; if they are dense, for
+#: more weights than these with a model that takes so many operations without sweeps: below, a
+#: compiler would make a small first fit wait for seconds.
+SOME, EFFORT = 64, 3e7
 #: What a gap is divided by where the objective is zero.
 LEAST_UNIT = 1e-300
 
@@ -374,7 +375,7 @@ class ExplicitActiveSet(ActiveSet):
             return True
         if not self.quadratic:
             sparse = isinstance(self.columns, SparseColumns)
-            return k > FEW and (sparse or k * (self.columns.stored + k**2) > EFFORT)
+            return k > FEW if sparse else k > SOME and k * (self.columns.stored + k**2) > EFFORT
         independent = min(k, self.objective.d)
         return independent > FEW and independent**3 > WORTH * self.columns.stored
 

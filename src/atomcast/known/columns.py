@@ -22,8 +22,8 @@ THIN, MANY = 0.1, 1 << 17
 #: Sparse columns with a larger share of nonzeros are multiplied with each other as dense ones, if
 #: these take no more than so many values.
 FULL, DENSE = 0.12, 1 << 21
-#: So many rows of dense columns are scaled at a time.
-PART = 1024
+#: So many rows of dense columns are scaled at a time, and so many columns squared.
+PART, FEW = 1024, 16
 #: A dense buffer of at least so many values is not copied where it can grow in place.
 LARGE = 1 << 17
 
@@ -164,8 +164,11 @@ class DenseColumns:
 
     def lengths(self, diagonal: Floats, start: int = 0) -> Floats:
         """The product a_j' diag(diagonal) a_j of each column from start on with itself."""
-        rows = self._rows[start : self.count]
-        return np.einsum("kd,kd,d->k", rows, rows, diagonal)
+        squares = [
+            self._rows[k : min(k + FEW, self.count)] ** 2 @ diagonal  # which stay in the cache
+            for k in range(start, self.count, FEW)
+        ]
+        return np.concatenate([np.zeros(0), *squares])
 
     @property
     def compiled(self) -> Floats:
@@ -316,7 +319,9 @@ class SparseColumns:
 
     def _few(self, chosen: Chosen) -> bool:
         """Whether these are less than half of the columns."""
-        return 2 * len(range(self.count)[chosen] if isinstance(chosen, slice) else chosen) < self.count
+        return (
+            2 * len(range(self.count)[chosen] if isinstance(chosen, slice) else chosen) < self.count
+        )
 
     def scaled_products(self, chosen: Positions, scales: Floats, which: Positions) -> Floats:
         """The products of m columns, each times a row of scales, with each other, shape (m, m)."""

@@ -268,7 +268,9 @@ class Corrective(Step):
         """Whether as many atoms have just joined as might; their weights are still zero."""
         active, new = replica.active, 0 if self._compares(replica) else len(agreement.id)
         weights = active.position.get(int(agreement.id[0]), len(active)) if new else 0
-        return new > 0 and new == self._batch(replica, active.atoms - new, weights)
+        gap = replica.domain.gap(active.inner(), agreement.best)
+        distance = gap / replica.unit
+        return new > 0 and new == self._batch(replica, active.atoms - new, weights, distance)
 
     def _tolerance(self, replica: Replica, agreement: Agreement) -> float:
         """How exact the weights must be: far from the optimum, no better than is of use."""

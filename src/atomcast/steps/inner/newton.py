@@ -181,7 +181,7 @@ class Newton:
 
     def _step(self, active: ActiveSet, chosen: Positions, scores: Floats, gap: float) -> None:
         """Go to the minimiser of the model, or as far towards it as the objective falls."""
-        found = self._by_columns(active, gap)
+        found = self._by_columns(active, scores, gap)
         if found is None and len(chosen) <= gram.MOST_WEIGHTS:
             found = self._by_products(active, chosen, scores, gap)
         if found is None:
@@ -193,17 +193,20 @@ class Newton:
             active.set_weights(old)
             active.search(new - old, 1.0)
 
-    def _by_columns(self, active: ActiveSet, gap: float) -> tuple[Floats, float] | None:
+    def _by_columns(
+        self, active: ActiveSet, scores: Floats, gap: float
+    ) -> tuple[Floats, float] | None:
         """The minimiser of the model and what it promises, where sweeps are the fastest way."""
         if not self.domain.polytope or not active.sweepable:
             return None
         assert isinstance(active, ExplicitActiveSet)
-        model = ColumnModel.of(active)
+        model = ColumnModel.of(active, scores)
         least = RIDGE * gap / self.domain.scale**2
         if float(model.lengths.min()) <= least:  # hardly a bend: see the ridge of the products
             return None
-        weights, found = CoordinateDescent(self.domain).minimise(model, CLOSE * gap)
-        return (weights, -model.at(weights)[0]) if found else None
+        descent = CoordinateDescent(self.domain)
+        weights, found = descent.minimise(model, CLOSE * gap)
+        return (weights, descent.gain) if found else None
 
     def _by_products(
         self, active: ActiveSet, chosen: Positions, scores: Floats, gap: float
