@@ -354,7 +354,7 @@ def _squared(
     for start in range(0, rows.shape[1], PART):  # what is scaled stays in the cache, and small
         part = slice(start, start + PART)
         scaled = rows[chosen, part] * (scales[part] if which is None else scales[which, part])
-        result = result + scaled @ scaled.T
+        result = result + scaled @ scaled.T if start else scaled @ scaled.T
     return result
 
 

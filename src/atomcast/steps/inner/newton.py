@@ -29,10 +29,10 @@ Positions = NDArray[np.int64]
 RIDGE = 1e-8
 #: A full step is taken if the objective falls by at least this share of what the model promised.
 ENOUGH = 0.25
-#: Faces of a dense model are left at a gap of this share of the objective's where that is as large as
-#: the objective, and the more exactly the smaller it is, down to another share: models of points
-#: far from the best one are soon made anew, those near it gain all that they promise.
-ROUGH, EXACT = 0.3, 0.01
+#: Faces of a dense model are left at a gap of this share of the objective's. Where models may be
+#: rough, it is larger as long as the gap is as large as the objective: models of points far from
+#: the best one are soon made anew, those near it gain all that they promise.
+EXACT, ROUGH = 0.01, 0.5
 #: Up to so many weights, faces of the dense model are guessed.
 MANY_PRODUCTS = 300
 #: Sweeps over columns end at a model's gap of this share of the objective's.
@@ -123,14 +123,22 @@ class Newton:
         Makes a solver for a quadratic model over the domain.
     enough : float
         How far above its lower bound the objective may stay.
+    rough : bool
+        Whether models need not be exact far from the optimum. Where atoms are sent, those that are
+        chosen by exact weights are fewer.
     """
 
     def __init__(
-        self, domain: Domain, make_inner: Callable[[], Inner], enough: float = 0.0
+        self,
+        domain: Domain,
+        make_inner: Callable[[], Inner],
+        enough: float = 0.0,
+        rough: bool = False,
     ) -> None:
         self.domain = domain
         self.make_inner = make_inner
         self.enough = enough
+        self.rough = rough
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Put the best weights over all known atoms into the active set.
@@ -218,8 +226,8 @@ class Newton:
         diagonal += RIDGE * np.maximum(diagonal, least)
         ids = self.domain.blocks_of(active.ids)[chosen].tolist()
         old, slopes = active.weights[chosen], scores[chosen]
-        above = active.value() - active.lower_bound
-        tolerance = max(ROUGH * gap / above, EXACT) * gap
+        share = ROUGH * gap / (active.value() - active.lower_bound) if self.rough else EXACT
+        tolerance = max(share, EXACT) * gap
         few = self.domain.polytope and len(chosen) <= MANY_PRODUCTS
         easy = few and (self.domain.has_origin or old.any())
         ways = solutions(self.domain, ids, hessian, old, slopes, tolerance) if easy else ()
