@@ -434,4 +434,6 @@ def inner_solver(replica: Replica, memory: Memory) -> Inner:
         if isinstance(solver, KernelQuadratic) and replica.step.alone > MANY_POINTS:
             solver.few = 0  # they will soon be many
         return solver
-    return Newton(domain, exact, replica.smallest_target, rough=bool(replica.step.alone))
+    alone = replica.step.alone  # models of several classes are dear: each should bring all it can
+    rough = alone > 0 and replica.active.total(alone) == alone
+    return Newton(domain, exact, replica.smallest_target, rough)
