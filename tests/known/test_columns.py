@@ -21,13 +21,19 @@ def stored(matrix, dense):
 @pytest.mark.parametrize("share", [0.05, 0.5])  # multiplied by their nonzeros, and as dense ones
 @pytest.mark.parametrize("dense", [False, True])
 def test_products_of_columns_with_themselves_and_with_others(share, dense):
-    matrix = sparse.random(2_500, 12, share, random_state=0).toarray()
+    matrix = sparse.random(2_500, 20, share, random_state=0).toarray()
     rng = np.random.default_rng(0)
-    bends, chosen, others = rng.random(2_500), np.array([7, 2, 9]), np.array([0, 2])
+    bends, chosen, many = rng.random(2_500), np.array([7, 2, 9]), rng.permutation(20)[:18]
     columns = stored(matrix, dense)
     bent = matrix.T @ (bends[:, None] * matrix)
-    np.testing.assert_allclose(columns.cross(chosen, chosen, bends), bent[np.ix_(chosen, chosen)])
-    np.testing.assert_allclose(columns.cross(chosen, others, bends), bent[np.ix_(chosen, others)])
+    for left in (chosen, many):
+        np.testing.assert_allclose(columns.cross(left, left, bends), bent[np.ix_(left, left)])
+        for right in (np.array([0, 2]), rng.permutation(20)[:15]):
+            products = columns.cross(left, right, bends)
+            np.testing.assert_allclose(products, bent[np.ix_(left, right)])
+    np.testing.assert_allclose(columns.cross(slice(None), slice(3, 5), bends), bent[:, 3:5])
+    np.testing.assert_allclose(columns.lengths(bends), bent.diagonal())
+    np.testing.assert_allclose(columns.lengths(bends, 2), bent.diagonal()[2:])
     scales, which = rng.random((2, 2_500)), np.array([0, 1, 1])
     scaled = matrix[:, chosen] * scales[which].T
     products = columns.scaled_products(chosen, scales, which)

@@ -281,6 +281,23 @@ def test_the_model_is_the_objective_where_that_is_quadratic():
     np.testing.assert_allclose(gradient, active.gradient, atol=1e-9)
 
 
+@pytest.mark.parametrize("stored", ["dense", "sparse"])
+@pytest.mark.parametrize("intercept", [False, True])
+def test_slopes_that_are_known_spare_passes_and_change_nothing(stored, intercept):
+    rng = np.random.default_rng(6)
+    X = np.where(rng.random((40, 12)) < 0.5, rng.standard_normal((40, 12)), 0.0)
+    y = np.where(rng.random(40) < 0.4, 1.0, -1.0)
+    data = sparse.csc_array(X) if stored == "sparse" else X
+    active = known_atoms(data, y, intercept, Logistic)
+    active.set_weights(0.1 * rng.standard_normal(12))
+    plain, knowing = ColumnModel.of(active), ColumnModel.of(active, active.scores())
+    np.testing.assert_allclose(knowing.at_zero(), plain.at(np.zeros(12))[1], atol=1e-12)
+    descent = CoordinateDescent(L1Ball(2.0))
+    expected, weights = (descent.minimise(model, 1e-9)[0] for model in (plain, knowing))
+    np.testing.assert_allclose(weights, expected, atol=1e-6)
+    assert descent.gain == pytest.approx(-plain.at(weights)[0], rel=1e-9)
+
+
 @pytest.mark.parametrize("seed", range(5))
 @pytest.mark.parametrize("steps", [0, 1_000], ids=["by steps", "factorised"])
 def test_a_face_that_is_solved_stays_solved(seed, steps):

@@ -1,11 +1,14 @@
 """Where nothing is sent, batches follow from the distance to the optimum and the cost of atoms."""
 
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from scipy import sparse
 from sklearn.linear_model import Lasso as Reference
+from sklearn.linear_model import LogisticRegression
 
-from atomcast import Lasso, Solver
+from atomcast import Lasso, Solver, SparseLogisticRegression
 from atomcast.known.columns import DenseColumns, SparseColumns
 from atomcast.messages.atom import Atom
 from atomcast.steps.batches import FREE, LEAP, FreeBatches
@@ -32,6 +35,32 @@ def test_atoms_that_cost_as_much_as_a_round_do_not_leap():
 
 def test_no_more_leap_than_are_independent():
     assert FreeBatches(n=6_000, d=400, values=8.0).size(60, 1.0, np.inf) == 100
+
+
+def test_a_loss_whose_curvature_changes_leaps_at_first():
+    """The first scores say little of what is of use, but the gap says how far away it is."""
+    bent = replace(SHORT, quadratic=False)
+    sizes = [bent.size(0, 0.0, distance) for distance in (0.0, 1.0, 2.0, np.inf)]
+    assert sizes == [FREE // 2, FREE // 2, FREE, LEAP * FREE // 2]
+    assert replace(LONG, quadratic=False).size(0, 0.0, np.inf) == FREE // 2
+    assert replace(bent, d=400).size(0, 0.0, np.inf) == 100  # no more are independent
+
+
+@pytest.mark.parametrize("seed", range(2))
+def test_a_first_leap_of_a_logistic_loss_ends_at_the_solution_of_liblinear(seed):
+    X, y = text(seed)
+    y = np.where(y > 0.0, 1.0, -1.0)
+    penalty = 0.02 * np.abs(X.T @ (0.5 * y)).max()
+    reference = LogisticRegression(
+        l1_ratio=1.0, solver="liblinear", C=1.0 / penalty, fit_intercept=False, tol=1e-10,
+        max_iter=100_000,
+    ).fit(X, y)  # fmt: skip
+    beta = float(np.abs(reference.coef_).sum())
+    result = SparseLogisticRegression(beta, fit_intercept=False, tol=1e-7).fit(X, y).result_
+    assert result.status == "optimal"
+    assert result.trace.atoms[1] > FREE // 2
+    loss = np.logaddexp(0.0, -y * (X @ reference.coef_[0])).sum()
+    assert result.objective == pytest.approx(loss, rel=1e-6)
 
 
 def text(seed, d=600, n=3_000, words=12_000):

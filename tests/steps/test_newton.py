@@ -1,5 +1,7 @@
 """The corrective step where the objective is not quadratic: awkward data, certified answers."""
 
+from functools import partial
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,6 +13,7 @@ from atomcast.domains.balls import L1Ball, Simplex
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.objectives import Logistic, LogMeanExp
+from atomcast.steps.inner import block_pivots
 from atomcast.steps.inner.corral import Corral
 from atomcast.steps.inner.newton import Newton, QuadraticModel
 
@@ -34,12 +37,13 @@ def awkward(seed, d, n):
     st.sampled_from([0.01, 1.0, 20.0, 100.0]),
     st.sampled_from([2, 3]),
     st.booleans(),
+    st.sampled_from([None, 3]),
 )
-def test_awkward_data_is_fitted_and_the_gap_is_true(seed, d, n, beta, classes, intercept):
+def test_awkward_data_is_fitted_and_the_gap_is_true(seed, d, n, beta, classes, intercept, cluster):
     X, rng = awkward(seed, d, n)
     y = rng.permutation(np.arange(d) % classes)
     model = SparseLogisticRegression(
-        beta, fit_intercept=intercept, cluster=3, solver=Solver(tol=1e-5)
+        beta, fit_intercept=intercept, cluster=cluster, solver=Solver(tol=1e-5)
     ).fit(X, y)
     result = model.result_
     assert result.status == "optimal"
@@ -92,3 +96,40 @@ def test_the_model_touches_the_objective():
     taken = model.search(-model.scores(), 10.0)
     assert 0.0 < taken <= 10.0
     assert model.value() < 0.0
+
+
+@pytest.mark.parametrize("beta", [10.0, 40.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_rough_models_end_where_exact_ones_do_with_fewer_faces(seed, beta, monkeypatch):
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((80, 60))
+    y = np.where(X[:, :12] @ rng.standard_normal(12) + rng.standard_normal(80) > 0.0, 1.0, -1.0)
+    faces, solve, found = [], block_pivots.dposv, []
+
+    def counted(matrix, *rest, **how):
+        faces[-1] += 1
+        return solve(matrix, *rest, **how)
+
+    monkeypatch.setattr(block_pivots, "dposv", counted)
+    for rough in (False, True):
+        active = ExplicitActiveSet(Logistic(y))
+        active.append([Atom(j, 80, X[:, j].copy()) for j in range(60)])
+        faces.append(0)
+        Newton(L1Ball(beta), partial(Corral, L1Ball(beta)), rough=rough).minimise(active, 1e-8)
+        merit = np.abs(active.scores()).max()
+        assert active.inner() + beta * merit <= 1e-8
+        found.append(active.weights.copy())
+    np.testing.assert_allclose(*found, atol=1e-4)
+    assert faces[1] < faces[0]
+
+
+@pytest.mark.parametrize("seed", range(4))
+def test_all_features_of_a_small_table_join_at_once_and_one_round_is_enough(seed):
+    """The target falls with the objective, far below what it was when the round began."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((80, 60))
+    y = X[:, :12] @ rng.standard_normal(12) + rng.standard_normal(80) > 0.0
+    model = SparseLogisticRegression(20.0).fit(X, y)
+    assert model.result_.objective < 0.2 * 80 * np.log(2.0)
+    assert model.n_iter_ == 1
+    assert list(model.result_.trace.atoms) == [0, 60]

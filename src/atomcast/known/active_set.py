@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 
 from atomcast.domains.balls import Domain
 from atomcast.known import gram
-from atomcast.known.columns import Chosen, Columns, grown, with_appended
+from atomcast.known.columns import Chosen, Columns, SparseColumns, grown, with_appended
 from atomcast.known.gram import Gram
 from atomcast.known.mixtures import REMEMBERED, MixedPoint, Mixtures
 from atomcast.messages.atom import (
@@ -39,9 +39,10 @@ Floats = NDArray[np.float64]
 FEW = 150
 #: Beyond, they are if this many times the stored values is less than the cube of the weights.
 WORTH = 300
-#: Where the curvature changes, they are if a model without them takes so many operations: below,
-#: a compiler would make a small first fit wait for seconds.
-EFFORT = 3e7
+#: Where the curvature changes, they are beyond that if columns are sparse; if they are dense, for
+#: more weights than these with a model that takes so many operations without sweeps: below, a
+#: compiler would make a small first fit wait for seconds.
+SOME, EFFORT = 64, 3e7
 #: What a gap is divided by where the objective is zero.
 LEAST_UNIT = 1e-300
 
@@ -373,7 +374,8 @@ class ExplicitActiveSet(ActiveSet):
         if k > gram.MOST_WEIGHTS:
             return True
         if not self.quadratic:
-            return k > FEW and k * (self.columns.stored + k**2) > EFFORT
+            sparse = isinstance(self.columns, SparseColumns)
+            return k > FEW if sparse else k > SOME and k * (self.columns.stored + k**2) > EFFORT
         independent = min(k, self.objective.d)
         return independent > FEW and independent**3 > WORTH * self.columns.stored
 
@@ -444,7 +446,12 @@ class ExplicitActiveSet(ActiveSet):
     def set_weights(self, weights: Floats) -> None:
         """Replace all weights; the image is computed afresh."""
         self._weights[: len(self.ids)] = weights
-        self.image = self._combined(self.weights)
+        self._at(self._combined(self.weights))
+
+    def _at(self, image: Floats) -> None:
+        """Be at a new image, which nobody can change: objectives know it again at a glance."""
+        image.flags.writeable = False
+        self.image = image
 
     def move(self, change: Floats, step: float) -> None:
         """Add `step` times a change to the weights."""
@@ -476,7 +483,7 @@ class ExplicitActiveSet(ActiveSet):
 
     def _shift(self, change: Floats, image_change: Floats, step: float) -> None:
         self._weights[: len(self.ids)] += step * change
-        self.image = self.image + step * image_change
+        self._at(self.image + step * image_change)
 
     def lengths(self, diagonal: Floats) -> Floats:
         """The product a_j' diag(diagonal) a_j of each known column with itself, shape (k,).
@@ -526,7 +533,8 @@ class ExplicitActiveSet(ActiveSet):
         """The products of some of the atoms with others in A'HA, shape (l, r)."""
         assert self.columns is not None
         curvature = self.objective.curvature(self.image)
-        diagonal = np.broadcast_to(curvature.diagonal, self.objective.d)
+        diagonal = np.asarray(curvature.diagonal)
+        diagonal = diagonal if diagonal.ndim else np.full(self.objective.d, diagonal)
         result = self.columns.cross(left, right, diagonal)
         if curvature.rank_one is not None:
             along = self.columns.scores(curvature.rank_one)

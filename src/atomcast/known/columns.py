@@ -24,8 +24,8 @@ THIN, MANY = 0.1, 1 << 17
 #: Sparse columns with a larger share of nonzeros are multiplied with each other as dense ones, if
 #: these take no more than so many values.
 FULL, DENSE = 0.12, 1 << 21
-#: So many rows of dense columns are scaled at a time.
-PART = 1024
+#: So many rows of dense columns are scaled at a time, and so many columns squared.
+PART, FEW = 1024, 16
 #: A dense buffer of at least so many values is not copied where it can grow in place.
 LARGE = 1 << 17
 
@@ -166,8 +166,11 @@ class DenseColumns:
 
     def lengths(self, diagonal: Floats, start: int = 0) -> Floats:
         """The product a_j' diag(diagonal) a_j of each column from start on with itself."""
-        rows = self._rows[start : self.count]
-        return np.einsum("kd,kd,d->k", rows, rows, diagonal)
+        squares = [
+            self._rows[k : min(k + FEW, self.count)] ** 2 @ diagonal  # which stay in the cache
+            for k in range(start, self.count, FEW)
+        ]
+        return np.concatenate([np.zeros(0), *squares])
 
     @property
     def compiled(self) -> Floats:
@@ -205,6 +208,7 @@ class SparseColumns:
         self._indices: NDArray[Any] = np.empty(256, dtype=np.int32 if d < 2**31 else np.int64)
         self._starts = np.zeros(5, dtype=np.int64)
         self._parts: tuple[Floats, NDArray[Any], NDArray[Any]] | None = None
+        self._by_row: sparse.csr_array | None = None
 
     def append(self, atoms: Sequence[Atom]) -> None:
         """Add atoms as further columns."""
@@ -227,7 +231,7 @@ class SparseColumns:
         self._data[used:needed], self._indices[used:needed] = values, indices
         self._starts[self.count + 1 : count + 1] = stops
         self.count = count
-        self._parts = None
+        self._parts = self._by_row = None
 
     @property
     def _used(self) -> tuple[Floats, NDArray[Any], NDArray[Any]]:
@@ -308,12 +312,22 @@ class SparseColumns:
         rows = columns.T
         if left is right and self.stored > FULL * self.d * self.count <= FULL * DENSE:
             return _squared(rows.toarray(), left, np.sqrt(diagonal))
-        scaled = rows[right]  # the fewer ones, as a rule: their products are then in few rows
-        scaled = sparse.csr_array(
-            (scaled.data * diagonal[scaled.indices], scaled.indices, scaled.indptr), scaled.shape
+        if self._by_row is None:
+            self._by_row = columns.tocsr()
+        # To pick columns takes about as long as their products: of many, all are multiplied.
+        fewer = rows[right] if self._few(right) else rows
+        others = self._by_row[:, left] if self._few(left) else self._by_row
+        scaled = (fewer.data * diagonal[fewer.indices], fewer.indices, fewer.indptr)
+        result: Floats = (sparse.csr_array(scaled, fewer.shape) @ others).toarray()
+        if fewer is rows:
+            result = result[right]
+        return (result[:, left] if others is self._by_row else result).T
+
+    def _few(self, chosen: Chosen) -> bool:
+        """Whether these are less than half of the columns."""
+        return (
+            2 * len(range(self.count)[chosen] if isinstance(chosen, slice) else chosen) < self.count
         )
-        result: Floats = (scaled @ columns[:, left]).toarray().T
-        return result
 
     def scaled_products(self, chosen: Positions, scales: Floats, which: Positions) -> Floats:
         """The products of m columns, each times a row of scales, with each other, shape (m, m)."""
@@ -346,7 +360,7 @@ def _squared(
     for start in range(0, rows.shape[1], PART):  # what is scaled stays in the cache, and small
         part = slice(start, start + PART)
         scaled = rows[chosen, part] * (scales[part] if which is None else scales[which, part])
-        result = result + scaled @ scaled.T
+        result = result + scaled @ scaled.T if start else scaled @ scaled.T
     return result
 
 

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 from scipy.special import expit
 
-from atomcast.objectives.objective import Curvature, Floats, Objective
+from atomcast.objectives.objective import Curvature, Floats, Objective, is_same, kept
 from atomcast.objectives.sample_weights import checked_sample_weight
 
 
@@ -57,9 +57,9 @@ class Logistic(Objective):
         """The constant that goes with the image z."""
         if not self.fit_intercept:
             return 0.0
-        if self._solved is None or not np.array_equal(self._solved[0], z):
+        if self._solved is None or not is_same(self._solved[0], z):
             start = self._start if self._solved is None else self._solved[1]
-            self._solved = z.copy(), self._best_intercept(z, start)
+            self._solved = kept(z), self._best_intercept(z, start)
         return self._solved[1]
 
     def _best_intercept(self, z: Floats, b: float) -> float:
@@ -85,9 +85,9 @@ class Logistic(Objective):
 
     def _exponentials(self, z: Floats) -> tuple[Floats, Floats]:
         """The margins m at the best intercept and exp(-|m|), computed once for an image."""
-        if self._last is None or not np.array_equal(self._last[0], z):
-            margin = self.y * (z + self.intercept(z))
-            self._last = z.copy(), margin, np.exp(-np.abs(margin))
+        if self._last is None or not is_same(self._last[0], z):
+            margin = self.y * (z + self.intercept(z) if self.fit_intercept else z)
+            self._last = kept(z), margin, np.exp(-np.abs(margin))
         return self._last[1:]
 
     def value(self, z: Floats) -> float:
@@ -105,7 +105,7 @@ class Logistic(Objective):
         """diag(h), h = c p (1 - p), minus h h' / sum(h) if there is an intercept."""
         small = self._exponentials(z)[1]
         diagonal = self.sample_weight * small / (1.0 + small) ** 2
-        total = float(diagonal.sum())
-        if not self.fit_intercept or total <= 0.0:
+        total = float(diagonal.sum()) if self.fit_intercept else 0.0
+        if total <= 0.0:
             return Curvature(diagonal)
         return Curvature(diagonal, diagonal / np.sqrt(total))

@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
-from atomcast.objectives.objective import Floats, Objective
+from atomcast.objectives.objective import Floats, Objective, is_same, kept
 from atomcast.objectives.sample_weights import checked_sample_weight
 from atomcast.objectives.search import exponentials
 
@@ -103,10 +103,10 @@ class Multinomial(Objective):
         """The constants that go with the image z, shape (T,), summing to zero."""
         if not self.fit_intercept:
             return np.zeros(self.classes)
-        if self._solved is None or not np.array_equal(self._solved[0], z):
+        if self._solved is None or not is_same(self._solved[0], z):
             starts = [np.log(self._counts)] + ([] if self._solved is None else [self._solved[1]])
             start = min(starts, key=lambda b: self._value(z, b))
-            self._solved = z.copy(), self._best_intercept(z, start)
+            self._solved = kept(z), self._best_intercept(z, start)
         return self._solved[1]
 
     def _best_intercept(self, z: Floats, b: Floats) -> Floats:
@@ -160,8 +160,8 @@ class Multinomial(Objective):
 
     def _exponentials(self, z: Floats) -> tuple[Floats, Floats]:
         """Probabilities and log-sum-exp at the best intercepts, computed once for an image."""
-        if self._softmax is None or not np.array_equal(self._softmax[0], z):
-            self._softmax = z.copy(), exponentials(z + self.intercept(z))
+        if self._softmax is None or not is_same(self._softmax[0], z):
+            self._softmax = kept(z), exponentials(z + self.intercept(z))
         return self._softmax[1]
 
     def value(self, z: Floats) -> float:

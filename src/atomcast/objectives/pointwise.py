@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from atomcast._checks import check_in_scale
-from atomcast.objectives.objective import Curvature, Floats, Objective
+from atomcast.objectives.objective import Curvature, Floats, Objective, is_same, kept
 from atomcast.objectives.sample_weights import checked_sample_weight
 from atomcast.objectives.search import least
 
@@ -66,8 +66,8 @@ class PointwiseObjective(Objective):
         """The constant that goes with the image z."""
         if not self.loss.fit_intercept:
             return 0.0
-        if self._solved is None or not np.array_equal(self._solved[0], z):
-            self._solved = z.copy(), self._best_intercept(z)
+        if self._solved is None or not is_same(self._solved[0], z):
+            self._solved = kept(z), self._best_intercept(z)
         return self._solved[1]
 
     def _best_intercept(self, z: Floats) -> float:

@@ -27,7 +27,7 @@ from atomcast.steps.inner.coordinate_descent import CoordinateDescent
 from atomcast.steps.inner.corral import Corral
 from atomcast.steps.inner.group_solver import GroupSolver
 from atomcast.steps.inner.machine_solver import FIRST_GAP, GreedyDescent, MachineSolver
-from atomcast.steps.inner.newton import Inner, Newton, QuadraticModel
+from atomcast.steps.inner.newton import MANY_PRODUCTS, Inner, Newton, QuadraticModel
 from atomcast.steps.inner.projected_newton import ProjectedNewton
 from atomcast.steps.inner.tube_newton import TubeNewton
 from atomcast.steps.pool import CANDIDATES_MORE, WEIGHTY, Pool
@@ -46,8 +46,6 @@ CARRIED = ("low_rank.", "corral.")
 MANY_WEIGHTS = 1000
 #: The same for points in a kernel space, where descent by rows of their matrix is the other way.
 MANY_POINTS = 500
-#: The same where the inverse would begin anew for each model of the objective.
-MANY_PRODUCTS = 300
 #: So few points that there is room for are not worth a round.
 FEW_POINTS = 64
 #: Of more points in a kernel space, no more join where nothing is sent: their matrix might not fit.
@@ -217,6 +215,8 @@ class Corrective(Step):
         free, kept = self._free(replica), replica.problem.batches.kept
         likely = 0.0 if free is not None and free.cheap else kept * self._last_violation
         level = _multiplier(replica) + max(needed, likely)
+        if count == self.alone and self._bends(replica):
+            level = -np.inf  # those that are no violators yet would cost a round later
         candidates = 2 * count + CANDIDATES_MORE if self._compares(replica) else 0
         return Request(count=count, threshold=level, known_too=False, candidates=candidates)
 
@@ -265,12 +265,15 @@ class Corrective(Step):
         if self.inner is None:
             self.inner = inner_solver(replica, self._carried)
         self.inner.minimise(replica.active, self._tolerance(replica, agreement))
+        if self._last(replica):  # no round will follow, and the target has fallen since
+            self.inner.minimise(replica.active, self._tolerance(replica, agreement))
 
     def _full(self, replica: Replica, agreement: Agreement) -> bool:
         """Whether as many atoms have just joined as might; their weights are still zero."""
         active, new = replica.active, 0 if self._compares(replica) else len(agreement.id)
         weights = active.position.get(int(agreement.id[0]), len(active)) if new else 0
-        return new > 0 and new == self._batch(replica, active.atoms - new, weights)
+        distance = replica.domain.gap(active.inner(), agreement.best) / replica.unit
+        return new > 0 and new == self._batch(replica, active.atoms - new, weights, distance)
 
     def _tolerance(self, replica: Replica, agreement: Agreement) -> float:
         """How exact the weights must be: far from the optimum, no better than is of use."""
@@ -294,12 +297,17 @@ class Corrective(Step):
         # Each model of a changing curvature costs more, and where nothing is sent, a round less.
         share = 0.05 if active.quadratic else 0.2
         if self._bends(replica):
-            final &= len(active) == active.atoms  # models of several classes are dear
+            final = self._last(replica)
             share = min(0.2, 0.1 * gap / replica.unit)
             if self.alone:
                 share = 0.0 if final else 0.4
         enough = (0.7 if final else 0.1) * replica.target
         return max(enough, share * gap if replica.feasible else 0.0)
+
+    def _last(self, replica: Replica) -> bool:
+        """Whether all atoms are known where the curvature changes, and models are not too dear."""
+        active = replica.active  # those of several classes are
+        return self._bends(replica) and len(active) == active.atoms == self.alone
 
     def memory(self) -> dict[str, NDArray[Any]]:
         """The last violation, and what the inner solver carries from round to round."""
@@ -345,7 +353,11 @@ class Quadratic:
         # Where atoms are so much alike that faster ways give up, slow is better.
         if len(active) > gram.MOST_WEIGHTS:  # models of those that matter, one after the other
             Newton(self.domain, partial(Quadratic, self.domain)).minimise(active, tolerance)
-        elif model is not None or not minimise_by_pivots(self.domain, active, tolerance):
+        elif (
+            model is not None
+            or isinstance(active, QuadraticModel)  # which comes here if it was not easy
+            or not minimise_by_pivots(self.domain, active, tolerance)
+        ):
             self.corral.minimise(active, tolerance)
 
     def _model(self, active: ActiveSet) -> ColumnModel | None:
@@ -422,4 +434,6 @@ def inner_solver(replica: Replica, memory: Memory) -> Inner:
         if isinstance(solver, KernelQuadratic) and replica.step.alone > MANY_POINTS:
             solver.few = 0  # they will soon be many
         return solver
-    return Newton(domain, exact, replica.smallest_target)
+    alone = replica.step.alone  # models of several classes are dear: each should bring all it can
+    rough = alone > 0 and replica.active.total(alone) == alone
+    return Newton(domain, exact, replica.smallest_target, rough)

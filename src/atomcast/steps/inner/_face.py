@@ -77,9 +77,11 @@ def solve_face(
     for m in range(count):
         change[m] = -(excess / width) * across[m]
     _curve(change, starts, unit, round_, spared, residual)
+    for i in range(len(bent)):
+        bent[i] = gradient[i]
     _move(columns, support, change, along, rank_one, diagonal, bent, residual)
     for m in range(count):
-        residual[m] = -residual[m] - _score(columns, support[m], gradient)
+        residual[m] = -residual[m]
     size, level, first, taken = 0.0, 0.0, -1.0, 0
     for _ in range(steps):
         level, left = _dot(across, residual) / width, 0.0
@@ -96,6 +98,8 @@ def solve_face(
         for m in range(count):
             direction[m] = away[m] + ratio * direction[m]
         _curve(direction, starts, unit, round_, spared, applied)
+        for i in range(len(bent)):
+            bent[i] = 0.0
         _move(columns, support, direction, along, rank_one, diagonal, bent, applied)
         bend = _dot(direction, applied)
         if bend <= 0.0:
@@ -128,9 +132,7 @@ def _move(
     bent: Any,
     slopes: Any,
 ) -> None:  # pragma: no cover - compiled
-    """The change of the gradient that goes with a change of weights; it is added to slopes."""
-    for i in range(len(bent)):
-        bent[i] = 0.0
+    """Add to a gradient what goes with a change of weights, and to slopes what follows from it."""
     tilt = 0.0
     for m in range(len(support)):
         _add(columns, support[m], change[m], diagonal, bent)

@@ -9,6 +9,8 @@ that this ends, but it nearly always does, after a few factorisations, where the
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Sequence
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv
@@ -38,19 +40,35 @@ def minimise_by_pivots(domain: Domain, active: ActiveSet, tolerance: float) -> b
         return True
     gram = active.kept_products
     gram.extend(active)
-    matrix = gram.matrix
+    found = solutions(domain, active.ids, gram.matrix, weights.copy(), slopes, tolerance)
+    return any(_published(domain, active, new, tolerance) for new in found)
+
+
+def solutions(
+    domain: Domain,
+    ids: Sequence[int],
+    matrix: Floats,
+    weights: Floats,
+    slopes: Floats,
+    tolerance: float,
+) -> Iterator[Floats]:
+    """The best weights of a quadratic with this matrix, given its slopes at some weights.
+
+    They come once, or, should rounding have spoilt them, twice; not at all if it is not easy.
+    """
+    used = np.count_nonzero(weights) > 0
     at_zero = slopes - matrix @ weights if used else slopes
+    merit, inner = domain.merit(slopes), float(weights @ slopes)
     for most in (BOLD, MILD):
         if used or most == MILD:
             level = (tolerance - inner) / domain.scale
             first = _with_violators(domain, weights, slopes, merit, level)
         else:  # the atoms that would do if they had nothing to do with each other
             alone = -at_zero / np.maximum(matrix.diagonal(), TINY)
-            first = np.sign(domain.project(active.ids, alone))
+            first = np.sign(domain.project(ids, alone))
         found = _pivots(domain, matrix, at_zero, first, most, tolerance)
-        if found is not None and _published(domain, active, found, tolerance):
-            return True
-    return False
+        if found is not None:
+            yield found
 
 
 def penalised_norm(domain: Domain, active: ActiveSet, penalty: float) -> float | None:

@@ -56,6 +56,8 @@ class ColumnModel:
         h and u of the curvature diag(h) - u u'; u may be empty.
     along, lengths : arrays of shape (k,)
         A'u, and the bend along each weight: zero where a column is constant but for rounding.
+    image, slopes : arrays of shape (d,) and (k,), optional
+        A start and A' gradient, where they are known.
     """
 
     columns: Known
@@ -65,10 +67,16 @@ class ColumnModel:
     rank_one: Floats
     along: Floats
     lengths: Floats
+    image: Floats | None = None
+    slopes: Floats | None = None
 
     @staticmethod
-    def of(active: ExplicitActiveSet) -> ColumnModel:
-        """The quadratic that the objective is, or looks like, at its current weights."""
+    def of(active: ExplicitActiveSet, slopes: Floats | None = None) -> ColumnModel:
+        """The quadratic that the objective is, or looks like, at its current weights.
+
+        Who knows the slopes there also knows that the image is that of the weights, and of nothing
+        else.
+        """
         assert active.columns is not None
         columns, curvature = active.columns, active.objective.curvature(active.image)
         diagonal = np.full(active.objective.d, 0.0) + curvature.diagonal
@@ -79,7 +87,17 @@ class ColumnModel:
             squares, lengths = lengths, lengths - along**2
             lengths[lengths <= CONSTANT * squares] = 0.0
         start, gradient = active.weights.copy(), active.gradient
-        return ColumnModel(columns, start, gradient, diagonal, u, along, lengths)
+        image = None if slopes is None else active.image
+        return ColumnModel(columns, start, gradient, diagonal, u, along, lengths, image, slopes)
+
+    def at_zero(self) -> Floats:
+        """The gradient, with respect to the image, where all weights are zero."""
+        if self.image is None:
+            return self.at(np.zeros(len(self.start)))[1]
+        gradient = self.gradient - self.diagonal * self.image
+        if len(self.rank_one):
+            gradient += float(self.start @ self.along) * self.rank_one
+        return gradient
 
     def at(self, weights: Floats) -> tuple[Any, Floats]:
         """The value at other weights, and the gradient with respect to the image.

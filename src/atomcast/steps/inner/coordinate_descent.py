@@ -51,6 +51,8 @@ class CoordinateDescent:
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
         self._signed = bool(domain.merit(np.ones(1))[0] > 0.0)
+        #: By how much the quadratic is lower at the last weights that were found than at the start.
+        self.gain = 0.0
         self._steps = 0  # of conjugate gradients, on the last face that was solved by them
 
     def minimise(self, model: ColumnModel, tolerance: float) -> tuple[Floats, bool]:
@@ -59,19 +61,24 @@ class CoordinateDescent:
             return model.start, False  # a flat direction of the simplex is no weight of zero
         enough, weights = tolerance / self.domain.scale, self._feasible(self._started(model))
         gradient = model.gradient.copy() if weights is model.start else model.at(weights)[1]
-        origin = model.at(np.zeros(len(weights)))[1]
+        origin = model.at_zero()
         scores_there = model.columns.scores(origin)
         bounds = _Bounds(self.domain.has_origin, float(np.max(self._merit(scores_there))))
-        penalty, least, best = np.nan, np.inf, weights
+        penalty, first, least, best = np.nan, np.nan, np.inf, weights
         for alternation in range(self.alternations):
             # Gradients are affine in the weights: to scale these takes no pass over the columns.
             share = self._share(weights)
             feasible = share * weights
-            scores = model.columns.scores(origin + share * (gradient - origin))
+            if weights is model.start and model.slopes is not None:
+                scores = model.slopes
+            else:
+                scores = model.columns.scores(origin + share * (gradient - origin))
             inner, merit = float(feasible @ scores), self._merit(scores)
-            value = inner + float(feasible @ scores_there)
+            value = 0.5 * (inner + float(feasible @ scores_there))  # less that at the origin
             if value < least:
                 least, best = value, feasible
+            first = value if np.isnan(first) else first
+            self.gain = first - value
             if self.domain.gap(inner, float(np.max(merit))) <= tolerance:
                 return feasible, True
             level = -inner / self.domain.scale
@@ -94,6 +101,7 @@ class CoordinateDescent:
             if excess < 0.0 and penalty < 0.0 and self.domain.has_origin:
                 continue  # the border only stands in the way: stay inside
             weights, gradient = self._toward(model, weights, solution, origin)
+        self.gain = first - least
         return best, False
 
     def _started(self, model: ColumnModel) -> Floats:

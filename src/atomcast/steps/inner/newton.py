@@ -18,6 +18,7 @@ from atomcast.domains.balls import Domain
 from atomcast.known import gram
 from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.messages.atom import Atom
+from atomcast.steps.inner.block_pivots import solutions
 from atomcast.steps.inner.column_model import ColumnModel, ProductModel, Products
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent
 
@@ -28,6 +29,12 @@ Positions = NDArray[np.int64]
 RIDGE = 1e-8
 #: A full step is taken if the objective falls by at least this share of what the model promised.
 ENOUGH = 0.25
+#: Faces of a dense model are left at a gap of this share of the objective's. Where models may be
+#: rough, it is larger as long as the gap is as large as the objective: models of points far from
+#: the best one are soon made anew, those near it gain all that they promise.
+EXACT, ROUGH = 0.01, 0.5
+#: Up to so many weights, faces of the dense model are guessed.
+MANY_PRODUCTS = 300
 #: Sweeps over columns end at a model's gap of this share of the objective's.
 CLOSE = 0.2
 #: A step that gains less than this share of what there may be to gain has not come far.
@@ -116,14 +123,22 @@ class Newton:
         Makes a solver for a quadratic model over the domain.
     enough : float
         How far above its lower bound the objective may stay.
+    rough : bool
+        Whether models need not be exact far from the optimum. Where atoms are sent, those that are
+        chosen by exact weights are fewer.
     """
 
     def __init__(
-        self, domain: Domain, make_inner: Callable[[], Inner], enough: float = 0.0
+        self,
+        domain: Domain,
+        make_inner: Callable[[], Inner],
+        enough: float = 0.0,
+        rough: bool = False,
     ) -> None:
         self.domain = domain
         self.make_inner = make_inner
         self.enough = enough
+        self.rough = rough
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Put the best weights over all known atoms into the active set.
@@ -139,15 +154,16 @@ class Newton:
             scores = active.scores()
             merit = self.domain.known_merit(active.ids, scores)
             level = -float(active.weights @ scores) / self.domain.scale
-            gap = self.domain.gap(-self.domain.scale * level, float(np.max(merit, initial=-np.inf)))
+            gap = self.domain.gap(-self.domain.scale * level, float(merit.max(initial=-np.inf)))
             above = active.value() - active.lower_bound
             if gap <= tolerance or above <= self.enough or stalled == 3:
                 return
             chosen, at_stake = self._chosen(active, merit, level), min(gap, above)
-            before, best = active.value(), int(np.argmax(merit))
+            before = active.value()
             self._step(active, chosen, scores, at_stake)
             if active.value() >= before:
                 # The model was of no use, as where losses are all but zero: a plain step instead.
+                best = int(np.argmax(merit))
                 toward = active.vertex(self.domain, active.ids[best], float(scores[best]))
                 active.search(toward - active.weights, 1.0)
             # Where hardly more than rounding is gained, a few more steps polish, then stop.
@@ -159,20 +175,21 @@ class Newton:
 
         Of very many that should be, only the best: all the products would not fit in memory.
         """
-        chosen, violating = active.weights != 0.0, np.flatnonzero(merit > level)
-        room = max(gram.MOST_WEIGHTS // 2 - int(np.count_nonzero(chosen)), 0)
-        if len(violating) > room:
-            violating = violating[np.argsort(-merit[violating], kind="stable")[:room]]
-        chosen[violating] = True
+        chosen = (active.weights != 0.0) | (merit > level)
+        if len(chosen) > gram.MOST_WEIGHTS // 2:
+            used = active.weights != 0.0
+            violating = np.flatnonzero(chosen & ~used)
+            room = max(gram.MOST_WEIGHTS // 2 - int(np.count_nonzero(used)), 0)
+            chosen[violating[np.argsort(-merit[violating], kind="stable")[room:]]] = False
         if self.domain.polytope:
-            return np.flatnonzero(chosen)
+            return chosen.nonzero()[0]
         blocks = self.domain.blocks_of(active.ids)  # a block takes part as a whole, in one piece
         places = np.flatnonzero(np.isin(blocks, blocks[chosen]))
         return places[np.argsort(blocks[places], kind="stable")]
 
     def _step(self, active: ActiveSet, chosen: Positions, scores: Floats, gap: float) -> None:
         """Go to the minimiser of the model, or as far towards it as the objective falls."""
-        found = self._by_columns(active, gap)
+        found = self._by_columns(active, scores, gap)
         if found is None and len(chosen) <= gram.MOST_WEIGHTS:
             found = self._by_products(active, chosen, scores, gap)
         if found is None:
@@ -184,29 +201,42 @@ class Newton:
             active.set_weights(old)
             active.search(new - old, 1.0)
 
-    def _by_columns(self, active: ActiveSet, gap: float) -> tuple[Floats, float] | None:
+    def _by_columns(
+        self, active: ActiveSet, scores: Floats, gap: float
+    ) -> tuple[Floats, float] | None:
         """The minimiser of the model and what it promises, where sweeps are the fastest way."""
         if not self.domain.polytope or not active.sweepable:
             return None
         assert isinstance(active, ExplicitActiveSet)
-        model = ColumnModel.of(active)
+        model = ColumnModel.of(active, scores)
         least = RIDGE * gap / self.domain.scale**2
         if float(model.lengths.min()) <= least:  # hardly a bend: see the ridge of the products
             return None
-        weights, found = CoordinateDescent(self.domain).minimise(model, CLOSE * gap)
-        return (weights, -model.at(weights)[0]) if found else None
+        descent = CoordinateDescent(self.domain)
+        weights, found = descent.minimise(model, CLOSE * gap)
+        return (weights, descent.gain) if found else None
 
     def _by_products(
         self, active: ActiveSet, chosen: Positions, scores: Floats, gap: float
     ) -> tuple[Floats, float]:
         """The same by a dense Hessian of the chosen weights."""
         hessian = active.hessian(chosen)
-        lengths = np.diag(hessian)
+        diagonal = np.einsum("ii->i", hessian)  # as it lies in there
         least = gap / self.domain.scale**2  # where a move by a whole vertex would gain the gap
-        hessian[np.diag_indices_from(hessian)] += RIDGE * np.maximum(lengths, least)
+        diagonal += RIDGE * np.maximum(diagonal, least)
         ids = self.domain.blocks_of(active.ids)[chosen].tolist()
-        model = QuadraticModel(ids, active.weights[chosen], scores[chosen], hessian)
-        self.make_inner().minimise(model, 0.01 * gap)
+        old, slopes = active.weights[chosen], scores[chosen]
+        share = ROUGH * gap / (active.value() - active.lower_bound) if self.rough else EXACT
+        tolerance = max(share, EXACT) * gap
+        few = self.domain.polytope and len(chosen) <= MANY_PRODUCTS
+        easy = few and (self.domain.has_origin or old.any())
+        ways = solutions(self.domain, ids, hessian, old, slopes, tolerance) if easy else ()
+        found = next(iter(ways), None)
+        if found is None:
+            model = QuadraticModel(ids, old, slopes, hessian)
+            self.make_inner().minimise(model, tolerance)
+            found = model.weights
+        change = found - old
         new = np.zeros(len(active))
-        new[chosen] = model.weights
-        return new, -model.value()
+        new[chosen] = found
+        return new, -float(change @ (slopes + 0.5 * (hessian @ change)))
