@@ -20,8 +20,8 @@ REORDER = {"reassoc", "contract", "nsz"}
 @njit(cache=True, nogil=True, fastmath={"contract"})
 def compute(matrix: Any, recipe: Any, at: Any) -> None:  # pragma: no cover - compiled
     """Fill one row of the matrix; its values do not depend on which others are filled."""
-    left, right, codes, one = recipe.left[at], recipe.right, recipe.codes, np.float32(1.0)
-    block, code, exponents = uint64(BLOCK), codes[at], np.empty(BLOCK, np.float32)
+    points, codes, one = recipe.points, recipe.codes, np.float32(1.0)
+    block, code, squares = uint64(BLOCK), codes[at], np.empty(BLOCK, np.float32)
     slot, n = recipe.slot, uint64(len(codes))
     if slot[at] < 0:
         slot[at] = slot[n]
@@ -30,13 +30,14 @@ def compute(matrix: Any, recipe: Any, at: Any) -> None:  # pragma: no cover - co
     for start in range(uint64(0), n, block):
         size = min(block, n - uint64(start))
         out, own = row[start : start + size], codes[start : start + size]
-        exponents[:size] = np.float32(0.0)
-        for k in range(uint64(len(left))):
-            factor, part = left[k], right[k, start : start + size]
+        squares[:size] = np.float32(0.0)
+        for k in range(uint64(len(points))):
+            centre, part = points[k, at], points[k, start : start + size]
             for j in range(size):
-                exponents[j] += factor * part[j]
+                difference = part[j] - centre
+                squares[j] += difference * difference
         for j in range(size):
-            value = exponential(exponents[j]) + one
+            value = exponential(-squares[j]) + one
             out[j] = value if own[j] == code else recipe.other * value
     row[at] = recipe.diagonal[at]
     recipe.done[at] = True

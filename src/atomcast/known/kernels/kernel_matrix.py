@@ -100,8 +100,8 @@ class AugmentedKernel:
     def _fill_rows(self) -> None:
         """Compute all rows, where they were to be computed as they are read."""
         if self._recipe is not None:
-            left, right, self._recipe = self._recipe.left, self._recipe.right, None
-            self._append_products(0, left, right)
+            self._recipe = None
+            self._append_block(0)
 
     def _fill_columns(self) -> None:
         if self._matrix is not None:
@@ -142,7 +142,9 @@ class AugmentedKernel:
         elif alone:
             self._compute(np.arange(old, self.count), self.count, self._matrix[old : self.count])
         else:
-            self._append_block(old)
+            self._recipe = self._later(old)
+            if self._recipe is None:
+                self._append_block(old)
 
     def _append_block(self, old: int) -> None:
         """Compute the rows of new points, and mirror them."""
@@ -162,6 +164,23 @@ class AugmentedKernel:
                 mirror(self._matrix, start, stop)
         self._columns = self.count
 
+    def _later(self, old: int) -> Recipe | None:
+        """How to compute rows as they are read, if that is of use: most points then need none."""
+        kernel, points = self.kernel, self._points
+        if not isinstance(kernel, RBF) or sparse.issparse(points) or self._bits is not None:
+            return None
+        assert self._matrix is not None
+        few = self.count**2 < LARGE_BLOCK or old * FEW_KNOWN >= self.count
+        if few or self._matrix.dtype != np.float32 or self._labels.dtype != np.uint8:
+            return None
+        units = kernel.units(points) if points.shape[1] <= WIDE else None
+        if units is None:
+            return None
+        slot = np.arange(self.count + 1) if self.shared else np.full(self.count + 1, -1)
+        slot[-1], done = 0, np.zeros(self.count, dtype=np.bool_)
+        other = np.float32(self.code.other)
+        return Recipe(self.diagonal, done, slot, units, self._labels, other)
+
     def _append_rbf(self, old: int) -> bool:
         """The same where single precision is asked for and enough; whether that is so."""
         matrix, kernel, points = self._matrix, self.kernel, self._points
@@ -172,22 +191,9 @@ class AugmentedKernel:
         factors = kernel.exponents(points)
         if factors is None:
             return False
-        if old * FEW_KNOWN < self.count and points.shape[1] <= WIDE and self._labels.dtype == "u1":
-            done, other = np.zeros(self.count, dtype=np.bool_), np.float32(self.code.other)
-            slot = np.arange(self.count + 1) if self.shared else np.full(self.count + 1, -1)
-            slot[-1] = 0
-            left, right = factors[0], np.ascontiguousarray(factors[1])
-            self._recipe = Recipe(self.diagonal, done, slot, left, right, self._labels, other)
-            return True
-        self._append_products(old, *factors)
-        return True
-
-    def _append_products(self, old: int, left: NDArray[Any], right: NDArray[Any]) -> None:
-        """Compute the rows of new points from factors of their exponents, and mirror them."""
         from atomcast.known.kernels._loops import finish_rbf
 
-        matrix = self._matrix
-        assert matrix is not None
+        left, right = factors
         start, other = old, np.float32(self.code.other)
         while start < self.count:
             # Few rows stay in cache until they are finished, but a product of fewer is slow.
@@ -198,6 +204,7 @@ class AugmentedKernel:
         new = np.arange(old, self.count)
         matrix[new, new] = self.diagonal[old:]
         self._columns = self.count
+        return True
 
     def _signs(self, position: int) -> Floats:
         """<label, label> of a point with all, shape (count,)."""

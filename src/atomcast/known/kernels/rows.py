@@ -23,8 +23,8 @@ class Recipe(NamedTuple):
     slot : int array of shape (n + 1,), or (0,)
         Where each row stands, or -1: the next place then, which comes last. Rows that are needed
         soon after each other are then neighbours, and memory that no row needs is not touched.
-    left, right : arrays of shapes (n, k) and (k, n)
-        In single precision: their product has the exponents of the kernel.
+    points : array of shape (d, n)
+        In single precision and in units of the kernel, which is exp(-|x - z|^2).
     codes : uint8 array of shape (n,)
         The class of each point.
     other : float32
@@ -34,8 +34,7 @@ class Recipe(NamedTuple):
     diagonal: Floats
     done: NDArray[np.bool_]
     slot: Positions
-    left: NDArray[np.float32]
-    right: NDArray[np.float32]
+    points: NDArray[np.float32]
     codes: NDArray[np.uint8]
     other: Any
 
@@ -44,7 +43,7 @@ class Recipe(NamedTuple):
         """That of a matrix of which all rows are there."""
         nothing = np.empty((0, 0), np.float32)
         codes, done, slot = np.empty(0, np.uint8), np.empty(0, np.bool_), np.empty(0, np.int64)
-        return cls(diagonal, done, slot, nothing, nothing, codes, np.float32(1.0))
+        return cls(diagonal, done, slot, nothing, codes, np.float32(1.0))
 
 
 class Rows:
@@ -100,10 +99,11 @@ class Rows:
         """The part at some rows and columns, without the ridge, in double precision."""
         recipe, at = self.recipe, self.points[some]
         if len(recipe.done):
-            exponents, codes = recipe.left[at] @ recipe.right[:, at], recipe.codes[at]
-            np.exp(np.minimum(exponents, 0.0, out=exponents), out=exponents)
+            x, codes = recipe.points[:, at].astype(np.float64), recipe.codes[at]
+            squares = np.einsum("ij,ij->j", x, x)
+            distances = np.maximum(squares[:, None] + squares - 2.0 * x.T @ x, 0.0)
             values = np.where(codes[:, None] == codes, 1.0, float(recipe.other))
-            values *= exponents + np.float32(1.0)
+            values *= np.exp(-distances) + 1.0
         else:
             values = self.matrix[np.ix_(at, at)].astype(np.float64)
         np.fill_diagonal(values, self.kernel_diagonal[some])

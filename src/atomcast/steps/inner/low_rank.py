@@ -22,14 +22,14 @@ Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
 #: So many points at a time are looked at for those that the others are combinations of. Where nearly
-#: all of the first ones are none, the rank is not low.
-FIRST, FULL = 64, 0.95
+#: all of the first ones, as many as the largest rank, are none, it is not low.
+SOME, FULL = 64, 0.95
 #: Combinations need not be better than this share of 1/C, or than single precision allows.
-REST, LEAST = 0.003, 1e-5
+REST, LEAST = 0.03, 1e-5
 #: Newton's method takes so many steps at most, none of them shorter than this.
 STEPS, SHORTEST = 50, 1e-6
 #: Where the gap does not fall to this share, the rest is too large to be made up for.
-FALL = 0.5
+FALL = 0.8
 
 
 class PivotedFactor:
@@ -51,12 +51,12 @@ class PivotedFactor:
 
     def reaches(self, most: int) -> bool:
         """Whether a rank of at most so much leaves next to nothing."""
-        some = np.linspace(0, len(self.rows) - 1, FIRST).astype(np.int64)
+        some = np.linspace(0, len(self.rows) - 1, most).astype(np.int64)
         while self.rest.max() > self._enough:
             if self.rank:
                 if not self._promising(most):
                     return False
-                some = np.sort(np.argpartition(self.rest, -FIRST)[-FIRST:])
+                some = np.sort(np.argpartition(self.rest, -SOME)[-SOME:])
             if not self._grow(some, most):
                 return False
         return True
@@ -72,7 +72,7 @@ class PivotedFactor:
         rows, rank, known = self.rows, self.rank, self.factor[: self.rank]
         block = rows.between(some) - known[:, some].T @ known[:, some]
         lower, order, new, _ = lapack.dpstrf(block, tol=self._enough, lower=1, overwrite_a=True)
-        if rank + new > most or (not rank and new > FULL * FIRST):
+        if rank + new > most or (not rank and new > FULL * most):
             return False
         marks, self.factor = some[order[:new] - 1], grown(self.factor, rank, rank + new)
         across = rows.without_ridge(marks) - known[:, marks].T @ known

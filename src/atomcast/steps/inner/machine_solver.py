@@ -31,7 +31,7 @@ SHARE = 0.1
 #: matter: those that fall short by no less than minus this share of what the worst one does.
 FEW, MOST, SLACK = 512, 0.7, 0.5
 #: Ranks of kernel matrices that are low. A machine of rank r is looked for after r^2 steps, divided by this.
-RANKS, STEPS_FOR = (64, 128, 256), 8
+RANKS, STEPS_FOR, SMALL = (128, 256, 512), 8, 8
 #: Descent on some points ends where the gap has fallen to this share: then others matter.
 FALL = 0.03
 
@@ -127,10 +127,12 @@ def _try_ranks(
     from atomcast.steps.inner._greedy import greedy_steps
 
     all_steps, factor, (first, last) = 0, PivotedFactor(rows), aims
-    for rank in RANKS:
+    for rank in (rank for rank in RANKS if SMALL * rank <= len(beta)):
         most = rank**2 // STEPS_FOR
-        taken, _ = greedy_steps(*rows.parts, side, beta, margins, first, most)
+        taken, enough = greedy_steps(*rows.parts, side, beta, margins, first, most)
         all_steps += taken
+        if not enough and taken < most:
+            go_to_face(rows, side, beta, margins, SHARE * first)
         if taken < most:
             break
         if factor.reaches(rank):
