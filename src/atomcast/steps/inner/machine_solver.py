@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast._threads import run_all
+from atomcast._threads import one_blas_thread, run_all
 from atomcast.known.active_set import LEAST_UNIT, ActiveSet
 from atomcast.known.kernels.machine_set import MachineActiveSet
 from atomcast.known.kernels.point_set import KernelActiveSet
@@ -46,7 +46,8 @@ class GreedyDescent:
         # In units of the margin, where the objective is the inverse of the sum.
         beta, margins = (part / (value or 1.0) for part in (active.weights, active.image_products))
         rows = active.gram.rows_at(np.arange(len(beta)))
-        descend(rows, np.ones(len(beta)), beta, margins, relative)
+        with one_blas_thread():
+            descend(rows, np.ones(len(beta)), beta, margins, relative)
         total = float(beta.sum())
         active.install(beta / total, margins / total)
 
@@ -59,10 +60,11 @@ class MachineSolver:
         assert isinstance(active, MachineActiveSet)
         relative = min(_relative(active, tolerance), FIRST_GAP)
         weights, products = active.weights.copy(), active.image_products.copy()
-        run_all([
-            partial(_improve, active, m, relative, weights, products)
-            for m in np.flatnonzero(active.gaps() > relative).tolist()
-        ])  # fmt: skip
+        with one_blas_thread():
+            run_all([
+                partial(_improve, active, m, relative, weights, products)
+                for m in np.flatnonzero(active.gaps() > relative).tolist()
+            ])  # fmt: skip
         active.install(weights, products)
 
 
