@@ -401,7 +401,7 @@ class KernelQuadratic:
         """Set the best weights, to within a gap of `tolerance` over the known atoms."""
         assert isinstance(active, KernelActiveSet)
         kept: Inner = self.corral if len(active) <= self.few else self.greedy
-        (self.newton if active.gram.matrix is None else kept).minimise(active, tolerance)
+        (kept if active.gram.kept else self.newton).minimise(active, tolerance)
 
     def memory(self) -> Memory:
         """What the method in use has gathered: its rounding decides where inexact weights end."""

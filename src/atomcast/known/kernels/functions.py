@@ -36,6 +36,8 @@ FACTOR = 1 << 21
 SAMPLED = 1 << 20
 #: Squared lengths up to this, after scaling by gamma, leave single precision enough digits.
 BENIGN = 64.0
+#: The same where differences are squared: coordinates are exact to 4e-6, values to 7e-6.
+BENIGN_UNITS = 4096.0
 #: A block with so many times more columns than rows is computed the other way round.
 FEW_ROWS = 8
 #: Sparse points with at most so many features are multiplied as if they were dense.
@@ -188,6 +190,17 @@ class RBF:
         left = np.empty(right.T.shape, np.float32)
         left[:, :-2], left[:, -2], left[:, -1] = 0.5 * right[:-2].T, 1.0, right[-2]
         return left, right
+
+    def units(self, X: NDArray[Any]) -> NDArray[np.float32] | None:
+        """Dense points in units of the kernel, shape (d, n), in single precision if that will do.
+
+        Differences of coordinates lose less than products do.
+        """
+        if X.size > FACTOR:
+            return None
+        scaled, squares = self.scaled(X)
+        benign = squares.max(initial=0.0) <= BENIGN_UNITS
+        return np.ascontiguousarray(scaled.T, dtype=np.float32) if benign else None
 
     def _right_factor(self, Z: NDArray[Any], dtype: Any) -> NDArray[Any]:
         """What the product of points, their ones and norms with is minus a squared distance."""

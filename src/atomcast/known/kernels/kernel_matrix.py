@@ -15,6 +15,7 @@ from atomcast.known.columns import grown
 from atomcast.known.kernels.functions import RBF, Kernel, Laplacian, LastRow, pieces
 from atomcast.known.kernels.labels import Codes, LabelCode
 from atomcast.known.kernels.points import Points, is_binary
+from atomcast.known.kernels.rows import Recipe, Rows
 from atomcast.known.kernels.sums import MOST_BITS, BinarySums, fill_bit_block, packed, signed_table
 
 Floats = NDArray[np.float64]
@@ -26,6 +27,11 @@ LARGE_BLOCK = 1 << 20
 FULL_PRECISION_UP_TO = 512
 #: So many rows at a time are computed, and so many values where nothing is kept.
 HEIGHT, VALUES = 512, 1 << 20
+#: Where more than so many times as many points come as were known, what was computed of these does
+#: not matter.
+FEW_KNOWN = 8
+#: Rows of points with more features are not computed one by one: a product of many is quicker.
+WIDE = 64
 
 
 class AugmentedKernel:
@@ -41,6 +47,8 @@ class AugmentedKernel:
         As long as the matrix fits in so many bytes it is kept; beyond, rows are computed anew.
     dtype : float32 or float64
         The precision of the matrix once there are many points.
+    shared : bool
+        Whether several threads ask for rows.
 
     Attributes
     ----------
@@ -50,8 +58,10 @@ class AugmentedKernel:
         writing down a column touches a page for every point, and few are ever read.
     """
 
-    def __init__(self, kernel: Kernel, code: LabelCode, cache_bytes: int, dtype: Any) -> None:
-        self.kernel = kernel
+    def __init__(
+        self, kernel: Kernel, code: LabelCode, cache_bytes: int, dtype: Any, shared: bool = False
+    ) -> None:
+        self.kernel, self.shared = kernel, shared
         self.code = code
         self.cache_bytes = cache_bytes
         self.count = 0
@@ -64,12 +74,34 @@ class AugmentedKernel:
         self._labels: Codes = np.zeros(0, dtype=np.uint8)
         self._bits: BitLog | None = BitLog() if isinstance(kernel, RBF | Laplacian) else None
         self._last_row = LastRow(kernel) if isinstance(kernel, RBF) else None
+        #: How rows come about when they are first needed; None if all are there.
+        self._recipe: Recipe | None = None
 
     @property
     def matrix(self) -> NDArray[Any] | None:
         """The matrix, whole; see above."""
+        self._fill_rows()
         self._fill_columns()
         return self._matrix
+
+    @property
+    def kept(self) -> bool:
+        """Whether there is room for the matrix."""
+        return self._matrix is not None
+
+    def rows_at(self, positions: Positions) -> Rows:
+        """The rows of some points, increasing, and columns at these; computed as they are read."""
+        if self._recipe is None:
+            assert self.matrix is not None
+        assert self._matrix is not None
+        recipe = Recipe.whole(self.diagonal) if self._recipe is None else self._recipe
+        return Rows(self._matrix, positions, recipe, self.ridge[positions])
+
+    def _fill_rows(self) -> None:
+        """Compute all rows, where they were to be computed as they are read."""
+        if self._recipe is not None:
+            self._recipe = None
+            self._append_block(0)
 
     def _fill_columns(self) -> None:
         if self._matrix is not None:
@@ -87,6 +119,7 @@ class AugmentedKernel:
         The weights are those of the new ones.
         """
         old, alone = self.count, len(labels) == self.count + 1
+        self._fill_rows()
         if not alone or (self._matrix is not None and old == len(self._matrix)):
             self._fill_columns()
         self.count = len(labels)
@@ -109,7 +142,9 @@ class AugmentedKernel:
         elif alone:
             self._compute(np.arange(old, self.count), self.count, self._matrix[old : self.count])
         else:
-            self._append_block(old)
+            self._recipe = self._later(old)
+            if self._recipe is None:
+                self._append_block(old)
 
     def _append_block(self, old: int) -> None:
         """Compute the rows of new points, and mirror them."""
@@ -128,6 +163,23 @@ class AugmentedKernel:
 
                 mirror(self._matrix, start, stop)
         self._columns = self.count
+
+    def _later(self, old: int) -> Recipe | None:
+        """How to compute rows as they are read, if that is of use: most points then need none."""
+        kernel, points = self.kernel, self._points
+        if not isinstance(kernel, RBF) or sparse.issparse(points) or self._bits is not None:
+            return None
+        assert self._matrix is not None
+        few = self.count**2 < LARGE_BLOCK or old * FEW_KNOWN >= self.count
+        if few or self._matrix.dtype != np.float32 or self._labels.dtype != np.uint8:
+            return None
+        units = kernel.units(points) if points.shape[1] <= WIDE else None
+        if units is None:
+            return None
+        slot = np.arange(self.count + 1) if self.shared else np.full(self.count + 1, -1)
+        slot[-1], done = 0, np.zeros(self.count, dtype=np.bool_)
+        other = np.float32(self.code.other)
+        return Recipe(self.diagonal, done, slot, units, self._labels, other)
 
     def _append_rbf(self, old: int) -> bool:
         """The same where single precision is asked for and enough; whether that is so."""
@@ -212,7 +264,8 @@ class AugmentedKernel:
 
     def row(self, position: int) -> Floats:
         """One row of the matrix, shape (count,), not to be changed."""
-        matrix = self._matrix if position == self.count - 1 else self.matrix
+        last = position == self.count - 1 and self._recipe is None
+        matrix = self._matrix if last else self.matrix
         if matrix is None:
             return self.rows(np.array([position]))[0]
         return matrix[position, : self.count].astype(np.float64, copy=False)
@@ -287,6 +340,10 @@ class AugmentedKernel:
         """The product of rows `start` and on with a vector, shape (count - start,)."""
         if start == self.count - 1:  # as in every round of one atom
             return np.array([self.row(start) @ vector])
+        if self._recipe is not None:
+            whole = np.zeros(self.count)
+            whole[: len(vector)] = vector
+            return self.rows_at(np.arange(self.count)).combined(whole)[start:]
         result = np.empty(self.count - start)
         if self.matrix is None or result.size * self.count < LARGE_BLOCK:
             used = np.flatnonzero(vector)

@@ -158,9 +158,8 @@ class MachineActiveSet(KernelActiveSet):
 
     def rows(self, part: MachinePart) -> Rows:
         """The augmented kernel between the points of a machine, without their sides."""
-        matrix = self.gram.matrix
-        if matrix is not None:
-            return Rows(matrix, part.points)
+        if self.gram.kept:
+            return self.gram.rows_at(part.points)
         return Rows(self._own_matrix(part), np.arange(len(part.points)))
 
     def _own_matrix(self, part: MachinePart) -> NDArray[Any]:

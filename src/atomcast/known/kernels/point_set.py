@@ -141,7 +141,8 @@ class KernelActiveSet(ActiveSet):
         return self._products[: len(self)]
 
     def _augmented(self, kernel: Kernel) -> AugmentedKernel:
-        return AugmentedKernel(kernel, self.code, self.storage.cache_bytes, self.storage.dtype)
+        budget, dtype = self.storage.cache_bytes, self.storage.dtype
+        return AugmentedKernel(kernel, self.code, budget, dtype, shared=self.width > 1)
 
     def _store(self, atoms: Sequence[Atom]) -> None:
         old, new = self.atoms - len(atoms), self.atoms

@@ -2,13 +2,48 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
+
+
+class Recipe(NamedTuple):
+    """How the rows of a matrix that are not there yet come about, as compiled loops take it.
+
+    Parameters
+    ----------
+    diagonal : array of shape (n,)
+        Of the matrix.
+    done : bool array of shape (n,), or (0,)
+        Which rows are there; nothing if all are.
+    slot : int array of shape (n + 1,), or (0,)
+        Where each row stands, or -1: the next place then, which comes last. Rows that are needed
+        soon after each other are then neighbours, and memory that no row needs is not touched.
+    points : array of shape (d, n)
+        In single precision and in units of the kernel, which is exp(-|x - z|^2).
+    codes : uint8 array of shape (n,)
+        The class of each point.
+    other : float32
+        The product of two labels that differ.
+    """
+
+    diagonal: Floats
+    done: NDArray[np.bool_]
+    slot: Positions
+    points: NDArray[np.float32]
+    codes: NDArray[np.uint8]
+    other: Any
+
+    @classmethod
+    def whole(cls, diagonal: Floats) -> Recipe:
+        """That of a matrix of which all rows are there."""
+        nothing = np.empty((0, 0), np.float32)
+        codes, done, slot = np.empty(0, np.uint8), np.empty(0, np.bool_), np.empty(0, np.int64)
+        return cls(diagonal, done, slot, nothing, codes, np.float32(1.0))
 
 
 class Rows:
@@ -22,13 +57,27 @@ class Rows:
         Symmetric.
     points : array of shape (k,)
         Increasing positions. If they are the first k ones, nothing is taken out.
+    recipe : Recipe, optional
+        Where not all rows of the matrix are there.
+    ridge : array of shape (k,), optional
+        What the diagonal has beside the kernel.
     """
 
-    def __init__(self, matrix: NDArray[Any], points: Positions) -> None:
-        count = len(points)
-        self.matrix, self.points = matrix, points.astype(np.uint64)
+    def __init__(
+        self,
+        matrix: NDArray[Any],
+        points: Positions,
+        recipe: Recipe | None = None,
+        ridge: Floats | None = None,
+    ) -> None:
+        count, self.ridge = len(points), ridge
+        if recipe is None:
+            recipe = Recipe.whole(matrix.diagonal().astype(np.float64))
+        self.matrix, self.points, self.recipe = matrix, points.astype(np.uint64), recipe
         self.values, self.place = matrix, np.arange(count + 1)
-        if count and points[-1] >= count:
+        if len(recipe.done) == count:
+            self.place = recipe.slot
+        elif count and points[-1] >= count:
             # What is not filled takes no memory.
             self.values, self.place = np.empty((count, count), matrix.dtype), np.full(count + 1, -1)
             self.place[count] = 0
@@ -37,13 +86,41 @@ class Rows:
         return len(self.points)
 
     @property
-    def parts(self) -> tuple[Any, Any, Any, Any]:
+    def parts(self) -> tuple[Any, Any, Any, Any, Any]:
         """What compiled loops take."""
-        return self.matrix, self.points, self.values, self.place
+        return self.matrix, self.points, self.values, self.place, self.recipe
 
     def at(self, some: Positions) -> Rows:
         """The same at some of the points."""
-        return Rows(self.matrix, self.points[some].astype(np.int64))
+        ridge = None if self.ridge is None else self.ridge[some]
+        return Rows(self.matrix, self.points[some].astype(np.int64), self.recipe, ridge)
+
+    def between(self, some: Positions) -> Floats:
+        """The part at some rows and columns, without the ridge, in double precision."""
+        recipe, at = self.recipe, self.points[some]
+        if len(recipe.done):
+            x, codes = recipe.points[:, at].astype(np.float64), recipe.codes[at]
+            squares = np.einsum("ij,ij->j", x, x)
+            distances = np.maximum(squares[:, None] + squares - 2.0 * x.T @ x, 0.0)
+            values = np.where(codes[:, None] == codes, 1.0, float(recipe.other))
+            values *= np.exp(-distances) + 1.0
+        else:
+            values = self.matrix[np.ix_(at, at)].astype(np.float64)
+        np.fill_diagonal(values, self.kernel_diagonal[some])
+        return values
+
+    def without_ridge(self, some: Positions) -> Floats:
+        """Some rows of the kernel alone, in double precision, shape (m, k)."""
+        values = self.values[self.places(some), : len(self)].astype(np.float64)
+        values[np.arange(len(some)), some] = self.kernel_diagonal[some]
+        return values
+
+    @property
+    def kernel_diagonal(self) -> Floats:
+        """The diagonal without the ridge, shape (k,)."""
+        assert self.ridge is not None
+        diagonal: Floats = self.recipe.diagonal[self.points] - self.ridge
+        return diagonal
 
     def places(self, used: Positions) -> NDArray[np.uint64]:
         """Where some rows stand among `values`, taken out if they were not yet."""

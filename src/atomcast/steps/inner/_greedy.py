@@ -30,6 +30,7 @@ def greedy_steps(
     points: Any,
     values: Any,
     place: Any,
+    recipe: Any,
     side: Any,
     beta: Any,
     margins: Any,
@@ -39,17 +40,17 @@ def greedy_steps(
     """Change two weights that violate optimality most, until the relative gap is small.
 
     Two at a time, because a step takes as long as it takes to read rows of the matrix, and two are
-    read in hardly more time than one. The first four arguments are those of `Rows`; beta and its
+    read in hardly more time than one. The first five arguments are those of `Rows`; beta and its
     margins, K~ beta, are changed in place. Returns the number of steps, and False if they have
     taken as long as a Newton step would.
     """
     n = uint64(len(beta))
     diagonal, short, lanes = np.empty(n), np.empty(n), np.empty(LANES)
     for j in range(n):
-        diagonal[j], short[j] = matrix[points[j], points[j]], 1.0 - margins[j]
+        diagonal[j], short[j] = recipe.diagonal[points[j]], 1.0 - margins[j]
     room = beta * diagonal
     a, b, change_a, change_b, steps, enough = uint64(0), uint64(0), 0.0, 0.0, 0, False
-    row_a = row_b = values[fetched(matrix, points, values, place, a)]
+    row_a = row_b = values[fetched(matrix, points, values, place, recipe, a)]
     while True:
         update(row_a, row_b, change_a * side[a], change_b * side[b], side, room, short, lanes)
         worst = largest(lanes)
@@ -67,8 +68,8 @@ def greedy_steps(
         a, b = picked(lanes, short, room), picked(lanes, short, room)
         change_a, change_b = max(-beta[a], short[a] / diagonal[a]), 0.0
         beta[a] += change_a
-        row_a = values[fetched(matrix, points, values, place, a)]
-        row_b = values[fetched(matrix, points, values, place, b)]
+        row_a = values[fetched(matrix, points, values, place, recipe, a)]
+        row_b = values[fetched(matrix, points, values, place, recipe, b)]
         if a != b:
             left = short[b] - change_a * side[a] * side[b] * row_a[b]
             change_b = max(-beta[b], left / diagonal[b])

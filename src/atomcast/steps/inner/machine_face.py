@@ -60,10 +60,11 @@ def _solved(
     A factor in the precision of the matrix, and conjugate gradients that make up for it: where
     margin errors cost much, single precision alone leaves most of the way.
     """
-    from atomcast.known.kernels._loops import gather_lower, some_products
+    from atomcast.known.kernels._loops import some_products
+    from atomcast.known.kernels._row_loops import lower_part
 
     own, side, places = np.zeros((len(used),) * 2, rows.values.dtype), side[used], rows.places(used)
-    gather_lower(rows.matrix, rows.points[used], 0, own)
+    lower_part(rows.values, places, used.astype(np.uint64), own)
     factored, solved = FACTOR[own.dtype.char]
     # LAPACK counts by columns: to it, the lower part is the upper one.
     factor, failed = factored(own.T, overwrite_a=True, clean=False)

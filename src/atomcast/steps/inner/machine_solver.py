@@ -11,11 +11,12 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast._threads import run_all
+from atomcast._threads import one_blas_thread, run_all
 from atomcast.known.active_set import LEAST_UNIT, ActiveSet
 from atomcast.known.kernels.machine_set import MachineActiveSet
 from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.known.kernels.rows import Rows
+from atomcast.steps.inner.low_rank import PivotedFactor, descend_by_rank, relative_gap
 from atomcast.steps.inner.machine_face import go_to_face
 
 Floats = NDArray[np.float64]
@@ -29,6 +30,8 @@ SHARE = 0.1
 #: Up to so many points are never divided, nor are they where more than this share is likely to
 #: matter: those that fall short by no less than minus this share of what the worst one does.
 FEW, MOST, SLACK = 512, 0.7, 0.5
+#: Ranks of kernel matrices that are low. A machine of rank r is looked for after r^2 steps, divided by this.
+RANKS, STEPS_FOR, SMALL = (128, 256, 512), 8, 8
 #: Descent on some points ends where the gap has fallen to this share: then others matter.
 FALL = 0.03
 
@@ -39,12 +42,12 @@ class GreedyDescent:
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known points."""
         assert isinstance(active, KernelActiveSet)
-        assert active.gram.matrix is not None
         value, relative = active.value(), _relative(active, tolerance)
         # In units of the margin, where the objective is the inverse of the sum.
         beta, margins = (part / (value or 1.0) for part in (active.weights, active.image_products))
-        rows = Rows(active.gram.matrix, np.arange(len(beta)))
-        descend(rows, np.ones(len(beta)), beta, margins, relative)
+        rows = active.gram.rows_at(np.arange(len(beta)))
+        with one_blas_thread():
+            descend(rows, np.ones(len(beta)), beta, margins, relative)
         total = float(beta.sum())
         active.install(beta / total, margins / total)
 
@@ -57,10 +60,11 @@ class MachineSolver:
         assert isinstance(active, MachineActiveSet)
         relative = min(_relative(active, tolerance), FIRST_GAP)
         weights, products = active.weights.copy(), active.image_products.copy()
-        run_all([
-            partial(_improve, active, m, relative, weights, products)
-            for m in np.flatnonzero(active.gaps() > relative).tolist()
-        ])  # fmt: skip
+        with one_blas_thread():
+            run_all([
+                partial(_improve, active, m, relative, weights, products)
+                for m in np.flatnonzero(active.gaps() > relative).tolist()
+            ])  # fmt: skip
         active.install(weights, products)
 
 
@@ -93,8 +97,13 @@ def descend(rows: Rows, side: Floats, beta: Floats, margins: Floats, tolerance: 
     """
     left, count, all_at_once = STEPS * len(beta), len(beta), len(beta) < FEW
     aim = tolerance if all_at_once else max(FIRST_GAP, tolerance)
+    if not all_at_once and rows.ridge is not None:
+        taken, found = _try_ranks(rows, side, beta, margins, (aim, tolerance))
+        left -= taken
+        if found:
+            return
     left -= _descend_on(rows, side, beta, margins, aim, left)
-    while left > 0 and (gap := _gap(beta, margins)) > tolerance:
+    while left > 0 and (gap := relative_gap(beta, margins)) > tolerance:
         short = 1.0 - margins
         likely = (beta > 0.0) | (short > -SLACK * max(float(short.max()), tolerance))
         some = np.flatnonzero(likely)
@@ -109,10 +118,28 @@ def descend(rows: Rows, side: Floats, beta: Floats, margins: Floats, tolerance: 
         margins += side * rows.combined(side * (beta - old))
 
 
-def _gap(beta: Floats, margins: Floats) -> float:
-    """The relative gap."""
-    square = float(beta @ margins)
-    return 2.0 * (1.0 - float(margins.min()) * float(beta.sum()) / square) if square > 0 else np.inf
+def _try_ranks(
+    rows: Rows, side: Floats, beta: Floats, margins: Floats, aims: tuple[float, float]
+) -> tuple[int, bool]:
+    """Descend to a first gap; where that takes long, fit a machine of low rank to the last one.
+
+    The more steps were taken, the larger a rank is worth looking for. Returns the number of steps,
+    and whether the weights are those of such a machine.
+    """
+    from atomcast.steps.inner._greedy import greedy_steps
+
+    all_steps, factor, (first, last) = 0, PivotedFactor(rows), aims
+    for rank in (rank for rank in RANKS if SMALL * rank <= len(beta)):
+        most = rank**2 // STEPS_FOR
+        taken, enough = greedy_steps(*rows.parts, side, beta, margins, first, most)
+        all_steps += taken
+        if not enough and taken < most:
+            go_to_face(rows, side, beta, margins, SHARE * first)
+        if taken < most:
+            break
+        if factor.reaches(rank):
+            return all_steps, descend_by_rank(factor, side, beta, margins, last)
+    return all_steps, False
 
 
 def _descend_on(
