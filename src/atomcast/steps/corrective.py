@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from atomcast.domains.balls import Domain
 from atomcast.known import gram
-from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
+from atomcast.known.active_set import WORTH, ActiveSet, ExplicitActiveSet
 from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Ids, Request
@@ -26,6 +26,7 @@ from atomcast.steps.inner.column_model import ColumnModel
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent
 from atomcast.steps.inner.corral import Corral
 from atomcast.steps.inner.group_solver import GroupSolver
+from atomcast.steps.inner.homotopy import minimise_by_homotopy
 from atomcast.steps.inner.machine_solver import FIRST_GAP, GreedyDescent, MachineSolver
 from atomcast.steps.inner.newton import Inner, Newton, QuadraticModel
 from atomcast.steps.inner.projected_newton import ProjectedNewton
@@ -336,6 +337,8 @@ class Quadratic:
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known atoms."""
+        if self._near(active) and minimise_by_homotopy(self.domain, active, tolerance):
+            return
         model = self._model(active)
         if model is not None:
             weights, found = self.descent.minimise(model, tolerance)
@@ -347,6 +350,23 @@ class Quadratic:
             Newton(self.domain, partial(Quadratic, self.domain)).minimise(active, tolerance)
         elif model is not None or not minimise_by_pivots(self.domain, active, tolerance):
             self.corral.minimise(active, tolerance)
+
+    def _near(self, active: ActiveSet) -> bool:
+        """Whether few faces seem to lie between the weights and the best ones, as sweeps go.
+
+        A face takes as many operations as there are entries in its inverse, some times, and in its
+        columns of the Gram matrix. Atoms that violate optimality come in, and some others leave.
+        """
+        if not (isinstance(active, ExplicitActiveSet) and active.multipliable and self.domain.has_origin):
+            return False
+        assert active.columns is not None
+        weights, slopes = active.weights, active.scores()
+        level = -float(weights @ slopes) / self.domain.scale
+        used = np.count_nonzero(weights)
+        coming = np.count_nonzero((self.domain.merit(slopes) > level) & (weights == 0.0))
+        coming = min(coming, active.objective.d)
+        size = min(used + coming, active.objective.d)
+        return coming * size * (size + len(active)) < WORTH * active.columns.stored
 
     def _model(self, active: ActiveSet) -> ColumnModel | None:
         """What coordinate descent should minimise; None if the exact method is faster."""
