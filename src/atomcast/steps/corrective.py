@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from atomcast.domains.balls import Domain
 from atomcast.known import gram
-from atomcast.known.active_set import WORTH, ActiveSet, ExplicitActiveSet
+from atomcast.known.active_set import FEW, WORTH, ActiveSet, ExplicitActiveSet
 from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Ids, Request
@@ -266,6 +266,14 @@ class Corrective(Step):
         if self.inner is None:
             self.inner = inner_solver(replica, self._carried)
         self.inner.minimise(replica.active, self._tolerance(replica, agreement))
+
+    def settle(self, replica: Replica) -> None:
+        """Minimise over the atoms of the problem before, lest a round go by for weights alone."""
+        active = replica.active
+        alike = active.quadratic and active.inner_kind == "vertices" and active.point is None
+        if alike and 0 < len(active) <= FEW:  # many would first make the most of too few
+            self.inner = inner_solver(replica, self._carried)
+            self.inner.minimise(active, 1e-3 * replica.target)
 
     def _full(self, replica: Replica, agreement: Agreement) -> bool:
         """Whether as many atoms have just joined as might; their weights are still zero."""

@@ -149,6 +149,29 @@ def _same_face(
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
+def _exchanged(
+    chosen: Any, size: int, weights: Any, signs: Any, atom: int, sign: float, parts: Any
+) -> int:  # pragma: no cover - compiled
+    """Let an atom stand for others, of which it is a combination, until the first is out of use.
+
+    The image is the same, with a smaller norm. Returns the place of the one that is out of use, or
+    -1 if the norm would be no smaller.
+    """
+    rate, step, place = 1.0, np.inf, -1
+    for i in range(size):
+        share = sign * parts[i] * signs[i]
+        rate -= share
+        if share > 0.0 and abs(weights[chosen[i]]) < step * share:
+            step, place = abs(weights[chosen[i]]) / share, i
+    if rate >= -DEPENDENT or place < 0:
+        return -1
+    for i in range(size):
+        weights[chosen[i]] -= step * sign * parts[i]
+    weights[atom] = step * sign
+    return place
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
 def follow(
     gram: Any, inverse: Any, chosen: Any, size: int, slopes: Any, weights: Any, radius: float,
     signed: bool, faces: int,
@@ -180,11 +203,10 @@ def follow(
     size = _same_face(gram, inverse, chosen, size, weights, free, work)
     if size < 0:
         return -1
-    norm, level, first = 0.0, np.inf, -1
+    level, first = np.inf, -1
     for i in range(size):
         signs[i] = np.sign(weights[chosen[i]])
         level = min(level, -slopes[chosen[i]] * signs[i])
-        norm += abs(weights[chosen[i]])
     if size == 0:
         level = 0.0
         for j in range(k):
@@ -213,10 +235,11 @@ def follow(
             for i in range(size):
                 gain += signs[i] * extra[i]
         if size and level > 0.0:
-            width = 0.0
+            width, short = 0.0, radius
             for i in range(size):
                 width += signs[i] * change[i]
-            fall = (radius - norm - gain) / width
+                short -= signs[i] * weights[chosen[i]]
+            fall = (short / rest - gain) / width
         for i in range(size):
             change[i] = fall * change[i] + extra[i]
         _slopes_along(gram, chosen, size, change, along)
@@ -233,19 +256,26 @@ def follow(
         for j in range(k):
             slopes[j] += step * along[j]
         level, rest, spared = level - step * fall, rest - step, -1
+        joined = atom >= 0 and _join(gram, inverse, chosen, size, atom, *work)
         if atom >= 0:
-            free[atom] = False
-            if _join(gram, inverse, chosen, size, atom, *work):  # else others do what it could do
-                signs[size], spared = sign, atom
-                size += 1
-        elif place >= 0:
+            free[atom], place = False, -1
+            if not joined:
+                place = _exchanged(chosen, size, weights, signs, atom, sign, work[1])
+        if place >= 0:
             spared = chosen[place]
             weights[spared], free[spared] = 0.0, True
             _leave(inverse, chosen, size, place, work[0])
             size -= 1
             signs[place] = signs[size]
-        elif inside and slacks > 0.0:  # the ball does not bind, but slopes are not zero yet
-            level = 0.0
-        else:
+            joined = atom >= 0 and _join(gram, inverse, chosen, size, atom, *work)
+        if joined:
+            signs[size], spared = sign, atom
+            size += 1
+        if rest <= 0.0:
             return size
+        if atom >= 0 or place >= 0:
+            continue
+        if not inside or slacks <= 0.0:
+            return size
+        level = 0.0  # the ball does not bind, but slopes are not zero yet
     return -1
