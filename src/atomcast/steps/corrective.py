@@ -26,7 +26,7 @@ from atomcast.steps.inner.column_model import ColumnModel
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent
 from atomcast.steps.inner.corral import Corral
 from atomcast.steps.inner.group_solver import GroupSolver
-from atomcast.steps.inner.homotopy import minimise_by_homotopy
+from atomcast.steps.inner.homotopy import minimise_by_homotopy, way_ahead
 from atomcast.steps.inner.machine_solver import FIRST_GAP, GreedyDescent, MachineSolver
 from atomcast.steps.inner.newton import Inner, Newton, QuadraticModel
 from atomcast.steps.inner.projected_newton import ProjectedNewton
@@ -360,21 +360,13 @@ class Quadratic:
             self.corral.minimise(active, tolerance)
 
     def _near(self, active: ActiveSet) -> bool:
-        """Whether few faces seem to lie between the weights and the best ones, as sweeps go.
-
-        A face takes as many operations as there are entries in its inverse, some times, and in its
-        columns of the Gram matrix. Atoms that violate optimality come in, and some others leave.
-        """
-        if not (isinstance(active, ExplicitActiveSet) and active.multipliable and self.domain.has_origin):
+        """Whether the way from face to face seems shorter than sweeps over the columns would be."""
+        if not (isinstance(active, ExplicitActiveSet) and active.multipliable):
             return False
         assert active.columns is not None
-        weights, slopes = active.weights, active.scores()
-        level = -float(weights @ slopes) / self.domain.scale
-        used = np.count_nonzero(weights)
-        coming = np.count_nonzero((self.domain.merit(slopes) > level) & (weights == 0.0))
-        coming = min(coming, active.objective.d)
-        size = min(used + coming, active.objective.d)
-        return coming * size * (size + len(active)) < WORTH * active.columns.stored
+        return self.domain.has_origin and way_ahead(self.domain, active) < (
+            WORTH * active.columns.stored
+        )
 
     def _model(self, active: ActiveSet) -> ColumnModel | None:
         """What coordinate descent should minimise; None if the exact method is faster."""

@@ -13,14 +13,38 @@ from __future__ import annotations
 import numpy as np
 
 from atomcast.domains.balls import Domain
-from atomcast.known import gram
-from atomcast.known.active_set import ActiveSet
-from atomcast.known.gram import Face
+from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
+from atomcast.known.gram import Face, Floats
 
 #: The way may cross so many faces for each known atom.
 FACES = 4
 #: The inverse has to be changed by no more than this share of its rows, or it is made anew.
 CHANGED = 0.2
+
+
+def way_ahead(domain: Domain, active: ExplicitActiveSet) -> float:
+    """About how many operations it takes to get to the best weights from face to face.
+
+    A face takes as many as there are entries in its inverse, and in its columns of the Gram matrix.
+    Atoms that violate optimality come in, and the inverse has to be that of the weights at hand.
+    """
+    assert active.columns is not None
+    known, weights, slopes = active.kept_products, active.weights, active.scores()
+    level = -float(weights @ slopes) / domain.scale
+    used, d = np.count_nonzero(weights), active.objective.d
+    coming = min(np.count_nonzero((domain.merit(slopes) > level) & (weights == 0.0)), d)
+    size = min(used + coming, d)
+    behind = used if known.face is None else _changes(known.face, weights)
+    new = len(active) - known.count
+    return (coming + min(behind, used / 3)) * size * (size + len(active)) + (
+        new * active.columns.stored
+    )
+
+
+def _changes(face: Face, weights: Floats) -> int:
+    """By how many rows the inverse of a face is not that of the weights in use."""
+    common = np.count_nonzero(weights[face.chosen[: face.size]])
+    return int(face.size + np.count_nonzero(weights) - 2 * common)
 
 
 def minimise_by_homotopy(domain: Domain, active: ActiveSet, tolerance: float) -> bool:
@@ -38,9 +62,7 @@ def minimise_by_homotopy(domain: Domain, active: ActiveSet, tolerance: float) ->
     for attempt in range(2):
         weights, slopes = active.weights.copy(), active.scores()
         used = np.flatnonzero(weights)
-        common = np.count_nonzero(weights[face.chosen[: face.size]])
-        changed = face.size + len(used) - 2 * common
-        if attempt or changed > CHANGED * len(used):
+        if attempt or _changes(face, weights) > CHANGED * len(used):
             face.set(known.matrix, used)
         size = follow(
             known.buffer, face.inverse, face.chosen, face.size, slopes, weights, domain.scale,
@@ -57,7 +79,7 @@ def minimise_by_homotopy(domain: Domain, active: ActiveSet, tolerance: float) ->
     return False
 
 
-def _within(domain: Domain, weights: gram.Floats) -> gram.Floats:
+def _within(domain: Domain, weights: Floats) -> Floats:
     """The weights, scaled into the ball if rounding has led out of it."""
     norm = float(np.abs(weights).sum())
     return weights if norm <= domain.scale else weights * (domain.scale / norm)
