@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from atomcast.domains.balls import Domain
 from atomcast.known import gram
-from atomcast.known.active_set import FEW, WORTH, ActiveSet, ExplicitActiveSet
+from atomcast.known.active_set import FEW, ActiveSet, ExplicitActiveSet
 from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Ids, Request
@@ -26,7 +26,7 @@ from atomcast.steps.inner.column_model import ColumnModel
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent
 from atomcast.steps.inner.corral import Corral
 from atomcast.steps.inner.group_solver import GroupSolver
-from atomcast.steps.inner.homotopy import minimise_by_homotopy, way_ahead
+from atomcast.steps.inner.homotopy import is_near, minimise_by_homotopy
 from atomcast.steps.inner.machine_solver import FIRST_GAP, GreedyDescent, MachineSolver
 from atomcast.steps.inner.newton import Inner, Newton, QuadraticModel
 from atomcast.steps.inner.projected_newton import ProjectedNewton
@@ -345,8 +345,10 @@ class Quadratic:
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known atoms."""
-        if self._near(active) and minimise_by_homotopy(self.domain, active, tolerance):
-            return
+        if isinstance(active, ExplicitActiveSet) and active.multipliable and self.domain.has_origin:
+            near = is_near(self.domain, active)
+            if near and minimise_by_homotopy(self.domain, active, tolerance):
+                return
         model = self._model(active)
         if model is not None:
             weights, found = self.descent.minimise(model, tolerance)
@@ -358,15 +360,6 @@ class Quadratic:
             Newton(self.domain, partial(Quadratic, self.domain)).minimise(active, tolerance)
         elif model is not None or not minimise_by_pivots(self.domain, active, tolerance):
             self.corral.minimise(active, tolerance)
-
-    def _near(self, active: ActiveSet) -> bool:
-        """Whether the way from face to face seems shorter than sweeps over the columns would be."""
-        if not (isinstance(active, ExplicitActiveSet) and active.multipliable):
-            return False
-        assert active.columns is not None
-        return self.domain.has_origin and way_ahead(self.domain, active) < (
-            WORTH * active.columns.stored
-        )
 
     def _model(self, active: ActiveSet) -> ColumnModel | None:
         """What coordinate descent should minimise; None if the exact method is faster."""

@@ -14,6 +14,8 @@ from atomcast.known._sweeps import REORDER
 
 #: A column that keeps no more than this share of its square beside those in use is one of them.
 DEPENDENT = 1e-11
+#: A slope is zero if it is no more than this share of the largest.
+ROUNDING = 1e-9
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=REORDER)
@@ -216,8 +218,12 @@ def follow(
         if first < 0 or not _join(gram, inverse, chosen, 0, first, *work):
             return -1
         signs[0], free[first], size = -np.sign(slopes[first]), False, 1
-    if level < 0.0:
+    floor = 1e-300  # slopes of weights inside the ball are zero but for rounding
+    for j in range(k):
+        floor = max(floor, ROUNDING * abs(slopes[j]))
+    if level < -floor:
         return -1
+    level = max(level, floor)
     # By so much a slope may be above the level at first, and less and less on the way.
     slacks = 0.0
     for j in range(k):
@@ -243,10 +249,18 @@ def follow(
         for i in range(size):
             change[i] = fall * change[i] + extra[i]
         _slopes_along(gram, chosen, size, change, along)
-        step = rest
+        step, binds = rest, False
         inside = fall > 0.0 and level < step * fall
         if inside:
             step = level / fall
+        if level <= 0.0:  # within the ball, until its border is reached
+            growth, short = 0.0, radius
+            for i in range(size):
+                growth += signs[i] * change[i]
+                short -= signs[i] * weights[chosen[i]]
+            binds = growth > 0.0 and short < step * growth
+            if binds:
+                step = max(short / growth, 0.0)
         step, place = _first_out(chosen, size, weights, signs, change, spared, step)
         step, atom, sign = _first_in(
             free, slopes, along, level, fall, rest, slack, signed, spared, step
@@ -274,6 +288,9 @@ def follow(
         if rest <= 0.0:
             return size
         if atom >= 0 or place >= 0:
+            continue
+        if binds:
+            level = floor
             continue
         if not inside or slacks <= 0.0:
             return size

@@ -10,35 +10,42 @@ tell by descent which do.
 
 from __future__ import annotations
 
+import math
+
 import numpy as np
 
 from atomcast.domains.balls import Domain
-from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
+from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.known.gram import Face, Floats
 
 #: The way may cross so many faces for each known atom.
 FACES = 4
 #: The inverse has to be changed by no more than this share of its rows, or it is made anew.
 CHANGED = 0.2
+#: A loss that is no more than this share of that without weights is as good as none.
+PERFECT = 1e-14
+#: So many times sweeps go over columns that have little to do with each other.
+SWEEPS = 12
 
 
-def way_ahead(domain: Domain, active: ExplicitActiveSet) -> float:
-    """About how many operations it takes to get to the best weights from face to face.
+def is_near(domain: Domain, active: ExplicitActiveSet) -> bool:
+    """Whether the way from face to face seems to take fewer operations than sweeps would.
 
     A face takes as many as there are entries in its inverse, and in its columns of the Gram matrix.
     Atoms that violate optimality come in, and the inverse has to be that of the weights at hand.
+    Sweeps are the more, the nearer the columns in use are to be as many as they have entries: the
+    bound is that for columns which are drawn at random.
     """
     assert active.columns is not None
     known, weights, slopes = active.kept_products, active.weights, active.scores()
     level = -float(weights @ slopes) / domain.scale
-    used, d = np.count_nonzero(weights), active.objective.d
+    used, d, stored = np.count_nonzero(weights), active.objective.d, active.columns.stored
     coming = min(np.count_nonzero((domain.merit(slopes) > level) & (weights == 0.0)), d)
     size = min(used + coming, d)
-    behind = used if known.face is None else _changes(known.face, weights)
+    behind = min(used if known.face is None else _changes(known.face, weights), used / 3)
     new = len(active) - known.count
-    return (coming + min(behind, used / 3)) * size * (size + len(active)) + (
-        new * active.columns.stored
-    )
+    way = (coming + behind) * size * (size + len(active)) + new * stored
+    return bool(way * (1.0 - math.sqrt(size / (d + 1))) ** 2 < SWEEPS * stored)
 
 
 def _changes(face: Face, weights: Floats) -> int:
@@ -47,7 +54,7 @@ def _changes(face: Face, weights: Floats) -> int:
     return int(face.size + np.count_nonzero(weights) - 2 * common)
 
 
-def minimise_by_homotopy(domain: Domain, active: ActiveSet, tolerance: float) -> bool:
+def minimise_by_homotopy(domain: Domain, active: ExplicitActiveSet, tolerance: float) -> bool:
     """Set the best weights, to within a gap of `tolerance` over the known atoms, if the way is easy.
 
     Otherwise, the weights are no worse than before.
@@ -58,6 +65,7 @@ def minimise_by_homotopy(domain: Domain, active: ActiveSet, tolerance: float) ->
     known.extend(active)
     face = known.face = known.face or Face()
     face.make_room(len(known.buffer))
+    perfect = PERFECT * active.objective.value(np.zeros(active.objective.d))
     signed = bool(domain.merit(np.ones(1))[0] > 0.0)
     for attempt in range(2):
         weights, slopes = active.weights.copy(), active.scores()
@@ -71,11 +79,12 @@ def minimise_by_homotopy(domain: Domain, active: ActiveSet, tolerance: float) ->
         face.size = max(size, 0)
         before, value = active.weights.copy(), active.value()
         active.set_weights(_within(domain, weights))
-        inner, best = active.inner(), float(domain.merit(active.scores()).max())
-        if min(domain.gap(inner, best), active.value() - active.lower_bound) <= 2.0 * tolerance:
-            return True
         if not active.value() <= value:
             active.set_weights(before)
+            continue
+        gap = domain.gap(active.inner(), float(domain.merit(active.scores()).max()))
+        if gap <= 2.0 * tolerance or active.value() - active.lower_bound <= perfect:
+            return True
     return False
 
 
