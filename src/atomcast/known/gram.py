@@ -79,7 +79,8 @@ class Face:
         """Invert the part of a Gram matrix that belongs to some positions."""
         self.size = k = len(chosen)
         self.chosen[:k] = chosen
-        self.inverse[:k, :k] = solved(gram[np.ix_(chosen, chosen)], np.eye(k))
+        if k:
+            self.inverse[:k, :k] = solved(gram[np.ix_(chosen, chosen)], np.eye(k))
 
 
 class Inverse:

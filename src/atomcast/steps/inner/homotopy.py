@@ -67,7 +67,11 @@ def minimise_by_homotopy(domain: Domain, active: ExplicitActiveSet, tolerance: f
     face.make_room(len(known.buffer))
     perfect = PERFECT * active.objective.value(np.zeros(active.objective.d))
     signed = bool(domain.merit(np.ones(1))[0] > 0.0)
+    before = active.weights.copy(), active.value()
+    lost = False
     for attempt in range(2):
+        if lost:  # from where the weights were there is no way: there is one from zero
+            active.set_weights(np.zeros(len(active)))
         weights, slopes = active.weights.copy(), active.scores()
         used = np.flatnonzero(weights)
         if attempt or _changes(face, weights) > CHANGED * len(used):
@@ -76,15 +80,13 @@ def minimise_by_homotopy(domain: Domain, active: ExplicitActiveSet, tolerance: f
             known.buffer, face.inverse, face.chosen, face.size, slopes, weights, domain.scale,
             signed, FACES * len(active),
         )  # fmt: skip
-        face.size = max(size, 0)
-        before, value = active.weights.copy(), active.value()
+        face.size, lost = max(size, 0), size < 0
         active.set_weights(_within(domain, weights))
-        if not active.value() <= value:
-            active.set_weights(before)
-            continue
         gap = domain.gap(active.inner(), float(domain.merit(active.scores()).max()))
         if gap <= 2.0 * tolerance or active.value() - active.lower_bound <= perfect:
             return True
+    if not active.value() <= before[1]:
+        active.set_weights(before[0])
     return False
 
 
