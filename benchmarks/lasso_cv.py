@@ -4,10 +4,11 @@ celer and skglm fit the same folds at as many penalties as we do radii, between 
 where the error still falls at 1/1000 of the largest penalty, we go on, and so do they. `--short`
 leaves them at 30 penalties down to 1/1000. scikit-learn's `LassoCV` has 100 penalties.
 
-What each certifies along its path: atomcast a gap of 1e-4 of the loss at hand; celer and scikit-learn
-one of 1e-4 of the sum of squares of y, which is twice the loss without features, however small the
-loss has become; skglm slopes within 1e-6. Radii are common to all folds here, penalties there: folds
-are fitted to the same norm, not to the same slope, and the best of each need not be the same model.
+What each certifies along its path: atomcast a gap of 1e-4 of the loss at hand; celer and
+scikit-learn one of 1e-4 of the sum of squares of y, which is twice the loss without features,
+however small the loss has become; skglm slopes within 1e-6. Radii are common to all folds here,
+penalties there: folds are fitted to the same norm, not to the same slope, and the best of each
+need not be the same model.
 
 OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/lasso_cv.py [--large 0 1 2] [--seeds 0 1]
 

@@ -115,7 +115,7 @@ class CoordinateDescent:
         return weights
 
     def _penalty_alone(self, model: ColumnModel, merit: Floats) -> float:
-        """The penalty at which weights fill the domain if columns have nothing to do with each other."""
+        """The penalty at which weights fill the domain if no column depends on another."""
         order = np.argsort(merit)[::-1]
         order = order[(model.lengths[order] > 0.0) & (merit[order] > 0.0)]
         if not len(order):

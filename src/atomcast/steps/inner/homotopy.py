@@ -39,8 +39,9 @@ def is_near(domain: Domain, active: ExplicitActiveSet) -> bool:
     assert active.columns is not None
     known, weights, slopes = active.kept_products, active.weights, active.scores()
     level = -float(weights @ slopes) / domain.scale
-    used, d, stored = np.count_nonzero(weights), active.objective.d, active.columns.stored
-    coming = min(np.count_nonzero((domain.merit(slopes) > level) & (weights == 0.0)), d)
+    d, stored, used = active.objective.d, active.columns.stored, int(np.count_nonzero(weights))
+    violators = (domain.merit(slopes) > level) & (weights == 0.0)
+    coming = min(int(np.count_nonzero(violators)), d)
     size = min(used + coming, d)
     behind = min(used if known.face is None else _changes(known.face, weights), used / 3)
     new = len(active) - known.count
@@ -55,7 +56,7 @@ def _changes(face: Face, weights: Floats) -> int:
 
 
 def minimise_by_homotopy(domain: Domain, active: ExplicitActiveSet, tolerance: float) -> bool:
-    """Set the best weights, to within a gap of `tolerance` over the known atoms, if the way is easy.
+    """Set the best weights, to a gap of `tolerance` over the known atoms, if the way is easy.
 
     Otherwise, the weights are no worse than before.
     """
