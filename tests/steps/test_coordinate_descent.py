@@ -371,3 +371,18 @@ def test_the_gradient_on_the_way_to_a_face_is_that_of_the_weights_there(stored, 
         values = [model.at(descent._feasible(w))[0] for w in (weights, found)]
         assert values[1] <= values[0] + 1e-12
         assert np.all(found * weights >= 0.0)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_from_zero_it_does_not_let_all_atoms_in_at_once(seed):
+    """At a penalty of zero, more columns than entries would come in, and hardly leave again."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((120, 400))
+    w = np.where(np.arange(400) < 20, 3.0 * rng.standard_normal(400), 0.0)
+    y = X @ w + rng.standard_normal(120)
+    for share in (0.05, 0.1, 0.2, 0.4, 0.8):
+        active, domain = known_atoms(X, y, True), L1Ball(share * float(np.abs(w).sum()))
+        tolerance = 1e-4 * active.value()
+        weights, found = CoordinateDescent(domain).minimise(ColumnModel.of(active), tolerance)
+        assert found
+        assert gap_of(active, domain, weights) <= tolerance

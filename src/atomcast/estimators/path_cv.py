@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
+from itertools import islice
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -43,6 +44,9 @@ EXTENSIONS = 6
 MATTERS = 1e-4
 #: Warm starts take every so many radii.
 LEAD = 5
+
+#: Held-out rows are predicted by so many models at a time that they have so many coefficients.
+TOGETHER = 1 << 22
 
 #: Losses of a fold, its models, and what was sent for it.
 FoldPath = tuple[Floats, Any, Ledger]
@@ -274,20 +278,50 @@ class Trial:
         objective, told = model._loss(*self._rated, train), self._rated.rows(test)
         held_out, rows = held_out_and_rest(self._shards, k, train, test, self._cluster)
         problems = map(partial(model._ball, objective), radii)
-        losses, path = [], []
+        at_once = max(TOGETHER // (self._shards.count() * getattr(objective, "classes", 1)), 1)
+        losses, path = list[list[float]](), list[tuple[Floats, Rows]]()
         with all_or_nothing():  # in other processes, too
-            for result in self.journal.results(problems, rows, self._cluster, radius_names(radii)):
-                coef = model._coefficients(result, objective)
-                intercept = objective.intercept(np.asarray(result.image))
-                predicted = held_out.predicted(coef.T) + intercept
-                loss = model._held_out_losses(told.target, predicted)
-                losses.append([float(np.average(loss, weights=told.weights))] * 2)
-                if self._scorer is not None:
-                    losses[-1][1] = -model._score(self._scorer, told, predicted)
-                both = np.column_stack([np.atleast_2d(coef), np.atleast_1d(intercept)])
-                path.append(sparse.csr_array(both.reshape(1, -1)))
-        sent = joined([("", result.ledger), ("held-out rows", held_out.ledger())])
-        return np.array(losses), sparse.vstack(path, format="csr"), sent
+            names = radius_names(radii)
+            results = self.journal.results(problems, rows, self._cluster, names)
+            while part := list(islice(results, at_once)):
+                coefs = [model._coefficients(result, objective) for result in part]
+                intercepts = [objective.intercept(np.asarray(result.image)) for result in part]
+                losses += self._losses(held_out, told, coefs, intercepts)
+                path += map(_row, coefs, intercepts)
+                sent = part[-1].ledger
+        ledger = joined([("", sent), ("held-out rows", held_out.ledger())])
+        width = np.atleast_2d(coefs[0]).size + np.atleast_1d(intercepts[0]).size
+        return np.array(losses), _sparse_rows(path, width), ledger
+
+    def _losses(
+        self, held_out: HeldOut, told: Rated, coefs: list[Floats], intercepts: list[Any]
+    ) -> list[list[float]]:
+        """The mean loss of some models on the test rows, and what they are compared by."""
+        together = np.stack([coef.T for coef in coefs], axis=-1)
+        sums = held_out.predicted(together.reshape(len(together), -1))
+        sums, losses = sums.reshape(-1, *together.shape[1:]), []
+        for r, intercept in enumerate(intercepts):
+            predicted = sums[..., r] + intercept
+            loss = self._model._held_out_losses(told.target, predicted)
+            losses.append([float(np.average(loss, weights=told.weights))] * 2)
+            if self._scorer is not None:
+                losses[-1][1] = -self._model._score(self._scorer, told, predicted)
+        return losses
+
+
+def _row(coef: Floats, intercept: Any) -> tuple[Floats, Rows]:
+    """The coefficients and intercept of each score that are not zero, and where they stand."""
+    row = np.column_stack([np.atleast_2d(coef), np.atleast_1d(intercept)]).ravel()
+    used = row.nonzero()[0]
+    return row[used], used
+
+
+def _sparse_rows(rows: Sequence[tuple[Floats, Rows]], width: int) -> Any:
+    """Values, and where they stand, as the rows of a sparse array."""
+    values, places = zip(*rows, strict=True)
+    starts = np.cumsum([0, *map(len, values)])
+    parts = (np.concatenate(values), np.concatenate(places), starts)
+    return sparse.csr_array(parts, shape=(len(rows), width))
 
 
 def _noted_path(journal: Journal, name: str) -> Any:
@@ -318,7 +352,7 @@ class HeldOut:
         self._product = partial(_sum_of_parts, [(s.ids, s.matrix[rows]) for s in held])
 
     def predicted(self, coef: Floats) -> Floats:
-        """The product X coef, shape (rows,) or (rows, n_scores)."""
+        """The product X coef, shape (rows,) or (rows, n), from coef of shape (n_features, n)."""
         total = self._product(coef)
         self._accountant.add_up(total.size)
         self._told += total.size

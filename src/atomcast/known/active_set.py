@@ -380,6 +380,12 @@ class ExplicitActiveSet(ActiveSet):
         return independent > FEW and independent**3 > WORTH * self.columns.stored
 
     @property
+    def multipliable(self) -> bool:
+        """Whether products of all known columns can be kept, and are worth compiled code."""
+        alone = self.columns is not None and len(self) == self.columns.count
+        return self.quadratic and alone and FEW < len(self) <= gram.MOST_WEIGHTS
+
+    @property
     def gradient(self) -> Floats:
         """The gradient of the objective at the current image, computed once per image."""
         if self._gradient is None or self._gradient[0] is not self.image:

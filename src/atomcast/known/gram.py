@@ -30,6 +30,13 @@ class Gram:
     def __init__(self) -> None:
         self.count = 0
         self._buffer = np.empty((0, 0))
+        #: The inverse of the part that belongs to the last face, if anybody has kept it.
+        self.face: Face | None = None
+
+    @property
+    def buffer(self) -> Floats:
+        """The Gram matrix with room for more; nothing is said of what is in there."""
+        return self._buffer
 
     @property
     def matrix(self) -> Floats:
@@ -50,6 +57,30 @@ class Gram:
         self._buffer[:new, old:new] = products
         self._buffer[old:new, :old] = products[:old].T
         self.count = new
+
+
+class Face:
+    """The inverse of a part of a Gram matrix, in buffers that compiled code changes in place."""
+
+    def __init__(self) -> None:
+        self.size = 0
+        self.chosen: Positions = np.empty(0, dtype=np.int64)
+        self.inverse = np.empty((0, 0))
+
+    def make_room(self, side: int) -> None:
+        """Let the buffers be as large as this."""
+        if side > len(self.chosen):
+            inverse, chosen = np.empty((side, side)), np.empty(side, dtype=np.int64)
+            inverse[: self.size, : self.size] = self.inverse[: self.size, : self.size]
+            chosen[: self.size] = self.chosen[: self.size]
+            self.inverse, self.chosen = inverse, chosen
+
+    def set(self, gram: Floats, chosen: Positions) -> None:
+        """Invert the part of a Gram matrix that belongs to some positions."""
+        self.size = k = len(chosen)
+        self.chosen[:k] = chosen
+        if k:
+            self.inverse[:k, :k] = solved(gram[np.ix_(chosen, chosen)], np.eye(k))
 
 
 class Inverse:

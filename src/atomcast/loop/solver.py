@@ -242,6 +242,7 @@ class Solver:
         if previous is not None:
             shrink = min(1.0, problem.domain.scale / previous.domain.scale)
             replica.continue_from(previous, shrink * previous.active.weights)
+            step.settle(replica)
         return replica
 
 

@@ -61,7 +61,8 @@ class SquaredError(Objective):
         return float(self.d if self.sample_weight is None else self.sample_weight.sum())
 
     def _mean(self, z: Floats) -> Floats:
-        mean: Floats = z.mean(axis=0) if self.sample_weight is None else self._shares @ z
+        # A sum takes half the time of a mean, and is asked for in every round.
+        mean: Floats = z.sum(axis=0) / len(z) if self.sample_weight is None else self._shares @ z
         return mean
 
     def centred(self, z: Floats) -> Floats:

@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 
 from atomcast.domains.balls import Domain
 from atomcast.known import gram
-from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
+from atomcast.known.active_set import FEW, ActiveSet, ExplicitActiveSet
 from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Ids, Request
@@ -26,6 +26,7 @@ from atomcast.steps.inner.column_model import ColumnModel
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent
 from atomcast.steps.inner.corral import Corral
 from atomcast.steps.inner.group_solver import GroupSolver
+from atomcast.steps.inner.homotopy import is_near, minimise_by_homotopy
 from atomcast.steps.inner.machine_solver import FIRST_GAP, GreedyDescent, MachineSolver
 from atomcast.steps.inner.newton import MANY_PRODUCTS, Inner, Newton, QuadraticModel
 from atomcast.steps.inner.projected_newton import ProjectedNewton
@@ -268,6 +269,14 @@ class Corrective(Step):
         if self._last(replica):  # no round will follow, and the target has fallen since
             self.inner.minimise(replica.active, self._tolerance(replica, agreement))
 
+    def settle(self, replica: Replica) -> None:
+        """Minimise over the atoms of the problem before, lest a round go by for weights alone."""
+        active = replica.active
+        alike = active.quadratic and active.inner_kind == "vertices" and active.point is None
+        if alike and 0 < len(active) <= FEW:  # many would first make the most of too few
+            self.inner = inner_solver(replica, self._carried)
+            self.inner.minimise(active, 1e-3 * replica.target)
+
     def _full(self, replica: Replica, agreement: Agreement) -> bool:
         """Whether as many atoms have just joined as might; their weights are still zero."""
         active, new = replica.active, 0 if self._compares(replica) else len(agreement.id)
@@ -344,6 +353,10 @@ class Quadratic:
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known atoms."""
+        if isinstance(active, ExplicitActiveSet) and active.multipliable and self.domain.has_origin:
+            near = is_near(self.domain, active)
+            if near and minimise_by_homotopy(self.domain, active, tolerance):
+                return
         model = self._model(active)
         if model is not None:
             weights, found = self.descent.minimise(model, tolerance)

@@ -89,6 +89,13 @@ class Step(ABC):
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """Set the new weights, the same on every node."""
 
+    def settle(self, replica: Replica) -> None:
+        """Set better weights than those of the problem before, from what it has made known.
+
+        That takes no message; by default, weights stay what they were.
+        """
+        return None
+
     def verdict(self, replica: Replica, agreement: Agreement, gap: float) -> Status | None:
         """Whether the run has come to its end with this round: the gap is small enough."""
         return "optimal" if gap <= replica.target else None

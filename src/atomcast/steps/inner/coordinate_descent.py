@@ -33,6 +33,9 @@ SWEPT, SOLVED, TIGHTER = 0.05, 0.1, 0.8
 FLAT = 1e-9
 #: So many penalties in a row are kept within bounds before the bounds are given up.
 PATIENCE = 4
+#: Where weights begin at zero, the first penalties fall by no more than this factor each, lest far
+#: too many weights come in at once, which sweeps hardly get rid of.
+STEEP, FIRST = 10.0, 4
 #: Sweeps end near a solution: by this share, a penalty may be beyond what they have shown.
 ROOM = 1e-3
 
@@ -64,7 +67,7 @@ class CoordinateDescent:
         origin = model.at_zero()
         scores_there = model.columns.scores(origin)
         bounds = _Bounds(self.domain.has_origin, float(np.max(self._merit(scores_there))))
-        penalty, first, least, best = np.nan, np.nan, np.inf, weights
+        penalty, first, least, best, floor = np.nan, np.nan, np.inf, weights, 0.0
         for alternation in range(self.alternations):
             # Gradients are affine in the weights: to scale these takes no pass over the columns.
             share = self._share(weights)
@@ -82,7 +85,12 @@ class CoordinateDescent:
             if self.domain.gap(inner, float(np.max(merit))) <= tolerance:
                 return feasible, True
             level = -inner / self.domain.scale
-            penalty = bounds.within(level if np.isnan(penalty) else penalty)
+            if alternation == 0 and not model.start.any():  # slopes say nothing of the penalty yet
+                floor = penalty = level = self._penalty_alone(model, self._merit(scores_there))
+            penalty = level if np.isnan(penalty) else penalty
+            if 0 < alternation <= FIRST and floor > 0.0 and bounds.low == bounds.lowest:
+                penalty = max(penalty, floor := floor / STEEP)
+            penalty = bounds.within(penalty)
             weights = weights.copy()
             chosen = (weights != 0.0) | (merit > min(penalty, level))
             settled = self.sweep(model, weights, gradient, chosen, penalty, 0.02 * enough)
@@ -113,6 +121,17 @@ class CoordinateDescent:
             weights = np.zeros(len(weights))
             weights[int(np.argmax(self._merit(model.columns.scores(model.gradient))))] = 1.0
         return weights
+
+    def _penalty_alone(self, model: ColumnModel, merit: Floats) -> float:
+        """The penalty at which weights fill the domain if no column depends on another."""
+        order = np.argsort(merit)[::-1]
+        order = order[(model.lengths[order] > 0.0) & (merit[order] > 0.0)]
+        if not len(order):
+            return 0.0
+        bend = 1.0 / model.lengths[order]
+        # With the first k in use, the norm is sum(merit / length) - penalty * sum(1 / length).
+        levels = (np.cumsum(merit[order] * bend) - self.domain.scale) / np.cumsum(bend)
+        return max(float(levels.max()), 0.0)
 
     def _norm(self, weights: Floats) -> float:
         """What the domain bounds."""
