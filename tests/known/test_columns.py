@@ -4,7 +4,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from atomcast.known.columns import with_appended
+from atomcast.known.sign_columns import with_appended
 from atomcast.messages.atom import Atom
 
 
