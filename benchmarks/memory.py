@@ -124,10 +124,12 @@ def cases() -> dict[str, Case]:
         "KernelSVC, long rows": Case(lambda n: ac.KernelSVC(**kernel), 0.04, single, by_rows=True),
         "KernelSVR": Case(lambda n: ac.KernelSVR(**kernel), 20.0, double, by_rows=True),
         "MultipleKernelClassifier": Case(
-            lambda n: ac.MultipleKernelClassifier(beta=1.0, views=views(n), **kernel), 0.2, matrices
+            lambda n: ac.MultipleKernelClassifier(beta=1.0, views=views(n), **kernel),
+            0.02,
+            matrices,
         ),
         "MultipleKernelRegressor": Case(
-            lambda n: ac.MultipleKernelRegressor(beta=1.0, views=views(n), **kernel), 0.2, matrices
+            lambda n: ac.MultipleKernelRegressor(beta=1.0, views=views(n), **kernel), 0.02, matrices
         ),
         # Signals are dense, whatever they come as.
         "SparseCoder": Case(
