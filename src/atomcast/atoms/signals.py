@@ -85,8 +85,12 @@ class SignalsActiveSet(ActiveSet):
 
     def pieces(self, signals: Ints, width: int = 1) -> Iterator[Ints]:
         """Signals, so many at a time that neither they nor `width` numbers for each are many."""
-        step = max(PIECE // max(width, self.signals.shape[1]), 1)
+        step = self.height(width)
         return (signals[k : k + step] for k in range(0, len(signals), step))
+
+    def height(self, width: int) -> int:
+        """How many signals a piece has where each comes with so many numbers."""
+        return max(PIECE // max(width, self.signals.shape[1]), 1)
 
     def _measure(self, signals: Ints) -> None:
         """Find the errors of signals with new weights, and the products of these with slopes."""

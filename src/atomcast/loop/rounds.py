@@ -221,8 +221,8 @@ def run(
         if status is not None:
             break
         wanted, known = replica.wanted(agreement), replica.active.atoms
-        atoms = session.cast(replica, wanted)
-        replica.advance(wanted, atoms)
+        # Nobody keeps what was cast: it may be large, and in the next round there is more.
+        replica.advance(wanted, session.cast(replica, wanted))
     watchers.finish(state)
     if not certified:
         status = certify(replica, best, session, status)

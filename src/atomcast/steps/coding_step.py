@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: So many signals are fitted in one piece.
+#: So many signals are fitted in one piece, at most.
 PIECE = 512
 #: An error of less than this share of a signal's square counts as so much; and a gap below the
 #: second share is rounding.
@@ -161,7 +161,8 @@ def _fit(
         return
     atoms = active.dictionary
     active.gram  # noqa: B018  # known before the threads begin
-    pieces = ranges(len(signals), max(-(-len(signals) // PIECE), 1))
+    height = min(PIECE, active.height(len(active)))
+    pieces = ranges(len(signals), max(-(-len(signals) // height), 1))
     fitted: list[Any] = [None] * len(pieces)
 
     def work(k: int) -> None:
