@@ -1,18 +1,27 @@
 """Peak memory of a fit over the size of its data, for each estimator: dense, sparse, in a file.
 
     python benchmarks/memory.py                      all
-    python benchmarks/memory.py --only Lasso KernelSVC --mb 400
+    python benchmarks/memory.py --only Lasso KernelSVC --mb 400 --kinds dense mapped
 
 Every fit has a process of its own, which first fits less data of the same kind, so that libraries
 and compiled code are there, and has the data when the measurement begins. "peak" is how far the
 resident memory rises above that level while it fits (VmHWM, reset just before), plus the data,
-divided by the data: 1.00 is nothing but the data itself. Data in a mapped file counts as far as it
-is in memory at the same time, and not before it is read. Of the peak, "cache" is what the
-estimator's documentation says that it keeps beside the data, and "atoms" what was broadcast, of
-which every node keeps a copy; "the rest" is without them.
+divided by the data: 1.00 is nothing but the data itself, and what the interpreter and libraries
+take is not in it. Data in a mapped file counts as far as it is in memory at the same time, and not
+before it is read. What `SparseCoder` has as its data are the signals; its dictionary is 100 of
+them.
 
-Sparse data is in the layout that is cut: by columns where features are atoms, by rows where
-examples are. In the other layout a converted copy is made, which is 1.0 more ("--turned").
+Of the peak, "stated" is what the documentation says that an estimator takes beside the data:
+
+cache   orders of features (stumps), kernel values, of which there are at most twice `cache_bytes`,
+        kernel matrices of views; where sparse data is "turned", the copy that is made of it
+atoms   what was broadcast, of which every node keeps a copy, as it keeps it
+model   what the fit returns, by the size of its pickle: support vectors, codes
+
+"the rest" is without the cache, and without the larger of atoms and model, for a model is made of
+atoms: that one should be at most 1.3. Sparse data is by columns where
+features are atoms, by rows where examples are; "turned" is the other way round, of which a
+converted copy is made.
 """
 
 from __future__ import annotations
@@ -25,6 +34,7 @@ for variable in ("OPENBLAS_NUM_THREADS", "OMP_NUM_THREADS", "NUMBA_NUM_THREADS")
 import argparse
 import ctypes
 import gc
+import pickle
 import re
 import subprocess
 import sys
@@ -45,7 +55,7 @@ CACHE = 50 * MB
 DENSITY = 0.02
 #: Megabytes that are fitted first: enough for everything that is compiled only where it pays.
 WARM_UP = 8
-KINDS = ("dense", "sparse", "mapped")
+KINDS = ("dense", "sparse", "turned", "mapped")
 
 
 class Case(NamedTuple):
@@ -58,18 +68,18 @@ class Case(NamedTuple):
     rows_a_column : float
         The shape of the data.
     cache : callable
-        The bytes that it keeps, from the number of rows, of values, and of atoms broadcast.
+        The bytes that it keeps, from the number of rows, of values, and of known atoms.
     by_rows : bool
         Whether examples are atoms, and not features.
-    kinds : tuple of str
-        What it takes.
+    atom_bytes : int
+        What a value of an atom takes, of dense data; sparse ones take 12, but for stumps.
     """
 
     make: Callable[[int], Any]
     rows_a_column: float
     cache: Callable[[int, int, int], float] = lambda rows, values, atoms: 0.0
     by_rows: bool = False
-    kinds: tuple[str, ...] = KINDS
+    atom_bytes: int = 8
 
 
 def orders(rows: int, values: int, atoms: int) -> float:
@@ -116,47 +126,58 @@ def cases() -> dict[str, Case]:
         "SparseLogisticRegression": Case(lambda n: ac.SparseLogisticRegression(5.0, **common), 0.2),
         "SparseLogisticRegressionCV": Case(lambda n: ac.SparseLogisticRegressionCV(**some), 0.2),
         "MatchingPursuit": Case(lambda n: ac.MatchingPursuit(n_nonzero=20, cluster=4), 0.2),
-        "L1AdaBoost": Case(lambda n: ac.L1AdaBoost(**short), 20.0, orders),
-        "L1BoostRegressor": Case(lambda n: ac.L1BoostRegressor(5.0, **short), 200.0, orders),
+        "L1AdaBoost": Case(lambda n: ac.L1AdaBoost(**short), 20.0, orders, atom_bytes=1),
+        "L1BoostRegressor": Case(
+            lambda n: ac.L1BoostRegressor(5.0, **short), 200.0, orders, atom_bytes=1
+        ),
         "StructuredSVM": Case(lambda n: ac.StructuredSVM(**common), 20.0, by_rows=True),
         "KernelSVC": Case(lambda n: ac.KernelSVC(**kernel), 20.0, single, by_rows=True),
         # Few rows, each of them long: most of them are broadcast.
         "KernelSVC, long rows": Case(lambda n: ac.KernelSVC(**kernel), 0.04, single, by_rows=True),
         "KernelSVR": Case(lambda n: ac.KernelSVR(**kernel), 20.0, double, by_rows=True),
+        # Few rows, for a kernel matrix takes their square.
         "MultipleKernelClassifier": Case(
-            lambda n: ac.MultipleKernelClassifier(beta=1.0, views=views(n), **kernel), 0.2, matrices
+            lambda n: ac.MultipleKernelClassifier(beta=1.0, views=views(n), **kernel),
+            0.02,
+            matrices,
         ),
         "MultipleKernelRegressor": Case(
-            lambda n: ac.MultipleKernelRegressor(beta=1.0, views=views(n), **kernel), 0.2, matrices
+            lambda n: ac.MultipleKernelRegressor(beta=1.0, views=views(n), **kernel),
+            0.02,
+            matrices,
         ),
-        # Signals are dense, whatever they come as.
-        "SparseCoder": Case(
-            lambda n: ac.SparseCoder(n_nonzero=3, cluster=4), 400.0, kinds=("dense", "mapped")
+        "SparseCoder": Case(lambda n: ac.SparseCoder(n_nonzero=3, cluster=4), 400.0, by_rows=True),
+        "SparseCoder, balls": Case(
+            lambda n: ac.SparseCoder(beta=2.0, cluster=4), 400.0, by_rows=True
         ),
         "DictionaryLearning": Case(
             lambda n: ac.DictionaryLearning(50, n_nonzero=3, max_iter=3, cluster=4),
             400.0,
-            kinds=("dense", "mapped"),
+            by_rows=True,
         ),
     }
 
 
+def is_sparse(kind: str) -> bool:
+    """Whether data of this kind is sparse."""
+    return kind in ("sparse", "turned")
+
+
 def shape_of(case: Case, kind: str, megabytes: int) -> tuple[int, int]:
     """How many rows and columns have so many megabytes."""
-    size = megabytes * MB / (8 if kind != "sparse" else 12 * DENSITY)
+    size = megabytes * MB / (12 * DENSITY if is_sparse(kind) else 8)
     n = int(np.sqrt(size / case.rows_a_column)) // 5 * 5
     return int(size / n), n
 
 
-def write(case: Case, kind: str, megabytes: int, turned: bool, folder: Path) -> None:
+def write(case: Case, kind: str, megabytes: int, folder: Path) -> None:
     """Write a matrix of so many megabytes, and a target."""
     folder.mkdir(exist_ok=True)
     rng = np.random.default_rng(0)
     d, n = shape_of(case, kind, megabytes)
-    if kind == "sparse":
-        X = sparse.random_array(
-            (d, n), density=DENSITY, rng=rng, format="csr" if case.by_rows != turned else "csc"
-        )
+    if is_sparse(kind):
+        form = "csr" if case.by_rows != (kind == "turned") else "csc"
+        X = sparse.random_array((d, n), density=DENSITY, rng=rng, format=form)
         for name, part in (("data", X.data), ("indices", X.indices), ("indptr", X.indptr)):
             np.save(folder / f"{name}.npy", part if name == "data" else part.astype(np.int32))
         (folder / X.format).touch()
@@ -171,7 +192,7 @@ def write(case: Case, kind: str, megabytes: int, turned: bool, folder: Path) -> 
 
 def read(kind: str, folder: Path) -> Any:
     """The matrix, by the shortest way, which leaves nothing behind."""
-    if kind != "sparse":
+    if not is_sparse(kind):
         return np.load(folder / "X.npy", mmap_mode="r" if kind == "mapped" else None)
     make = sparse.csr_array if (folder / "csr").exists() else sparse.csc_array
     X = make(tuple(np.load(folder / "shape.npy")), dtype=np.float64)
@@ -186,12 +207,15 @@ def status(name: str) -> int:
     return 1024 * int(re.search(rf"{name}:\s+(\d+)", Path("/proc/self/status").read_text())[1])
 
 
-def work(name: str, model: Any, X: Any, y: Any) -> Any:
-    """Fit, and code signals where that is what a model is for; returns the result."""
-    if name == "SparseCoder":
-        model.dictionary = X[: X.shape[1]] + 0.0
-        return model.fit(X[:10]).encode(X).result
-    return model.fit(X, y).result_
+def work(name: str, model: Any, X: Any, y: Any) -> tuple[Any, Any]:
+    """Fit, or code signals where that is what a model is for; what it returns, and the result."""
+    if name.startswith("SparseCoder"):
+        atoms = X[:100]
+        model.dictionary = atoms.toarray() if sparse.issparse(atoms) else atoms + 0.0
+        encoded = model.encode(X)
+        return encoded, encoded.result
+    model.fit(X, y)
+    return model, model.result_
 
 
 def data(kind: str, folder: Path, classes: bool) -> tuple[Any, Any]:
@@ -201,7 +225,7 @@ def data(kind: str, folder: Path, classes: bool) -> tuple[Any, Any]:
 
 
 def fit(name: str, kind: str, folder: Path) -> None:
-    """In a process of its own: print bytes of the data, of the peak, of atoms, and of caches."""
+    """In a process of its own: print bytes of data, peak, caches, atoms and model."""
     warnings.simplefilter("ignore")
     numba.njit(lambda x: x)(1.0)  # the compiler itself
     case = cases()[name]
@@ -210,17 +234,29 @@ def fit(name: str, kind: str, folder: Path) -> None:
     work(name, case.make(X.shape[1]), X, y)
     X, y = data(kind, folder, classes)
     total = X.data.nbytes
-    if kind == "sparse":
+    if is_sparse(kind):
         total += X.indices.nbytes + X.indptr.nbytes
     gc.collect()
     ctypes.CDLL(None).malloc_trim(0)
     Path("/proc/self/clear_refs").write_text("5")  # forget the peak so far
     before = status("VmRSS")
-    result = work(name, case.make(X.shape[1]), X, y)
+    returned, result = work(name, case.make(X.shape[1]), X, y)
     peak = status("VmHWM") - before + (0 if kind == "mapped" else total)
-    sent = [told.values for told in result.ledger.disclosures if told.kind == "atom"]
-    values = X.nnz if kind == "sparse" else X.size
-    print(total, peak, 8 * sum(sent), case.cache(X.shape[0], values, len(sent)))
+    sent = [told for told in result.ledger.disclosures if told.kind == "atom"]
+    known = np.cumsum(np.bincount([told.round for told in sent] or [0]))
+    values = X.nnz if is_sparse(kind) else X.size
+    # A matrix that does not fit any more is let go: what counts is the round that has most.
+    cache = max(case.cache(X.shape[0], values, int(count)) for count in known)
+    value_bytes = 12 if is_sparse(kind) and case.atom_bytes > 1 else case.atom_bytes
+    atoms = value_bytes * sum(told.values for told in sent)
+    print(total, peak, cache + (total if kind == "turned" else 0), atoms, pickled(returned))
+
+
+def pickled(model: Any) -> int:
+    """How large what a fit returns is."""
+    with tempfile.TemporaryFile() as file:
+        pickle.dump(model, file, protocol=5)
+        return file.tell()
 
 
 def main() -> None:
@@ -229,26 +265,26 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=list(cases()))
     parser.add_argument("--kinds", nargs="*", default=KINDS, choices=KINDS)
     parser.add_argument("--mb", type=int, default=150, help="size of the data")
-    parser.add_argument("--turned", action="store_true", help="sparse data in the other layout")
     parser.add_argument("--fit", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.fit:
         name, kind, folder = arguments.fit
         return fit(name, kind, Path(folder))
-    heads = f"{'peak / data':>13}{'cache':>7}{'atoms':>7}{'the rest':>10}"
+    heads = f"{'peak / data':>13}{'cache':>7}{'atoms':>7}{'model':>7}{'the rest':>10}"
     print(f"{'estimator':28}{'data':8}{'MB':>5}{heads}")
     for name in arguments.only:
         case = cases()[name]
-        for kind in (kind for kind in case.kinds if kind in arguments.kinds):
+        for kind in arguments.kinds:
             with tempfile.TemporaryDirectory() as folder:
                 for part, megabytes in ((".", arguments.mb), ("warm-up", WARM_UP)):
-                    write(case, kind, megabytes, arguments.turned, Path(folder, part))
+                    write(case, kind, megabytes, Path(folder, part))
                 command = [sys.executable, __file__, "--fit", name, kind, folder]
                 said = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout
-            total, peak, atoms, cache = map(float, said.split())
+            total, peak, cache, atoms, model = map(float, said.split())
             print(
                 f"{name:28}{kind:8}{total / MB:5.0f}{peak / total:13.2f}{cache / total:7.2f}"
-                f"{atoms / total:7.2f}{(peak - cache - atoms) / total:10.2f}",
+                f"{atoms / total:7.2f}{model / total:7.2f}"
+                f"{(peak - cache - max(atoms, model)) / total:10.2f}",
                 flush=True,
             )
 

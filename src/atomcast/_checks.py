@@ -52,7 +52,8 @@ def check_in_scale(name: str, numbers: ArrayLike, meaning: str = "") -> None:
     if isinstance(numbers, float | int):  # far quicker without an array
         largest = float(abs(numbers))
     else:
-        largest = float(np.abs(numbers).max(initial=0.0))
+        numbers = np.asarray(numbers)  # of which there may be many: no copy of them
+        largest = float(np.maximum(numbers.max(initial=0.0), -numbers.min(initial=0.0)))
     if largest and not SMALLEST <= largest <= LARGEST:
         raise ValueError(
             f"{name} is out of scale{meaning and f' ({meaning})'}: its largest absolute value is "

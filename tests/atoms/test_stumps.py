@@ -135,3 +135,17 @@ def test_a_threshold_between_neighbouring_numbers():
     high = np.nextafter(low, 2.0)
     atoms = StumpAtoms(np.array([[low], [high]]), np.array([0]))
     np.testing.assert_array_equal(atoms.atom(0, 4).values, [-1.0, 1.0])
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csc_array])
+def test_several_stumps_at_a_time_are_those_that_come_one_by_one(form):
+    X, rng = random_features(5, 30, 6, missing=False)
+    X[rng.random(X.shape) < 0.5] = 0.0
+    names = tuple("abcdef")
+    atoms = StumpAtoms(form(X), np.arange(6) + 10, names)
+    places = np.array([4, 0, 3])
+    ids = [(int(atoms.feature_ids[j]) * atoms.stride) + 4 + k for k, j in enumerate(places)]
+    for place, id, one in zip(places, ids, atoms.batch(places, ids), strict=True):
+        own = atoms.atom(int(place), id)
+        assert (one.id, one.d, one.name) == (own.id, own.d, own.name)
+        assert wire.encode(one) == wire.encode(own)

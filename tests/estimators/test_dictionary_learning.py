@@ -2,8 +2,10 @@
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from atomcast import DictionaryLearning, SparseCoder
+from atomcast.estimators.dictionary_learning import distinct_rows
 
 
 def signals(count=400, atoms=12, d=10, seed=0):
@@ -98,3 +100,23 @@ def test_elements_that_nobody_uses_start_again():
 def test_bad_parameters(wrong, says):
     with pytest.raises(ValueError, match=says):
         DictionaryLearning(**wrong).fit(signals(20)[0])
+
+
+@pytest.mark.parametrize("form", [np.asarray, sparse.csr_array])
+def test_distinct_rows_are_those_of_numpy(form):
+    rng = np.random.default_rng(0)
+    for _ in range(100):
+        shape = tuple(rng.integers(1, 40, 2))
+        X = rng.integers(-1, rng.integers(1, 4), shape) * (rng.random(shape) < rng.random())
+        rows = np.flatnonzero(rng.random(len(X)) < 0.8)
+        _, first = np.unique(X[rows], axis=0, return_index=True)
+        np.testing.assert_array_equal(distinct_rows(form(X + 0.0), rows), rows[first])
+
+
+@pytest.mark.parametrize("how", [{"beta": 2.0}, {"n_nonzero": 2}])
+def test_sparse_signals_are_as_good_as_dense_ones(how):
+    X, _ = signals(80)
+    X[np.abs(X) < 0.5] = 0.0
+    model = DictionaryLearning(14, **how, max_iter=4, cluster=2)
+    dense = model.fit(X).components_
+    np.testing.assert_allclose(model.fit(sparse.csc_array(X)).components_, dense, atol=1e-7)

@@ -259,7 +259,7 @@ def test_sparse_data_and_a_small_cache_change_nothing():
     dense = model.fit(X, y).predict(X)
     np.testing.assert_allclose(model.fit(sparse.csr_array(X), y).predict(X), dense, atol=1e-6)
     again = model.set_params(cache_bytes=0).fit(X, y)
-    np.testing.assert_array_equal(again.predict(X), dense)
+    np.testing.assert_allclose(again.predict(X), dense, atol=1e-9)  # from blocks of values
 
 
 def test_columns_can_be_resumed(tmp_path):

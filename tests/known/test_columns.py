@@ -4,8 +4,10 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from atomcast.known.columns import with_appended
-from atomcast.messages.atom import Atom
+from atomcast.known import sign_columns
+from atomcast.known.columns import DenseColumns
+from atomcast.known.sign_columns import SignColumns, with_appended
+from atomcast.messages.atom import Atom, AtomBatch
 
 
 def stored(matrix, dense):
@@ -38,3 +40,57 @@ def test_products_of_columns_with_themselves_and_with_others(share, dense):
     scaled = matrix[:, chosen] * scales[which].T
     products = columns.scaled_products(chosen, scales, which)
     np.testing.assert_allclose(products, scaled.T @ scaled)
+
+
+def signs(count, d=sign_columns.LONG + 77):
+    return np.where(np.random.default_rng(3).random((d, count)) < 0.3, 1.0, -1.0)
+
+
+@pytest.mark.parametrize("as_batch", [False, True])
+def test_columns_of_signs_take_a_byte_a_value_and_are_like_others(as_batch, monkeypatch):
+    monkeypatch.setattr(sign_columns, "PIECE", 1 << 12)
+    matrix, rng = signs(11), np.random.default_rng(0)
+    if as_batch:
+        values = np.ascontiguousarray(matrix.T.astype(np.int8))
+        batch = AtomBatch(list(range(11)), len(matrix), values, extras=np.ones((11, 1)))
+        assert batch[3].values.dtype == np.float64
+        columns = with_appended(None, len(matrix), batch)
+    else:
+        columns = stored(matrix, dense=True)
+    assert isinstance(columns, SignColumns)
+    assert columns.compiled.itemsize == 1
+    dense = DenseColumns(len(matrix))
+    dense.append([Atom(j, len(matrix), column) for j, column in enumerate(matrix.T)])
+    vector, block = rng.standard_normal(len(matrix)), rng.standard_normal((len(matrix), 2))
+    bends, some, others = rng.random(len(matrix)), np.array([7, 2, 9]), np.array([0, 2])
+    for name, given in {
+        "combine": (rng.standard_normal(11),),
+        "scores": (vector,),
+        "measured": (2, 7, vector),
+        "measured_one": (4, vector),
+        "products": (block,),
+        "block": (1, 4),
+        "column": (5,),
+        "lengths": (bends, 3),
+        "scaled_products": (some, rng.random((2, len(matrix))), np.array([0, 1, 1])),
+    }.items():
+        own, expected = getattr(columns, name)(*given), getattr(dense, name)(*given)
+        for mine, known in zip(np.atleast_1d(own), np.atleast_1d(expected), strict=True):
+            np.testing.assert_allclose(mine, known, rtol=1e-10, atol=1e-10, err_msg=name)
+    twice = rng.standard_normal((2, 11))
+    np.testing.assert_allclose(columns.combine(twice), dense.combine(twice), atol=1e-10)
+    for pair in ((some, some), (some, others), (slice(None), slice(3, 5))):
+        products = columns.cross(*pair, bends)
+        np.testing.assert_allclose(products, dense.cross(*pair, bends), atol=1e-8)
+
+
+@pytest.mark.parametrize("odd", [0.5, 0.0])
+def test_columns_of_signs_become_dense_with_the_first_that_is_not(odd):
+    matrix = signs(3)
+    columns = stored(matrix, dense=True)
+    other = matrix[:, 0].copy()
+    other[5] = odd
+    columns = with_appended(columns, len(matrix), [Atom(3, len(matrix), other)])
+    assert type(columns) is DenseColumns
+    np.testing.assert_array_equal(columns.block(0, 4), np.column_stack([matrix, other]))
+    assert type(stored(matrix[: sign_columns.LONG - 1], dense=True)) is DenseColumns

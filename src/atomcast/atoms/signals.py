@@ -14,7 +14,8 @@ from atomcast.data.shards import Shard
 from atomcast.domains.ball_product import BallProduct
 from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ActiveSet
-from atomcast.known.columns import Columns, grown, with_appended
+from atomcast.known.columns import Columns
+from atomcast.known.sign_columns import with_appended
 from atomcast.messages.atom import EPS, ROUNDINGS, Atom, check_form, check_scores, misfit_of
 from atomcast.messages.proposals import Agreement
 
@@ -24,8 +25,8 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: So many scores are looked at in one piece.
-PIECE = 1 << 22
+#: So many numbers are looked at in one piece, which fits into a cache.
+PIECE = 1 << 19
 
 
 class SignalsActiveSet(ActiveSet):
@@ -33,16 +34,20 @@ class SignalsActiveSet(ActiveSet):
 
     Each signal is a problem of its own, which it may be done with before the others.
 
+    Of what follows from the weights, only a few numbers are kept for each signal: what is left of
+    them is worked out where it is needed, for a piece of them at a time, which takes less than to
+    score them does, and no memory.
+
     Parameters
     ----------
-    signals : array of shape (B, d)
+    signals : array or sparse array of shape (B, d)
 
     Attributes
     ----------
-    codes : array of shape (K, B)
-        The weights.
-    residual : array of shape (B, d)
-        What they leave of the signals.
+    codes : sparse array of shape (B, K)
+        The weights, without zeros; never changed in place.
+    errors, inners : arrays of shape (B,)
+        The squared error of each signal, and its product <w, grad f(w)>.
     open : array of B booleans
         Which signals are not done yet.
     levels : array of shape (B,)
@@ -53,35 +58,65 @@ class SignalsActiveSet(ActiveSet):
 
     quadratic = True
     lower_bound = 0.0
-    image: Floats
 
-    def __init__(self, signals: Floats) -> None:
+    def __init__(self, signals: Any) -> None:
         super().__init__()
         self.signals = signals
+        count = signals.shape[0]
         self.columns: Columns | None = None
-        self.squares = np.einsum("bd,bd->b", signals, signals)
+        self.codes = sparse.csr_array((count, 0))
+        self.errors, self.inners = np.zeros(count), np.zeros(count)
+        self._measure(np.arange(count))
+        self.squares = self.errors.copy()
         self.open = self.squares > 0.0
-        self.levels = np.zeros(len(signals))
-        self.gaps = np.full(len(signals), np.inf)
-        self._codes = np.zeros((16, len(signals)))
+        self.levels = np.zeros(count)
+        self.gaps = np.full(count, np.inf)
         self._gram = np.zeros((0, 0))
-        self._gap_now = np.zeros(len(signals))
-        self._show(np.zeros_like(signals))
+        self._gap_now = np.zeros(count)
 
-    def _show(self, image: Floats) -> None:
-        """Take over an image D'W and what follows from it."""
-        self.image, self.residual = image, self.signals - image
-        self.errors = np.einsum("bd,bd->b", self.residual, self.residual)
+    def rows(self, some: Ints) -> Floats:
+        """Some of the signals, shape (m, d)."""
+        rows = self.signals[some]
+        return rows.toarray() if sparse.issparse(rows) else rows
 
-    @property
-    def codes(self) -> Floats:
-        """The weights, shape (K, B)."""
-        return self._codes[: len(self.ids)]
+    def residual(self, some: Ints) -> Floats:
+        """What the weights leave of some signals, shape (m, d)."""
+        return self.rows(some) - self.codes[some] @ self.dictionary
+
+    def pieces(self, signals: Ints, width: int = 1) -> Iterator[Ints]:
+        """Signals, so many at a time that neither they nor `width` numbers for each are many."""
+        step = self.height(width)
+        return (signals[k : k + step] for k in range(0, len(signals), step))
+
+    def height(self, width: int) -> int:
+        """How many signals a piece has where each comes with so many numbers."""
+        return max(PIECE // max(width, self.signals.shape[1]), 1)
+
+    def _measure(self, signals: Ints) -> None:
+        """Find the errors of signals with new weights, and the products of these with slopes."""
+        for part in self.pieces(signals):
+            image = self.codes[part] @ self.dictionary
+            residual = self.rows(part) - image
+            self.errors[part] = np.einsum("bd,bd->b", residual, residual)
+            self.inners[part] = -2.0 * np.einsum("bd,bd->b", image, residual)
 
     @property
     def weights(self) -> Floats:
         """The weights atom by atom, and within an atom signal by signal."""
-        return self.codes.reshape(-1)
+        return self.flat(self.codes)
+
+    def kept(self) -> sparse.csr_array:
+        """The weights of now, without zeros."""
+        return self.codes
+
+    def flat(self, kept: sparse.csr_array) -> Floats:
+        """Such weights atom by atom, and within an atom signal by signal."""
+        return kept.toarray().T.ravel()
+
+    def weight_bytes(self) -> bytes:
+        """What tells weights from others."""
+        codes = self.codes
+        return b"".join(part.tobytes() for part in (codes.indptr, codes.indices, codes.data))
 
     @property
     def dictionary(self) -> Floats:
@@ -104,8 +139,11 @@ class SignalsActiveSet(ActiveSet):
 
     def _store(self, atoms: Sequence[Atom]) -> None:
         self.columns = with_appended(self.columns, self.signals.shape[1], atoms)
-        self._codes = grown(self._codes, len(self.ids) - len(atoms), len(self.ids))
-        self._codes[len(self.ids) - len(atoms) : len(self.ids)] = 0.0
+        self._code(self.codes.data, self.codes.indices, self.codes.indptr)
+
+    def _code(self, *parts: NDArray[Any]) -> None:
+        """Take over weights of all known atoms, in the three arrays of a sparse matrix."""
+        self.codes = sparse.csr_array(parts, shape=(self.signals.shape[0], len(self.ids)))
 
     def doubt(self, atom: Atom) -> str | None:
         """Whether it has another length than signals have."""
@@ -126,12 +164,15 @@ class SignalsActiveSet(ActiveSet):
         assert choice is not None
         if not len(choice.signal):
             return
-        place = np.array([self.position[id] for id in choice.id.tolist()])
-        chosen, residual = self.dictionary[place], self.residual[choice.signal]
-        score = -2.0 * np.einsum("kd,kd->k", chosen, residual)
-        length = np.linalg.norm(chosen, axis=1)
-        size = 2.0 * length * np.linalg.norm(residual, axis=1)
-        allowed = ROUNDINGS * (chosen.shape[1] + 8) * EPS * size
+        score, allowed, length = np.empty((3, len(choice.signal)))
+        lengths, dictionary = np.linalg.norm(self.dictionary, axis=1), self.dictionary
+        for part in self.pieces(np.arange(len(choice.signal))):
+            place = [self.position[id] for id in choice.id[part].tolist()]
+            residual = self.residual(choice.signal[part])
+            score[part] = -2.0 * np.einsum("kd,kd->k", dictionary[place], residual)
+            length[part] = lengths[place]
+            allowed[part] = 2.0 * lengths[place] * np.linalg.norm(residual, axis=1)
+        allowed *= ROUNDINGS * (self.signals.shape[1] + 8) * EPS
         owner = agreement.owner[np.searchsorted(agreement.id, choice.id)]
         said = Agreement(agreement.best, owner, choice.id, choice.score)
         misfit = misfit_of(choice.score - score, allowed, length)
@@ -148,37 +189,44 @@ class SignalsActiveSet(ActiveSet):
         assert choice is not None
         merit = self.levels.copy()
         merit[choice.signal] = domain.merit(choice.score)
-        gaps = np.minimum(self.inners() + domain.radii * merit, self.errors)
+        gaps = np.minimum(self.inners + domain.radii * merit, self.errors)
         self._gap_now = np.where(self.open, np.maximum(gaps, 0.0), self._gap_now)
         if self._gap_now.sum() <= self.gaps.sum():
             self.gaps = self._gap_now.copy()
         return float(self._gap_now.sum())
 
-    def inners(self) -> Floats:
-        """The product <w, grad f(w)> of each signal, shape (B,)."""
-        return -2.0 * np.einsum("bd,bd->b", self.image, self.residual)
-
-    def update(self, signals: Ints, codes: Floats) -> None:
-        """Replace the weights of some signals, shape (m, K)."""
-        self._codes[: len(self.ids), signals] = codes.T
-        image = self.image.copy()
-        image[signals] = codes @ self.dictionary
-        self._show(image)
+    def update(self, signals: Ints, codes: sparse.csr_array) -> None:
+        """Replace the weights of some signals, in increasing order; shape (m, K)."""
+        old, stay = self.codes, np.ones(self.signals.shape[0], dtype=bool)
+        stay[signals] = False
+        counts = np.diff(old.indptr)
+        kept = np.repeat(stay, counts)
+        counts[signals] = np.diff(codes.indptr)
+        place = np.repeat(stay, counts)
+        weights, atoms = np.empty(len(place)), np.empty(len(place), dtype=old.indices.dtype)
+        for new, before, now in (
+            (weights, old.data, codes.data),
+            (atoms, old.indices, codes.indices),
+        ):
+            new[place], new[~place] = before[kept], now
+        self._code(weights, atoms, np.concatenate(([0], np.cumsum(counts))))
+        self._measure(signals)
 
     def content(self, ids: NDArray[np.int64]) -> Floats:
         """The certified gap of each signal."""
         return self.gaps
 
-    def support(self, weights: Floats | None = None) -> tuple[NDArray[np.int64], Floats]:
+    def support(self, weights: Any = None) -> tuple[NDArray[np.int64], Floats]:
         """Numbers atom * B + signal and weights where a weight is not zero."""
-        codes = self.codes if weights is None else weights.reshape(-1, len(self.signals))
-        place, signal = np.nonzero(codes)
-        ids = np.array(self.ids, dtype=np.int64)[place] * len(self.signals) + signal
-        return ids, codes[place, signal]
+        codes = (self.codes if weights is None else weights).tocsc()
+        ids = np.repeat(np.array(self.ids, dtype=np.int64), np.diff(codes.indptr))
+        ids *= self.signals.shape[0]
+        ids += codes.indices
+        return ids, codes.data
 
     def total(self, n: int) -> int:
         """A weight for each atom and signal."""
-        return n * len(self.signals)
+        return n * self.signals.shape[0]
 
     def extras_of(self, ids: NDArray[np.int64]) -> Floats:
         """Atoms carry no extras."""
@@ -194,20 +242,18 @@ class SignalsActiveSet(ActiveSet):
 
     def inner(self) -> float:
         """The product <W, grad f(W)>."""
-        return float(self.inners().sum())
+        return float(self.inners.sum())
 
     def scores(self) -> Floats:
         """The gradient with respect to each weight."""
-        return (-2.0 * self.dictionary @ self.residual.T).ravel()
+        everyone = np.arange(self.signals.shape[0])
+        return (-2.0 * self.dictionary @ self.residual(everyone).T).ravel()
 
     def set_weights(self, weights: Floats) -> None:
         """Replace all weights."""
-        self._codes[: len(self.ids)] = weights.reshape(-1, len(self.signals))
-        self._show(self.codes.T @ self.dictionary)
-
-    def remember(self, memory: dict[str, NDArray[Any]]) -> None:
-        """Take over the image."""
-        self._show(memory["image"])
+        codes = sparse.csr_array(weights.reshape(-1, self.signals.shape[0]).T)
+        self._code(codes.data, codes.indices, codes.indptr)
+        self._measure(np.arange(self.signals.shape[0]))
 
     def move(self, change: Floats, step: float) -> None:
         """Add `step` times a change to the weights."""
@@ -233,10 +279,8 @@ class DictionaryAtoms:
         """Signals, and the scores of all elements for each of them, shape (m, n)."""
         active = replica.active
         assert isinstance(active, SignalsActiveSet)
-        signals = np.flatnonzero(active.open)
-        step = max(PIECE // max(self.n, 1), 1)
-        for part in (signals[k : k + step] for k in range(0, len(signals), step)):
-            yield part, -2.0 * self.elements.products(active.residual[part].T)
+        for part in active.pieces(np.flatnonzero(active.open), self.n):
+            yield part, -2.0 * self.elements.products(active.residual(part).T)
 
     def scores(self, replica: Replica) -> Floats:
         """The largest score of each element by absolute value, shape (n,)."""
@@ -252,8 +296,9 @@ class DictionaryAtoms:
 
 def check_elements(matrix: Any, ids: Ints, source: str) -> None:
     """Refuse a dictionary with a row of zeros, which explains nothing."""
-    largest = abs(matrix).max(axis=1)
-    zero = np.flatnonzero((largest.toarray() if sparse.issparse(largest) else largest) == 0.0)
+    ends = [(matrix.max(axis=1), matrix.min(axis=1))] if matrix.shape[0] else []
+    ends = [end.toarray() if sparse.issparse(end) else end for pair in ends for end in pair]
+    zero = np.flatnonzero(~np.any(ends, axis=0))
     if len(zero):
         raise ValueError(
             f"{source}: atom {int(ids[zero[0]])} is zero in all places (and {len(zero) - 1} more): "

@@ -8,6 +8,8 @@ pivoted Cholesky factorisation, from which everybody has the same factor in port
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -31,6 +33,8 @@ Ints = NDArray[np.int64]
 PORTION = 16
 #: Kernels given as values may be off by this share of their largest value.
 OFF = 1e-8
+#: So many kernel values that are not kept are computed at a time.
+PIECE = 1 << 20
 
 
 class HeldKernel:
@@ -39,7 +43,8 @@ class HeldKernel:
     Parameters
     ----------
     kernel : ViewKernel
-    points : array or CSR matrix of shape (n, p)
+    view : callable
+        Returns the points, an array or CSR matrix of shape (n, p): nobody keeps a copy of them.
     constant : float
         What is added to its values once they are 1 on average on the diagonal.
     weights : array of shape (n,), optional
@@ -47,20 +52,47 @@ class HeldKernel:
     """
 
     def __init__(
-        self, kernel: ViewKernel, points: Any, constant: float, weights: Floats | None = None
+        self,
+        kernel: ViewKernel,
+        view: Callable[[], Any],
+        constant: float,
+        weights: Floats | None = None,
     ) -> None:
-        self.kernel, self.points, self.constant = kernel, points, constant
+        self.kernel, self.view, self.constant = kernel, view, constant
         self.weights = weights
-        self.gamma = kernel.gamma(points, weights)
+        points = view()
+        self.n, self.gamma = points.shape[0], kernel.gamma(points, weights)
         self.scale: float | None = None
         self._order: Ints | None = None
 
     def matrix(self) -> Floats:
         """All its values between the examples, shape (n, n)."""
-        values = self.kernel.values(self.gamma, self.points, self.points)
+        matrix = np.empty((self.n, self.n))
+        for rows, values in self._parts():
+            matrix[rows] = values
+        matrix /= self._scale(matrix.diagonal())
+        matrix += self.constant
+        return matrix
+
+    def product(self, v: Floats) -> Floats:
+        """The product with an array of shape (n, m), from a few rows of values at a time."""
+        product, diagonal = np.empty_like(v), np.empty(self.n)
+        for rows, values in self._parts():
+            product[rows], diagonal[rows] = values @ v, values[:, rows].diagonal()
+        product /= self._scale(diagonal)
+        product += self.constant * v.sum(axis=0)
+        return product
+
+    def _scale(self, diagonal: Floats) -> float:
         if self.scale is None:
-            self.scale = float(np.average(np.diag(values), weights=self.weights)) or 1.0
-        return values / self.scale + self.constant
+            self.scale = float(np.average(diagonal, weights=self.weights)) or 1.0
+        return self.scale
+
+    def _parts(self) -> Iterator[tuple[slice, Floats]]:
+        """Values as they come, a few rows at a time."""
+        points, height = self.view(), max(PIECE // max(self.n, 1), 1)
+        for rows in (slice(k, k + height) for k in range(0, self.n, height)):
+            yield rows, self.kernel.values(self.gamma, points[rows], points)
 
     def order(self, matrix: Floats) -> Ints:
         """The examples in the order of pivots, as far as there is anything left to explain."""
@@ -95,7 +127,7 @@ class ViewAtoms:
         self._held: dict[int, HeldKernel] = {}
         self._names: dict[int, str] = {}
         for view in held_views(shard, plan):
-            points = view_points(shard, plan.views[view])
+            points = partial(view_points, shard, plan.views[view])
             for k, kernel in enumerate(plan.kernels[view]):
                 number = plan.number(view, k)
                 self._held[number] = HeldKernel(kernel, points, plan.constant, plan.weights)
@@ -108,17 +140,16 @@ class ViewAtoms:
         self._gradients: dict[int, Floats] = {}
         self._members: Ints = np.zeros(self.n, dtype=np.int64)
 
-    def _matrix(self, number: int) -> Floats:
-        """The values of a kernel, kept while there is room."""
-        if number in self._kept:
-            return self._kept[number]
-        matrix = self._held[number].matrix()
-        if (len(self._kept) + 1) * matrix.nbytes <= self._budget:
-            self._kept[number] = matrix
-        return matrix
+    def _matrix(self, number: int) -> Floats | None:
+        """The values of a kernel, kept while there is room; None where there is none."""
+        if number not in self._kept and 8 * (len(self._kept) + 1) * self.d**2 <= self._budget:
+            self._kept[number] = self._held[number].matrix()
+        return self._kept.get(number)
 
     def _product(self, number: int, v: Floats) -> Floats:
-        return self._plan.combine(self._matrix(number) @ self._plan.spread(v))
+        matrix, spread = self._matrix(number), self._plan.spread(v)
+        product = self._held[number].product(spread) if matrix is None else matrix @ spread
+        return self._plan.combine(product)
 
     def scores(self, replica: Replica) -> Floats:
         """What the best kernel at each column promises, shape (n,); -inf where there is none."""
@@ -165,6 +196,7 @@ class ViewAtoms:
     def _portion(self, number: int, which: int) -> tuple[Floats, Floats]:
         """Kernel columns and the numbers of their examples; -1 where there are no more."""
         matrix = self._matrix(number)
+        matrix = self._held[number].matrix() if matrix is None else matrix
         order = self._held[number].order(matrix)
         part = order[which * self._width : (which + 1) * self._width]
         columns, examples = np.zeros((self._width, self.d)), np.full(self._width, -1.0)
@@ -179,9 +211,12 @@ def held_views(shard: Shard, plan: KernelPlan) -> list[int]:
 
 
 def view_points(shard: Shard, columns: Ints) -> Any:
-    """The columns of a view as points, dense or CSR, shape (n, p)."""
-    points = shard.matrix[:, np.searchsorted(shard.ids, columns)]
-    return points.tocsr() if sparse.issparse(points) else np.ascontiguousarray(points)
+    """The columns of a view as points, dense or CSR, shape (n, p); uncopied where they can be."""
+    places = np.searchsorted(shard.ids, columns)
+    first, last = (int(places[0]), int(places[-1]) + 1) if len(places) else (0, 0)
+    together = last - first == len(places)  # they increase
+    points = shard.matrix[:, slice(first, last) if together else places]
+    return points.tocsr() if sparse.issparse(points) else points
 
 
 def check_kernels(plan: KernelPlan, shard: Shard) -> None:

@@ -6,7 +6,6 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from atomcast.atoms.signals import DictionaryAtoms, SignalsActiveSet
 from atomcast.loop.replica import Replica
@@ -33,29 +32,23 @@ def propose_to_signals(
     active = replica.active
     assert isinstance(atoms, DictionaryAtoms)
     assert isinstance(active, SignalsActiveSet)
-    rows: list[tuple[NDArray[Any], ...]] = []
-    for signals, scores in atoms.pieces(replica):
+    signals, none = len(active.open), (np.zeros(0, dtype=np.int64), np.zeros(0))
+    rows = {node: [none] for node in sorted(held)}
+    for some, scores in atoms.pieces(replica):
         merit = replica.domain.merit(scores)
-        for node, columns in held.items():
+        for node, found in rows.items():
+            columns = held[node]
             own = merit if len(held) == 1 else merit[:, columns]
             best = own.max(axis=1)
-            use = np.flatnonzero(best > active.levels[signals])
+            use = np.flatnonzero(best > active.levels[some])
             # Of scores that tie with the best, the one with the smallest id wins.
             floor = (best - 2 * TIE * best)[use, np.newaxis]
             column = columns[np.argmax(own[use] >= floor, axis=1)]
-            pair = ids[column] * len(active.signals) + signals[use]
-            rows.append((np.full(len(use), node), pair, scores[use, column], merit[use, column]))
-    none = np.zeros(0, dtype=np.int64)
-    rows.append((none, none, np.zeros(0), np.zeros(0)))
-    owner, pair, score, merit = map(np.concatenate, zip(*rows, strict=True))
-    order = np.argsort(owner, kind="stable")
+            found.append((ids[column] * signals + some[use], scores[use, column]))
+    lengths = [sum(len(score) for _, score in found) for found in rows.values()]
+    every = [one for found in rows.values() for one in found] or [none]
+    pair, score = map(np.concatenate, zip(*every, strict=True))
+    owner, merit = np.repeat(list(rows), lengths), replica.domain.merit(score)
     largest = np.full(nodes, -np.inf)
     np.maximum.at(largest, owner, merit)
-    return Proposals(
-        node=owner[order],
-        id=pair[order],
-        score=score[order],
-        merit=merit[order],
-        best=largest,
-        signals=len(active.signals),
-    )
+    return Proposals(owner, pair, score, merit, largest, signals=signals)

@@ -19,7 +19,7 @@ def state_digest(replica: Replica) -> int:
     """A hash of everything that must be equal, bit for bit, on all nodes; it fits an int64."""
     active = replica.active
     known = len(active)
-    digest = xxhash.xxh3_64_intdigest(active.weights.data, (replica.round << 32) + known)
+    digest = xxhash.xxh3_64_intdigest(active.weight_bytes(), (replica.round << 32) + known)
     digest ^= active.ids[-1] if known else 0
     if active.image is not None:
         digest = xxhash.xxh3_64_intdigest(active.image.data, digest)

@@ -358,7 +358,8 @@ class Fleet:
     def atoms_of(self, ids: list[int]) -> Sequence[Atom]:
         """The atoms with these global ids, in one piece where that is possible."""
         if len(ids) > 1 and is_able(self.atoms, BatchedAtoms):
-            return self.atoms.batch(self.ids.searchsorted(ids), ids)
+            places = self.ids.searchsorted(np.array(ids, dtype=np.int64) // self._stride)
+            return self.atoms.batch(places, ids)
         return [self.atom(id) for id in ids]
 
     def _place(self, column: int) -> int:

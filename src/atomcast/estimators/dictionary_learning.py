@@ -13,6 +13,7 @@ from sklearn.utils import check_random_state
 from sklearn.utils.validation import check_is_fitted
 
 from atomcast._checks import check_count, check_positive
+from atomcast.atoms.signals import PIECE
 from atomcast.estimators.sparse_coder import Coder, Encoded
 from atomcast.network.joined_ledgers import joined, named
 from atomcast.objectives.sample_weights import checked_sample_weight
@@ -20,6 +21,9 @@ from atomcast.objectives.sample_weights import checked_sample_weight
 logger = logging.getLogger(__name__)
 
 Floats = NDArray[np.float64]
+
+#: Signals are compared by so many of their values at a time.
+AT_A_TIME = 8
 
 
 @dataclass(eq=False, repr=False)
@@ -88,16 +92,16 @@ class DictionaryLearning(Coder):
         check_count("max_iter", self.max_iter, "how many times to code all signals")
         check_positive("tol", self.tol, "the share of the error at which to stop")
         X = self._checked(X, reset=True)
-        counts = checked_sample_weight(sample_weight, len(X))
+        counts = checked_sample_weight(sample_weight, X.shape[0])
         some = distinct_signals(X, counts)
         count = X.shape[1] if self.n_components is None else self.n_components
         check_count("n_components", count, "elements of the dictionary")
-        elements = starting_elements(X[some], count, check_random_state(self.random_state))
+        elements = starting_elements(X, some, count, check_random_state(self.random_state))
         errors: list[float] = []
         ledgers = []
         while True:
             encoded = self._encode(X, elements)
-            squares = np.sum((X - encoded.codes @ elements) ** 2, axis=1)
+            squares = squared_errors(X, encoded.codes, elements)
             errors.append(float(counts @ squares))
             ledgers.append(encoded.result.ledger)
             logger.info("coding %d: squared error %.6g", len(errors), errors[-1])
@@ -105,7 +109,7 @@ class DictionaryLearning(Coder):
             if small or len(errors) == self.max_iter or encoded.result.status == "interrupted":
                 break
             best = improved(X, counts, encoded.codes, elements, of_length_one=self.beta is None)
-            elements = replaced(best, X[some], encoded.codes[some])
+            elements = replaced(best, X, some, encoded.codes)
         self.components_, self.error_, self.n_iter_ = elements, np.array(errors), len(errors)
         self.result_ = replace(encoded.result, ledger=joined(named("coding", ledgers)))
         return self
@@ -120,34 +124,79 @@ class DictionaryLearning(Coder):
         return len(self.components_)
 
 
-def distinct_signals(X: Floats, counts: Floats) -> NDArray[np.int64]:
+def rows_of(X: Any, some: Any) -> Floats:
+    """Some of the signals, as rows of a dense array."""
+    rows = X[some]
+    return rows.toarray() if sparse.issparse(rows) else rows
+
+
+def squared_errors(X: Any, codes: sparse.csr_array, elements: Floats) -> Floats:
+    """The squared error of each signal, a piece of them at a time."""
+    squares, step = np.empty(X.shape[0]), max(PIECE // X.shape[1], 1)
+    for some in (slice(k, k + step) for k in range(0, len(squares), step)):
+        residual = rows_of(X, some) - codes[some] @ elements
+        squares[some] = np.einsum("bd,bd->b", residual, residual)
+    return squares
+
+
+def distinct_signals(X: Any, counts: Floats) -> NDArray[np.int64]:
     """The numbers of the signals that elements may start from: each that counts, once.
 
     They come in an order of their own, so that neither repetitions nor the order of rows matter.
     Signals of rounding errors alone do not count: a blank patch less its mean is no direction.
     """
-    lengths = np.linalg.norm(X, axis=1)
+    nothing = sparse.csr_array((X.shape[0], 1))
+    lengths = np.sqrt(squared_errors(X, nothing, np.zeros((1, X.shape[1]))))
     rounding = X.shape[1] * np.finfo(X.dtype).eps * lengths.max(initial=0.0)
-    used = np.flatnonzero((lengths > rounding) & (counts > 0.0))
-    _, first = np.unique(X[used], axis=0, return_index=True)
-    return used[first]
+    return distinct_rows(X, np.flatnonzero((lengths > rounding) & (counts > 0.0)))
 
 
-def starting_elements(X: Floats, count: int, random: Any) -> Floats:
-    """Some of the signals, of length one, and random directions if there are not enough."""
-    some = random.permutation(len(X))[:count]
+def distinct_rows(X: Any, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+    """The first of those of the given rows that are equal, in the order of their values.
+
+    That is `np.unique(X[rows], axis=0, return_index=True)` without copies of the matrix: rows are
+    ordered by some columns, and those that tie by the next ones.
+    """
+    # Rows that tie have the same number, which is the place of the first of them in the order.
+    place = np.zeros(len(rows), dtype=np.int64)
+    tied = np.arange(len(rows))
+    for start in range(0, X.shape[1], AT_A_TIME):
+        if not len(tied):
+            break
+        values = rows_of(X[:, start : start + AT_A_TIME], rows[tied])
+        order = np.lexsort((*values.T[::-1], place[tied]))
+        tied, values = tied[order], values[order]
+        new = np.any(values[1:] != values[:-1], axis=1) | (place[tied][1:] != place[tied][:-1])
+        group = np.concatenate(([0], np.cumsum(new)))
+        size = np.bincount(group)
+        first = np.cumsum(size) - size
+        # The rows that tied began at their place: what comes before each stays before it.
+        begin = np.concatenate(([True], place[tied][1:] != place[tied][:-1]))
+        offset = np.maximum.accumulate(np.where(begin, np.arange(len(tied)), 0))
+        place[tied] += first[group] - offset
+        tied = tied[size[group] > 1]
+    order = np.argsort(place, kind="stable")
+    once = np.concatenate(([True], np.diff(place[order]) != 0))[: len(order)]
+    return rows[order[once]]
+
+
+def starting_elements(X: Any, some: NDArray[np.int64], count: int, random: Any) -> Floats:
+    """Some of these signals, of length one, and random directions if there are not enough."""
+    chosen = some[random.permutation(len(some))[:count]]
     elements = random.standard_normal((count, X.shape[1]))
-    elements[: len(some)] = X[some]
+    elements[: len(chosen)] = rows_of(X, chosen)
     return elements / np.linalg.norm(elements, axis=1, keepdims=True)
 
 
 def improved(
-    X: Floats, counts: Floats, codes: sparse.csr_array, elements: Floats, of_length_one: bool
+    X: Any, counts: Floats, codes: sparse.csr_array, elements: Floats, of_length_one: bool
 ) -> Floats:
     """Each element in turn the best one for the codes, as far as its length allows."""
     elements = elements.copy()
     weighted = codes.T @ sparse.diags_array(counts)
     with_codes, with_signals = (weighted @ codes).toarray(), weighted @ X
+    if sparse.issparse(with_signals):
+        with_signals = with_signals.toarray()
     for k in np.flatnonzero(with_codes.diagonal() > 0.0):
         best = elements[k] + (with_signals[k] - with_codes[k] @ elements) / with_codes[k, k]
         length = float(np.linalg.norm(best))
@@ -156,11 +205,12 @@ def improved(
     return elements
 
 
-def replaced(elements: Floats, X: Floats, codes: sparse.csr_array) -> Floats:
-    """Elements that no signal uses become the signals that are explained worst."""
+def replaced(elements: Floats, X: Any, some: NDArray[np.int64], codes: sparse.csr_array) -> Floats:
+    """Elements that none of some signals uses become those of them that are explained worst."""
     elements = elements.copy()
-    unused = np.flatnonzero(abs(codes).sum(axis=0) == 0.0)
-    error = np.linalg.norm(X - codes @ elements, axis=1)
-    worst = np.argsort(-error, kind="stable")[: len(unused)]
-    elements[unused[: len(worst)]] = X[worst] / np.linalg.norm(X[worst], axis=1, keepdims=True)
+    unused = np.flatnonzero(abs(codes[some]).sum(axis=0) == 0.0)
+    error = np.sqrt(squared_errors(X, codes, elements)[some])
+    worst = some[np.argsort(-error, kind="stable")[: len(unused)]]
+    new = rows_of(X, worst)
+    elements[unused[: len(worst)]] = new / np.linalg.norm(new, axis=1, keepdims=True)
     return elements

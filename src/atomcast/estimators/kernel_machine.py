@@ -12,6 +12,7 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from atomcast._checks import check_count, check_positive
+from atomcast.data.matrices import cut
 from atomcast.data.shards import Shards
 from atomcast.estimators.inputs import ROW_FORMATS, validated
 from atomcast.estimators.solving import SolvedEstimator
@@ -102,7 +103,8 @@ class KernelMachine(SupportSum, SolvedEstimator):
         height = max(PIECE // max(points.shape[0], 1), 1)
         for start in range(0, X.shape[0], height):
             rows = slice(start, start + height)
-            block = kernel_block(self._kernel, X[rows], points, np.float64)
+            new = cut(X, start, min(start + height, X.shape[0]), 0)
+            block = kernel_block(self._kernel, new, points, np.float64)
             values[rows] = intercept + self._combined(block)
         return values
 

@@ -169,13 +169,16 @@ class MultipleKernelModel(SolvedEstimator):
         here = shards.matrix is not None
         self._training, holders = None if here else shards, Holders(shards)
         self.functions_ = []
+        examples: dict[int, Any] = {}  # those of a view, for all its kernels
         for k in np.flatnonzero(norms).tolist():
             view, own = pairs[k]
             columns, found = plan.views[view], [machine.function(k) for machine in machines]
             gamma, scale = next(about for about, _ in found if about is not None)
-            points = holders.points(columns) if here and own.spec is not None else None
+            if here and own.spec is not None and view not in examples:
+                examples[view] = holders.points(columns).copy()  # the data may change, a model not
             outputs = np.hstack([dual for _, dual in found])
             about = gamma or np.nan, scale, plan.constant
+            points = None if own.spec is None else examples.get(view)
             self.functions_.append(FittedKernel(columns, own, *about, outputs, points))
 
     def _values(self, X: Any, outputs: int) -> Floats:

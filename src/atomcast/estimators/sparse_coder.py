@@ -70,16 +70,17 @@ class Coder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SolvedEstimator):
         """The codes of signals with their certificates, and the ledger of what was sent."""
         raise NotImplementedError
 
-    def _encode(self, signals: Floats, dictionary: Any) -> Encoded:
+    def _encode(self, signals: Any, dictionary: Any) -> Encoded:
         """The codes of signals over a dictionary, an array or shards of its rows."""
         shards, cluster = self._spread(dictionary)
         n = shards.count(0)
-        radii = None if self.beta is None else _radii(self.beta, len(signals))
+        count = signals.shape[0]
+        radii = None if self.beta is None else _radii(self.beta, count)
         solver = self._coding(n, signals.shape[1])
         result = solver.solve(coding_problem(signals, radii), shards, cluster)
         warn_unless_converged(result, solver, stacklevel=4)
-        atom, signal = np.divmod(result.atom_ids, len(signals))
-        codes = sparse.csr_array((result.atom_weights, (signal, atom)), shape=(len(signals), n))
+        atom, signal = np.divmod(result.atom_ids, count)
+        codes = sparse.csr_array((result.atom_weights, (signal, atom)), shape=(count, n))
         return Encoded(codes, result.content if radii is not None else None, result)
 
     def _spread(self, dictionary: Any) -> tuple[Shards, Any]:
@@ -112,11 +113,11 @@ class Coder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SolvedEstimator):
             raise ValueError(f"n_nonzero={count} is more than the {n} atoms: use at most {n}")
         return replace(solver, step=PursuitCoding(count))
 
-    def _checked(self, X: Any, reset: bool) -> Floats:
-        """Signals as rows of a dense array."""
-        X = validate_data(self, X, reset=reset, accept_sparse=["csr", "csc"], dtype=np.float64)
-        X = X.toarray() if sparse.issparse(X) else np.ascontiguousarray(X)
-        check_in_scale("X", X)
+    def _checked(self, X: Any, reset: bool) -> Any:
+        """Signals as rows of an array, or of a sparse one."""
+        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64)
+        X = sparse.csr_array(X) if sparse.issparse(X) else np.ascontiguousarray(X)
+        check_in_scale("X", X.data if sparse.issparse(X) else X)
         return X
 
 
@@ -177,6 +178,7 @@ class SparseCoder(Coder):
         """
         X = self._checked(X, reset=True)
         if self.dictionary is None:
+            X = X.toarray() if sparse.issparse(X) else X
             length = np.linalg.norm(X, axis=1)
             used = length > 0.0
             self.components_ = checked_dictionary(X[used] / length[used, np.newaxis])

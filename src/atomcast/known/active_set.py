@@ -17,9 +17,10 @@ from numpy.typing import NDArray
 
 from atomcast.domains.balls import Domain
 from atomcast.known import gram
-from atomcast.known.columns import Chosen, Columns, SparseColumns, grown, with_appended
+from atomcast.known.columns import Chosen, Columns, SparseColumns, grown
 from atomcast.known.gram import Gram
 from atomcast.known.mixtures import REMEMBERED, MixedPoint, Mixtures
+from atomcast.known.sign_columns import with_appended
 from atomcast.messages.atom import (
     NO_EXTRAS,
     Atom,
@@ -93,6 +94,18 @@ class ActiveSet(ABC):
     def weights(self) -> Floats:
         """The weight of each known atom, in order of arrival; changed by `set_weights`, `move`."""
         return self._weights[: len(self.ids)]
+
+    def kept(self) -> Any:
+        """The weights as they are now, for `support`: no later step changes them."""
+        return self.weights.copy()
+
+    def flat(self, kept: Any) -> Floats:
+        """What `kept` returned, as a vector in the order of `weights`."""
+        return np.asarray(kept)
+
+    def weight_bytes(self) -> bytes | memoryview:
+        """What tells weights from others, bit for bit."""
+        return self.weights.data
 
     def append(self, atoms: Sequence[Atom]) -> None:
         """Add newly received atoms with weight zero."""
@@ -394,6 +407,8 @@ class ExplicitActiveSet(ActiveSet):
 
     def _store(self, atoms: Sequence[Atom]) -> None:
         self.columns = with_appended(self.columns, self.objective.d, atoms)
+        if isinstance(atoms, AtomBatch) and atoms.extras is not None:
+            self.extras.update(zip(atoms.ids, atoms.extras, strict=True))
 
     def _length(self, atom: Atom) -> int:
         """How long an atom with this id is."""

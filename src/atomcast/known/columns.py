@@ -369,17 +369,3 @@ def _sums(values: Floats, cuts: Positions) -> Floats:
     sums = np.add.reduceat(np.append(values, 0.0), cuts[:-1])
     sums[cuts[1:] == cuts[:-1]] = 0.0
     return sums
-
-
-def with_appended(columns: Columns | None, d: int, atoms: Sequence[Atom]) -> Columns:
-    """Append atoms to a store of the right kind; the first dense atom makes the store dense."""
-    parts = [atoms] if isinstance(atoms, AtomBatch) else atoms
-    any_dense = any(part.indices is None for part in parts)
-    if columns is None:
-        columns = DenseColumns(d) if any_dense else SparseColumns(d)
-    elif any_dense and isinstance(columns, SparseColumns):
-        known = columns.atoms()
-        columns = DenseColumns(d)
-        columns.append(known)
-    columns.append(atoms)
-    return columns

@@ -41,7 +41,9 @@ class Past:
     def add(self, status: Status, replica: Replica, best: Best) -> None:
         """Know of one more finished problem."""
         figures = np.array([best.gap, best.relative_gap, best.objective])
-        self.finished.append(Outcome(status, replica.round, figures, best.weights))
+        self.finished.append(
+            Outcome(status, replica.round, figures, replica.active.flat(best.weights))
+        )
 
 
 def snapshot_of(
@@ -57,7 +59,7 @@ def snapshot_of(
         objective=active.value(),
         ids=np.array(list(dict.fromkeys(active.ids)), dtype=np.int64),
         weights=active.weights.copy(),
-        best=best.weights,
+        best=active.flat(best.weights),
         best_figures=np.array([best.gap, best.relative_gap, best.objective, best.lowest]),
         idle=best.idle,
         restricted=not best.certified,

@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -117,7 +117,7 @@ class Best:
         self.gap = self.lowest = math.inf
         self.objective = self.relative_gap = math.nan
         self.certified = self.enough = False
-        self.weights: NDArray[np.float64] = np.zeros(0)
+        self.weights: Any = np.zeros(0)  # as the active set keeps them
         self.image: NDArray[np.float64] | None = None
         self.point: MixedPoint | None = None
         self.idle = 0
@@ -150,7 +150,7 @@ class Best:
     def keep(self, replica: Replica) -> None:
         """Keep the current weights; which of them are not zero is a question for the end."""
         active = replica.active
-        self.image, self.point, self.weights = active.image, active.point, active.weights.copy()
+        self.image, self.point, self.weights = active.image, active.point, active.kept()
 
     def result(
         self, status: Status, rounds: int, replica: Replica, session: Session, trace: Trace
@@ -221,8 +221,8 @@ def run(
         if status is not None:
             break
         wanted, known = replica.wanted(agreement), replica.active.atoms
-        atoms = session.cast(replica, wanted)
-        replica.advance(wanted, atoms)
+        # Nobody keeps what was cast: it may be large, and in the next round there is more.
+        replica.advance(wanted, session.cast(replica, wanted))
     watchers.finish(state)
     if not certified:
         status = certify(replica, best, session, status)

@@ -140,7 +140,8 @@ class AtomBatch(Sequence[Atom]):
     ids : list of k ints
     d : int
     values : ndarray of float32 or float64, shape (k, d) or (nnz,)
-        An atom a row, or those of sparse ones one after the other; finite, C-contiguous.
+        An atom a row, or those of sparse ones one after the other; finite, C-contiguous. Dense
+        atoms of 1 and -1 may come as int8; each of them by itself is float64.
     indices : ndarray of int32 or int64, shape (nnz,), optional
         Row numbers of the values of sparse atoms.
     starts : ndarray of int64, shape (k + 1,), optional
@@ -153,7 +154,7 @@ class AtomBatch(Sequence[Atom]):
         self,
         ids: list[int],
         d: int,
-        values: NDArray[np.floating[Any]],
+        values: NDArray[Any],
         indices: NDArray[np.signedinteger[Any]] | None = None,
         starts: NDArray[np.int64] | None = None,
         names: Sequence[str] | None = None,
@@ -171,7 +172,9 @@ class AtomBatch(Sequence[Atom]):
         name = "" if self.names is None else self.names[k]
         extras = NO_EXTRAS if self.extras is None else self.extras[k]
         if self.indices is None or self.starts is None:
-            return Atom(self.ids[k], self.d, self.values[k], extras=extras, name=name)
+            values = self.values[k]
+            values = values.astype(np.float64) if values.dtype == np.int8 else values
+            return Atom(self.ids[k], self.d, values, extras=extras, name=name)
         part = slice(*self.starts[range(len(self))[k] :][:2])
         return Atom(self.ids[k], self.d, self.values[part], self.indices[part], extras, name)
 

@@ -435,12 +435,23 @@ def agree_on_one(each: OneEach) -> Agreement:
 def _chosen_by_signals(proposals: Proposals) -> Agreement:
     """The best atom of every signal that something was proposed for."""
     best, signals = checked_best(proposals.best), proposals.signals
-    rows = leaders(proposals.merit, proposals.id, np.zeros_like(proposals.id), 1, signals)
+    rows = _near_best_of_signals(proposals)
+    merit, id = proposals.merit[rows], proposals.id[rows]
+    rows = rows[leaders(merit, id, np.zeros_like(id), 1, signals)]
     atom, signal = np.divmod(proposals.id[rows], signals)
     choice = Choice(signal, atom, proposals.score[rows])
     winners, first = np.unique(atom, return_index=True)
     owner = proposals.node[rows[first]]
     return Agreement(best, owner, winners, choice.score[first], choice=choice)
+
+
+def _near_best_of_signals(proposals: Proposals) -> Ids:
+    """The rows that tie with the best of their signal: few are left, where there are many nodes."""
+    signal, merit = proposals.id % proposals.signals, proposals.merit
+    floor = np.full(proposals.signals, -np.inf)
+    np.maximum.at(floor, signal, merit)
+    floor -= 2 * TIE * np.abs(floor, where=np.isfinite(floor), out=np.zeros_like(floor))
+    return np.flatnonzero(merit >= floor[signal])
 
 
 def _first_rows(merit: Floats, id: Ids, count: int) -> Ids | slice:

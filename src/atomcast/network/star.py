@@ -79,7 +79,8 @@ class Star(RootedTree):
         agreement = agree(proposals, count)
         if self.nodes > 1:
             # Rounds are mostly alike: the rows are sorted by node, and say all that counts.
-            key = (proposals.node.tobytes(), agreement.told, proposals.partial is None)
+            alike = proposals.per_node if proposals.signals else proposals.node
+            key = (alike.tobytes(), agreement.told, proposals.partial is None)
             self._enter(self._known.get(key) or self._new_talk(key, proposals, agreement), ledger)
         return agreement
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import partial
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -15,7 +16,7 @@ from atomcast.problems.problem import Problem
 Floats = NDArray[np.float64]
 
 
-def coding_problem(signals: Floats, radii: Floats | None) -> Problem:
+def coding_problem(signals: Any, radii: Floats | None) -> Problem:
     """Explain signals of shape (B, d) by the rows of a dictionary.
 
     Within a ball each, of these radii; or by few atoms, if there are none.
@@ -26,5 +27,5 @@ def coding_problem(signals: Floats, radii: Floats | None) -> Problem:
         dictionary_atoms,
         signals.shape[1],
         axis=0,
-        targets=len(signals),
+        targets=signals.shape[0],
     )

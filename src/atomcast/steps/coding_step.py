@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy import sparse
 
 from atomcast._threads import one_blas_thread, ranges, run_all, thread_count
 from atomcast.atoms.signals import SignalsActiveSet
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
-#: So many signals are fitted in one piece.
+#: So many signals are fitted in one piece, at most.
 PIECE = 512
 #: An error of less than this share of a signal's square counts as so much; and a gap below the
 #: second share is rounding.
@@ -46,7 +47,7 @@ class Coding(Step):
         """The best atom of every signal that is not done."""
         active = _signals(replica)
         active.levels = np.where(active.open, self.levels(replica, active), np.inf)
-        return Request(known_too=True, signals=len(active.signals))
+        return Request(known_too=True, signals=len(active.open))
 
     def levels(self, replica: Replica, active: SignalsActiveSet) -> Floats:
         """The merit above which an atom is of use to a signal, shape (B,)."""
@@ -67,7 +68,7 @@ class BallCoding(Coding):
         """Where the gap of a signal is as large as it may be; none if there is nothing left."""
         assert isinstance(replica.domain, BallProduct)
         allowed = _allowed(replica, active)
-        level = (allowed - active.inners()) / replica.domain.radii
+        level = (allowed - active.inners) / replica.domain.radii
         return np.where(active.errors <= allowed, np.inf, np.maximum(level, 0.0))
 
     def advance(self, replica: Replica, agreement: Agreement) -> None:
@@ -102,7 +103,7 @@ class PursuitCoding(Coding):
 
     def levels(self, replica: Replica, active: SignalsActiveSet) -> Floats:
         """Zero for a signal that may have more atoms, and has something left to explain."""
-        full = np.count_nonzero(active.codes, axis=0) >= self.n_nonzero
+        full = np.diff(active.codes.indptr) >= self.n_nonzero
         return np.where(full | (active.errors <= _allowed(replica, active)), np.inf, 0.0)
 
     def advance(self, replica: Replica, agreement: Agreement) -> None:
@@ -112,8 +113,8 @@ class PursuitCoding(Coding):
         active = _signals(replica)
         signals, choice = _choosing(active, agreement), agreement.choice
         assert choice is not None
-        before = np.count_nonzero(active.codes[:, signals], axis=0)
-        chosen = np.empty(len(active.signals), dtype=np.int64)
+        before = np.diff(active.codes.indptr)[signals]
+        chosen = np.empty(len(active.open), dtype=np.int64)
         chosen[choice.signal] = [active.position[id] for id in choice.id.tolist()]
 
         def fit(part: Ints, products: Floats, codes: Floats) -> None:
@@ -126,7 +127,7 @@ class PursuitCoding(Coding):
 
         _fit(active, signals, fit)
         # An atom that a signal has already, or that depends on those it has, is of use no more.
-        stuck = np.count_nonzero(active.codes[:, signals], axis=0) == before
+        stuck = np.diff(active.codes.indptr)[signals] == before
         active.open[signals[stuck]] = False
 
 
@@ -145,7 +146,7 @@ def _allowed(replica: Replica, active: SignalsActiveSet) -> Floats:
 def _choosing(active: SignalsActiveSet, agreement: Agreement) -> Ints:
     """The signals that have chosen an atom; if all nodes were heard, the others are done."""
     assert agreement.choice is not None
-    choosing = np.zeros(len(active.signals), dtype=bool)
+    choosing = np.zeros(len(active.open), dtype=bool)
     choosing[agreement.choice.signal] = True
     if agreement.complete:
         active.open = choosing
@@ -158,18 +159,23 @@ def _fit(
     """New weights for some signals, a piece of them at a time, on all cores."""
     if not len(signals):
         return
-    atoms, codes = active.dictionary, np.empty((len(signals), len(active)))
+    atoms = active.dictionary
     active.gram  # noqa: B018  # known before the threads begin
-    pieces = ranges(len(signals), max(-(-len(signals) // PIECE), 1))
+    height = min(PIECE, active.height(len(active)))
+    pieces = ranges(len(signals), max(-(-len(signals) // height), 1))
+    fitted: list[Any] = [None] * len(pieces)
 
-    def work(piece: slice) -> None:
-        part = signals[piece]
-        codes[piece] = active.codes[:, part].T
-        fit(part, active.signals[part] @ atoms.T, codes[piece])
+    def work(k: int) -> None:
+        part = signals[pieces[k]]
+        codes = active.codes[part].toarray()
+        fit(part, active.rows(part) @ atoms.T, codes)
+        fitted[k] = sparse.csr_array(codes)
 
     if thread_count() == 1:
-        run_all([partial(work, piece) for piece in pieces])
+        run_all([partial(work, k) for k in range(len(pieces))])
     else:
         with one_blas_thread():
-            run_all([partial(work, piece) for piece in pieces])
+            run_all([partial(work, k) for k in range(len(pieces))])
+    codes = sparse.vstack(fitted, format="csr")
+    fitted.clear()
     active.update(signals, codes)

@@ -7,7 +7,7 @@ it into a `Kernel`, whose `block` gives all values between two sets of points.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import Any, Protocol
 
@@ -16,6 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from atomcast._checks import check_choice, check_count, check_numbers, check_positive
+from atomcast.data.matrices import cut
 from atomcast.known.columns import grown
 from atomcast.known.kernels.points import Points, dense_rows
 
@@ -209,6 +210,7 @@ class RBF:
             z, z_norms = self.scaled(Z[rows])
             right[rows, :-2], right[rows, -2] = 2.0 * z, -z_norms
         if dtype == np.float32 and not right[:, -2].min(initial=0.0) >= -BENIGN:
+            del right  # before there is another
             return self._right_factor(Z, np.float64)
         return right.T
 
@@ -222,13 +224,13 @@ class RBF:
         if FEW_ROWS * X.shape[0] < Z.shape[0]:  # it is the right factor that is made dense
             return np.ascontiguousarray(self._sparse_block(Z, X, dtype).T)
         out = np.empty((X.shape[0], Z.shape[0]), dtype=dtype)
-        right = _right_factor(Z)
+        norms = self.gamma * square_lengths(X)[:, None]
         z_norms = self.gamma * square_lengths(Z)
-        for rows in pieces(*out.shape):
-            part = 2.0 * self.gamma * _product(X[rows], right)
-            part -= self.gamma * square_lengths(X[rows])[:, None] + z_norms
+        for rows, some, part in _products(X, Z):
+            part *= 2.0 * self.gamma
+            part -= norms[rows] + z_norms[some]
             np.minimum(part, 0.0, out=part)
-            out[rows] = np.exp(part, out=part)
+            out[rows, some] = np.exp(part, out=part)
         return out
 
 
@@ -281,9 +283,8 @@ class Dot:
     def block(self, X: Points, Z: Points, dtype: Any = np.float64) -> NDArray[Any]:
         """The values between all rows of X and all rows of Z, shape (n, m)."""
         out = np.empty((X.shape[0], Z.shape[0]), dtype=dtype)
-        right = _right_factor(Z)
-        for rows in pieces(*out.shape):
-            out[rows] = self._of_products(_product(X[rows], right))
+        for rows, some, products in _products(X, Z):
+            out[rows, some] = self._of_products(products)
         return out
 
 
@@ -391,16 +392,24 @@ def square_lengths(X: Points) -> Floats:
         return np.asarray(np.vecdot(X, X, dtype=np.float64))
     lengths = np.empty(X.shape[0])
     for rows in pieces(*X.shape):  # squares of all values would take as much memory as the points
-        part = X[rows]
+        part = _rows(X, rows)
         lengths[rows] = np.asarray(part.multiply(part).sum(axis=1)).ravel()
     return lengths
 
 
-def _right_factor(Z: Points) -> Any:
-    """The transpose of Z in the form in which products with it are fastest."""
-    if sparse.issparse(Z) and Z.shape[1] > DENSE_WIDTH:
-        return Z.T.tocsc()
-    return np.ascontiguousarray(dense_rows(Z).T)
+def _products(X: Points, Z: Points) -> Iterator[tuple[slice, slice, Floats]]:
+    """The products of the rows of X with those of Z, some with some at a time."""
+    thin = sparse.issparse(Z) and Z.shape[1] > DENSE_WIDTH
+    width = Z.shape[1] if not thin else 2 * Z.nnz // max(Z.shape[0], 1)
+    for some in pieces(Z.shape[0], width, FACTOR):  # a copy of all might take much memory
+        right = _rows(Z, some).T.tocsr() if thin else np.ascontiguousarray(dense_rows(Z[some]).T)
+        for rows in pieces(X.shape[0], some.stop - some.start):
+            yield rows, some, _product(_rows(X, rows), right)
+
+
+def _rows(X: Points, rows: slice) -> Points:
+    """Some rows, uncopied."""
+    return cut(X, rows.start, rows.stop, 0)
 
 
 def _product(X: Points, right: Any) -> Floats:

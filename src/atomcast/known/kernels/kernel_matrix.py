@@ -11,6 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from atomcast._threads import ranges, run_all
+from atomcast.data.matrices import cut
 from atomcast.known.columns import grown
 from atomcast.known.kernels.functions import RBF, Kernel, Laplacian, LastRow, pieces
 from atomcast.known.kernels.labels import Codes, LabelCode
@@ -125,12 +126,13 @@ class AugmentedKernel:
         self.count = len(labels)
         self._points, self._labels = points, labels
         ridge = self.code.ridge(labels[old:], weights)
-        own = self.kernel.diagonal(points[old:]) + 1.0 + ridge
+        new = cut(points, old, self.count, 0)
+        own = self.kernel.diagonal(new) + 1.0 + ridge
         if not own.min(initial=1.0) > 0:
             raise not_positive(f"the product of a point with itself is {own.min() - 1.0:.3g}")
         self.ridge = np.concatenate([self.ridge, ridge])
         self.diagonal = np.concatenate([self.diagonal, own])
-        if self._bits is not None and not self._bits.append(points[old:]):
+        if self._bits is not None and not self._bits.append(new):
             self._bits = None
         self._make_room(old)
         if self._matrix is None:
@@ -234,8 +236,15 @@ class AugmentedKernel:
         if self._bits is not None and len(positions) * width >= LARGE_BLOCK // 16:
             self._bits.fill(self.kernel, positions, out, (left, right), self.code.other)
         else:
-            self._fill(self._points[positions], self._points[:width], left, right, out)
+            self._fill(self._some(positions), cut(self._points, 0, width, 0), left, right, out)
         out[np.arange(len(positions)), positions] = self.diagonal[positions]
+
+    def _some(self, positions: Positions) -> Points:
+        """Some of the points, which mostly follow each other, and are then not copied."""
+        first, stop = int(positions[0]), int(positions[-1]) + 1
+        if stop - first == len(positions) and np.all(np.diff(positions) == 1):
+            return cut(self._points, first, stop, 0)
+        return self._points[positions]
 
     def _between(self, some: Points, others: Points, left: Codes, right: Codes) -> Floats:
         """The values <label, label> (k + 1) between points of these classes."""

@@ -11,6 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast._checks import LARGEST, SMALLEST, check_in_scale
+from atomcast.data.matrices import cut
 from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ActiveSet
 from atomcast.known.columns import grown
@@ -150,7 +151,7 @@ class KernelActiveSet(ActiveSet):
             self._gram.forget_points()  # so that they can grow where they are
         self._log.append(atoms)
         points = self.points
-        squares = square_lengths(points[old:])
+        squares = square_lengths(cut(points, old, new, 0))
         if not (squares.min() >= SMALLEST**2 and squares.max() <= LARGEST**2):
             for k in np.flatnonzero(~((squares >= SMALLEST**2) & (squares <= LARGEST**2))).tolist():
                 # Also points at zero, which are fine.
