@@ -76,7 +76,7 @@ def kinds(seed: int) -> dict[str, Any]:
         "random, 5,000 x 100": drawn(seed, 5000, 100, 20, 5.0),
         "random, 500 x 5,000": drawn(seed, 500, 5000, 20, 5.0),
         "random, 700 x 4,000": drawn(seed, 700, 4000, 50, 5.0),
-        "correlated, 300 x 1,000": drawn(seed, 300, 1000, 20, 5.0, common=2.0),
+        "correlated, 300 x 1,000": drawn(seed, 300, 1000, 20, 5.0, common=0.5),
         "badly scaled, 300 x 1,000": drawn(seed, 300, 1000, 20, 5.0, units=1.5),
         "sparse text, 2,000 x 6,000": text_like(seed, 2_000, 6_000, 50_000),
     }

@@ -204,6 +204,8 @@ class Solver:
                 replica.step.coordinated = getattr(session, "mixes", False)
                 replica.step.usual_size = getattr(session, "usual_size", 0.0)
                 replica.step.alone = session.n if getattr(session, "alone", False) else 0
+                if replica.step.alone and not first:  # nodes elsewhere would have to do the same
+                    replica.step.settle(replica)
                 check_mixing(replica, session)
                 session.ledger.begin(name, replica.first_round)
                 path = self.resume if first else None
@@ -242,7 +244,6 @@ class Solver:
         if previous is not None:
             shrink = min(1.0, problem.domain.scale / previous.domain.scale)
             replica.continue_from(previous, shrink * previous.active.weights)
-            step.settle(replica)
         return replica
 
 
