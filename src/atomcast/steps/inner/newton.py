@@ -124,8 +124,8 @@ class Newton:
     enough : float
         How far above its lower bound the objective may stay.
     rough : bool
-        Whether models need not be exact far from the optimum. Where atoms are sent, those that are
-        chosen by exact weights are fewer.
+        Whether models need not be exact far from the optimum: not where atoms are sent for what
+        the weights ask for.
     """
 
     def __init__(
