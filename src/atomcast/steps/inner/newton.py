@@ -226,10 +226,11 @@ class Newton:
         diagonal += RIDGE * np.maximum(diagonal, least)
         ids = self.domain.blocks_of(active.ids)[chosen].tolist()
         old, slopes = active.weights[chosen], scores[chosen]
-        share = ROUGH * gap / (active.value() - active.lower_bound) if self.rough else EXACT
-        tolerance = max(share, EXACT) * gap
         few = self.domain.polytope and len(chosen) <= MANY_PRODUCTS
         easy = few and (self.domain.has_origin or old.any())
+        above = active.value() - active.lower_bound
+        share = max(ROUGH * gap / above, EXACT) if easy and self.rough else EXACT
+        tolerance = share * gap
         ways = solutions(self.domain, ids, hessian, old, slopes, tolerance) if easy else ()
         found = next(iter(ways), None)
         if found is None:
