@@ -73,8 +73,9 @@ class FreeBatches:
         independent = self.d // FREE_SHARE
         part = 1.0 if used > 0.95 else 0.5 if used > 0.75 else 0.0
         growth = int(part * known)
-        if not known and not self.quadratic:
-            growth = int(min(min(distance, LEAP) * FREE / 2, self.round_in_atoms, independent))
+        if not known and not self.quadratic:  # the first scores say little: half as far
+            leap = min(distance, 2 * LEAP) * FREE / 4
+            growth = int(min(leap, self.round_in_atoms, independent))
         elif self.cheap:
             leap = min(distance, LEAP * max(part, 0.25 * (used > 0.5)))
             growth = max(growth, int(min(leap * known, self.round_in_atoms, independent)))

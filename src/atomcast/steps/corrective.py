@@ -216,7 +216,7 @@ class Corrective(Step):
         free, kept = self._free(replica), replica.problem.batches.kept
         likely = 0.0 if free is not None and free.cheap else kept * self._last_violation
         level = _multiplier(replica) + max(needed, likely)
-        if count == self.alone and self._bends(replica):
+        if free is not None and count == self.alone and self._bends(replica):
             level = -np.inf  # those that are no violators yet would cost a round later
         candidates = 2 * count + CANDIDATES_MORE if self._compares(replica) else 0
         return Request(count=count, threshold=level, known_too=False, candidates=candidates)
@@ -448,5 +448,5 @@ def inner_solver(replica: Replica, memory: Memory) -> Inner:
             solver.few = 0  # they will soon be many
         return solver
     alone = replica.step.alone  # models of several classes are dear: each should bring all it can
-    rough = alone > 0 and replica.active.total(alone) == alone
+    rough = alone > 0 and replica.active.total(alone) == alone and domain.has_origin
     return Newton(domain, exact, replica.smallest_target, rough)

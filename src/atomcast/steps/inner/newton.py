@@ -124,8 +124,8 @@ class Newton:
     enough : float
         How far above its lower bound the objective may stay.
     rough : bool
-        Whether models need not be exact far from the optimum. Where atoms are sent, those that are
-        chosen by exact weights are fewer.
+        Whether models need not be exact far from the optimum: not where atoms are sent for what
+        the weights ask for.
     """
 
     def __init__(
@@ -226,10 +226,11 @@ class Newton:
         diagonal += RIDGE * np.maximum(diagonal, least)
         ids = self.domain.blocks_of(active.ids)[chosen].tolist()
         old, slopes = active.weights[chosen], scores[chosen]
-        share = ROUGH * gap / (active.value() - active.lower_bound) if self.rough else EXACT
-        tolerance = max(share, EXACT) * gap
         few = self.domain.polytope and len(chosen) <= MANY_PRODUCTS
         easy = few and (self.domain.has_origin or old.any())
+        above = active.value() - active.lower_bound
+        share = max(ROUGH * gap / above, EXACT) if easy and self.rough else EXACT
+        tolerance = share * gap
         ways = solutions(self.domain, ids, hessian, old, slopes, tolerance) if easy else ()
         found = next(iter(ways), None)
         if found is None:
