@@ -31,7 +31,7 @@ HEIGHT, VALUES = 512, 1 << 20
 #: not matter.
 FEW_KNOWN = 8
 #: Rows of points with more features are not computed one by one: a product of many is quicker.
-WIDE = 64
+WIDE = 32
 
 
 class AugmentedKernel:

@@ -150,7 +150,7 @@ def descend_by_rank(
         if gap > FALL * last:
             return False
         better = low.fitted(beta, 1.0 - margins + low.margins(beta))
-        image = side * rows.combined(side * better)
+        image = margins + side * rows.combined(side * (better - beta))
         last, gap = gap, relative_gap(better, image)
         if gap >= last:
             return False
