@@ -51,9 +51,7 @@ KINDS: dict[str, tuple[Callable[[int, int], tuple[Any, Any]], tuple[float, ...]]
 }
 
 
-def comparisons(
-    n: int, seeds: range, repeats: int
-) -> Iterator[tuple[Row, SVC, KernelSVC, str]]:
+def comparisons(n: int, seeds: range, repeats: int) -> Iterator[tuple[Row, SVC, KernelSVC, str]]:
     """Yield, for each kind, seed, C and gamma, a `Row`, both fitted models and the kind."""
     for kind, (make, gammas) in KINDS.items():
         for seed, C, gamma in product(seeds, COSTS, gammas):

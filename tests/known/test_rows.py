@@ -47,7 +47,9 @@ def test_some_rows_at_some_columns():
     own, ridge = exact[np.ix_(some, some)], 1.0 / COSTS[codes[some]]
     few = np.array([0, 50, 100])
     np.testing.assert_allclose(rows.values[rows.places(few)], own[few], atol=1e-5)
-    np.testing.assert_allclose(rows.between(few), (own - np.diag(ridge))[np.ix_(few, few)], atol=1e-5)
+    np.testing.assert_allclose(
+        rows.between(few), (own - np.diag(ridge))[np.ix_(few, few)], atol=1e-5
+    )
     np.testing.assert_allclose(rows.without_ridge(few), (own - np.diag(ridge))[few], atol=1e-5)
 
 
@@ -61,11 +63,24 @@ def test_the_matrix_is_whole_for_whoever_asks_for_it_and_when_points_join():
     np.testing.assert_allclose(gram.matrix[:1300, :1300], exact, atol=1e-5)
 
 
+@pytest.mark.parametrize("count", [1, 200])
+def test_points_that_join_later_find_all_rows(count):
+    X, codes, exact = example(1300)
+    first = 1300 - count
+    gram = known(X[:first], codes[:first])
+    gram.rows_at(np.arange(first)).places(np.array([1000, 2]))
+    gram.forget_points()
+    gram.extend(X, codes)
+    np.testing.assert_allclose(gram.row(1299), exact[1299], atol=1e-5)
+    np.testing.assert_allclose(gram.matrix[:1300, :1300], exact, atol=1e-5)
+
+
 def test_few_points_that_were_known_before_many_are_among_them():
     X, codes, exact = example(1300)
     gram = known(X[:100], codes[:100])
     gram.extend(X, codes)
     assert not gram.rows_at(np.arange(1300)).recipe.done.any()
     weights = np.random.default_rng(0).random(100)
-    np.testing.assert_allclose(gram.row_products(100, weights), exact[100:, :100] @ weights, rtol=1e-4, atol=1e-4)
+    expected = exact[100:, :100] @ weights
+    np.testing.assert_allclose(gram.row_products(100, weights), expected, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(gram.row(1299), exact[1299], atol=1e-5)

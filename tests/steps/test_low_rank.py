@@ -85,7 +85,9 @@ def test_descent_ends_at_the_best_weights_with_and_without_low_rank(C):
         np.testing.assert_allclose(beta.sum(), best.sum(), rtol=1e-3)
 
 
-@pytest.mark.parametrize(("noise", "C", "gamma"), [(0.1, 100.0, 2.0), (0.3, 100.0, 2.0), (0.3, 10.0, 10.0)])
+@pytest.mark.parametrize(
+    ("noise", "C", "gamma"), [(0.1, 100.0, 2.0), (0.3, 100.0, 2.0), (0.3, 10.0, 10.0)]
+)
 def test_the_certificate_of_a_fit_holds_in_double_precision(noise, C, gamma):
     X, y = make_moons(1500, noise=noise, random_state=1)
     model = KernelSVC(C=C, gamma=gamma).fit(X, y)

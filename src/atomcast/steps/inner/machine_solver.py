@@ -30,10 +30,11 @@ SHARE = 0.1
 #: Up to so many points are never divided, nor are they where more than this share is likely to
 #: matter: those that fall short by no less than minus this share of what the worst one does.
 FEW, MOST, SLACK = 512, 0.7, 0.5
-#: Ranks of kernel matrices that are low. A machine of rank r is looked for after r^2 steps, divided by this.
+#: Ranks that are low for a kernel matrix. Rank r is looked for after r^2 steps divided by this, in
+#: that of so many times as many points.
 RANKS, STEPS_FOR, SMALL = (128, 256, 512), 8, 8
-#: Where rounding of kernel values may be more than this share of the gap asked for, margins are summed
-#: in double precision, and weights improved so many times.
+#: Where rounding of kernel values may be more than this share of the gap asked for, margins are
+#: summed in double precision, and weights improved so many times.
 ROUNDING, REFINEMENTS = 0.1, 4
 #: Descent on some points ends where the gap has fallen to this share: then others matter.
 FALL = 0.03
