@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 import numpy as np
@@ -78,4 +78,4 @@ def binary(args: Any) -> None:
         )
     for kind, some in ratios.items():
         print(f"{kind}, {n:,} rows, KernelSVC / SVC: {spread(some)}")
-    print(f"all, {n:,} rows, KernelSVC / SVC: {spread(sum(ratios.values(), []))}")
+    print(f"all, {n:,} rows, KernelSVC / SVC: {spread(list(chain.from_iterable(ratios.values())))}")

@@ -6,6 +6,7 @@ import numpy as np
 import pytest
 from sklearn.metrics.pairwise import rbf_kernel
 
+from atomcast import KernelSVC, Solver
 from atomcast.known.kernels.functions import RBF
 from atomcast.known.kernels.kernel_matrix import AugmentedKernel
 from atomcast.known.kernels.labels import LabelCode
@@ -84,3 +85,17 @@ def test_few_points_that_were_known_before_many_are_among_them():
     expected = exact[100:, :100] @ weights
     np.testing.assert_allclose(gram.row_products(100, weights), expected, rtol=1e-4, atol=1e-4)
     np.testing.assert_allclose(gram.row(1299), exact[1299], atol=1e-5)
+
+
+@pytest.mark.parametrize("how", ["one-vs-one", "one-vs-rest"])
+def test_machines_that_share_rows_find_what_machines_of_their_own_find(how):
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((1200, 2))
+    y = (np.hypot(*X.T) * 1.5).astype(int).clip(0, 2)
+    both = [
+        KernelSVC(C=10.0, gamma=1.0, multi_class=how, solver=Solver(tol=tol)).fit(X, y)
+        for tol in (1e-3, 1e-6)  # the second keeps its matrix in double precision, whole
+    ]
+    rough, fine = (model.result_.objective for model in both)
+    assert fine * (1 - 1e-6) <= rough <= fine * (1 + 1e-3)
+    assert (both[0].predict(X) != both[1].predict(X)).mean() <= 0.01

@@ -91,7 +91,7 @@ class AugmentedKernel:
 
     def rows_at(self, positions: Positions) -> Rows:
         """The rows of some points, increasing, and columns at these; computed as they are read."""
-        if self._recipe is None:
+        if self._recipe is None or (self.shared and len(positions) == self.count):
             assert self.matrix is not None
         assert self._matrix is not None
         recipe = Recipe.whole(self.diagonal) if self._recipe is None else self._recipe
