@@ -27,11 +27,10 @@ def known(X, codes, shared: bool = False) -> AugmentedKernel:
     return gram
 
 
-@pytest.mark.parametrize("shared", [False, True])
 @pytest.mark.parametrize(("d", "spread"), [(1, 1.0), (3, 1.0), (32, 0.5), (3, 20.0)])
-def test_rows_are_those_of_the_kernel_and_only_those_that_are_read(shared, d, spread):
+def test_rows_are_those_of_the_kernel_and_only_those_that_are_read(d, spread):
     X, codes, exact = example(1100, d, spread)
-    rows = known(X, codes, shared).rows_at(np.arange(1100))
+    rows = known(X, codes).rows_at(np.arange(1100))
     used = np.array([3, 700, 1099])
     values = rows.values[rows.places(used)]
     assert np.flatnonzero(rows.recipe.done).tolist() == used.tolist()
@@ -41,10 +40,11 @@ def test_rows_are_those_of_the_kernel_and_only_those_that_are_read(shared, d, sp
     np.testing.assert_allclose(rows.combined(weights), weights @ exact, atol=3e-5)
 
 
-def test_some_rows_at_some_columns():
+@pytest.mark.parametrize("shared", [False, True])
+def test_some_rows_at_some_columns(shared):
     X, codes, exact = example(1100)
     some = np.arange(1, 1100, 7)
-    rows = known(X, codes).rows_at(np.arange(1100)).at(some)
+    rows = known(X, codes, shared).rows_at(some)
     own, ridge = exact[np.ix_(some, some)], 1.0 / COSTS[codes[some]]
     few = np.array([0, 50, 100])
     np.testing.assert_allclose(rows.values[rows.places(few)], own[few], atol=1e-5)
