@@ -33,9 +33,10 @@ FEW, MOST, SLACK = 512, 0.7, 0.5
 #: Ranks that are low for a kernel matrix. Rank r is looked for after r^2 steps divided by this, in
 #: that of so many times as many points.
 RANKS, STEPS_FOR, SMALL = (128, 256, 512), 8, 8
-#: Where rounding of kernel values may be more than this share of the gap asked for, margins are
-#: summed in double precision, and weights improved so many times.
-ROUNDING, REFINEMENTS = 0.1, 4
+#: Where rounding of kernel values may be more than this share of the gap asked for, or of the least
+#: for which they are kept in single precision, margins are summed in double precision, and weights
+#: improved so many times.
+ROUNDING, SINGLE, REFINEMENTS = 0.1, 1e-3, 4
 #: Descent on some points ends where the gap has fallen to this share: then others matter.
 FALL = 0.03
 
@@ -53,7 +54,7 @@ class GreedyDescent:
         with one_blas_thread():
             factor, exact = descend(rows, side, beta, margins, relative), np.zeros(len(beta))
             for _ in range(REFINEMENTS):
-                if _rounding(rows, beta - exact) <= ROUNDING * relative:
+                if _rounding(rows, beta - exact) <= ROUNDING * max(relative, SINGLE):
                     break
                 margins, exact = active.exact_products(beta), beta.copy()
                 if relative_gap(beta, margins) <= (1.0 + ROUNDING) * relative:
