@@ -89,4 +89,4 @@ class FreePoints:
 
     def size(self, known: int, used: float, distance: float) -> int:
         """How many points may join at least, wherever the optimum is."""
-        return max(FREE_POINTS, 3 * known)
+        return max(FREE_POINTS, 3 * known) if known else ALL_POINTS
