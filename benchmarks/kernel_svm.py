@@ -246,6 +246,7 @@ def main() -> None:
     parser.add_argument("section", choices=list(SECTIONS))
     parser.add_argument("--rows", type=int, default=None, help="rows of a9a; 0: all")
     parser.add_argument("--n", type=int, default=None, help="synthetic examples")
+    parser.add_argument("--seed", type=int, default=0, help="the first of two, of synthetic data")
     parser.add_argument("--C", type=float, default=1.0)
     parser.add_argument("--tol", type=float, default=1e-2)
     parser.add_argument("--nodes", type=int, default=1)

@@ -63,7 +63,7 @@ def rows(seeds: int, repeats: int) -> Iterator[Row]:
         logistic.comparisons("kinds", seeds, (0.1, 0.02), repeats),
         group_lasso.comparisons(seeds, repeats),
         lasso_cv.comparisons(lasso_cv.PROBLEMS, repeats),
-        kernel_svm_binary.comparisons(3_000, seeds, repeats),
+        kernel_svm_binary.comparisons(3_000, range(seeds), repeats),
         kernel_svm_classes.comparisons(repeats),
     ):
         yield row

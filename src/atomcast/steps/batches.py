@@ -7,8 +7,9 @@ from dataclasses import dataclass
 #: Where nothing is sent, all of so few atoms may join at once; of more, half as many, or a share of
 #: their length, and as many as are known already where nearly all of these are in use.
 FREE, FREE_SHARE = 64, 4
-#: Of points in a kernel space, whose kernel values cost little beside a round, all of so few join.
-FREE_POINTS = 16384
+#: Of points in a kernel space, whose kernel values cost little beside a round, so many join at
+#: once, and all of so few: half of those that there is room for by default.
+FREE_POINTS, ALL_POINTS = 8192, 11264
 #: A round takes so many operations beside those of scores, and an atom that has joined so many for
 #: each of its values: the inner solver goes through it about as often.
 ROUND, PASSES = 5e5, 100
@@ -91,4 +92,4 @@ class FreePoints:
 
     def size(self, known: int, used: float, distance: float) -> int:
         """How many points may join at least, wherever the optimum is."""
-        return max(FREE_POINTS, 3 * known)
+        return max(FREE_POINTS, 3 * known) if known else ALL_POINTS

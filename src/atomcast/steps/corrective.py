@@ -20,7 +20,7 @@ from atomcast.known.active_set import FEW, ActiveSet, ExplicitActiveSet
 from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Ids, Request
-from atomcast.steps.batches import FREE_POINTS, FreeBatches, FreePoints
+from atomcast.steps.batches import ALL_POINTS, FreeBatches, FreePoints
 from atomcast.steps.inner.block_pivots import minimise_by_pivots
 from atomcast.steps.inner.column_model import ColumnModel
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent
@@ -194,7 +194,7 @@ class Corrective(Step):
 
     def first(self, replica: Replica) -> int:
         """All there are, if they are few and nobody has to be sent them."""
-        few = self._quick(replica) and self.alone <= FREE_POINTS
+        few = self._quick(replica) and self.alone <= ALL_POINTS
         many = self.alone if few and self.atoms_per_round == "auto" else 0
         return max(replica.problem.sample, many)
 

@@ -82,7 +82,14 @@ def lower_part(values: Any, rows: Any, columns: Any, out: Any) -> None:  # pragm
 
 @njit(cache=True, nogil=True, fastmath=REORDER)
 def combined(
-    matrix: Any, points: Any, values: Any, place: Any, recipe: Any, used: Any, weights: Any, out: Any
+    matrix: Any,
+    points: Any,
+    values: Any,
+    place: Any,
+    recipe: Any,
+    used: Any,
+    weights: Any,
+    out: Any,
 ) -> None:  # pragma: no cover - compiled
     """The sum of some rows, each times a weight, in double precision: four rows at a time."""
     count, columns, four = uint64(len(used)), uint64(len(out)), uint64(4)

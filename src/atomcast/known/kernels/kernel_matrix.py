@@ -32,7 +32,7 @@ HEIGHT, VALUES = 512, 1 << 20
 #: not matter.
 FEW_KNOWN = 8
 #: Rows of points with more features are not computed one by one: a product of many is quicker.
-WIDE = 64
+WIDE = 32
 
 
 class AugmentedKernel:
@@ -92,7 +92,7 @@ class AugmentedKernel:
 
     def rows_at(self, positions: Positions) -> Rows:
         """The rows of some points, increasing, and columns at these; computed as they are read."""
-        if self._recipe is None:
+        if self._recipe is None or (self.shared and len(positions) == self.count):
             assert self.matrix is not None
         assert self._matrix is not None
         recipe = Recipe.whole(self.diagonal) if self._recipe is None else self._recipe
@@ -120,7 +120,7 @@ class AugmentedKernel:
         The weights are those of the new ones.
         """
         old, alone = self.count, len(labels) == self.count + 1
-        self._fill_rows()
+        some, self._recipe = self._recipe is not None, None  # then they would be needed again
         if not alone or (self._matrix is not None and old == len(self._matrix)):
             self._fill_columns()
         self.count = len(labels)
@@ -137,7 +137,9 @@ class AugmentedKernel:
         self._make_room(old)
         if self._matrix is None:
             return
-        if alone and self._last_row is not None and isinstance(points, np.ndarray):
+        if some:
+            self._append_block(0)
+        elif alone and self._last_row is not None and isinstance(points, np.ndarray):
             # As in every round of one atom: it must be quick.
             values = (self._last_row.of(points) + 1.0) * self._signs(old)
             self._matrix[old, :old], self._matrix[old, old] = values[:old], own[0]
@@ -181,7 +183,7 @@ class AugmentedKernel:
         slot = np.arange(self.count + 1) if self.shared else np.full(self.count + 1, -1)
         slot[-1], done = 0, np.zeros(self.count, dtype=np.bool_)
         other = np.float32(self.code.other)
-        return Recipe(self.diagonal, done, slot, units, self._labels, other)
+        return Recipe(self.diagonal, done, slot, units, self._labels.astype(np.uint8), other)
 
     def _append_rbf(self, old: int) -> bool:
         """The same where single precision is asked for and enough; whether that is so."""

@@ -159,7 +159,8 @@ class MachineActiveSet(KernelActiveSet):
     def rows(self, part: MachinePart) -> Rows:
         """The augmented kernel between the points of a machine, without their sides."""
         if self.gram.kept:
-            return self.gram.rows_at(part.points)
+            with self._lock:  # the first to ask may have to wait for all rows
+                return self.gram.rows_at(part.points)
         return Rows(self._own_matrix(part), np.arange(len(part.points)))
 
     def _own_matrix(self, part: MachinePart) -> NDArray[Any]:

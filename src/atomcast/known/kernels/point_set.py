@@ -28,6 +28,7 @@ from atomcast.known.kernels.kernel_matrix import AugmentedKernel, not_positive
 from atomcast.known.kernels.labels import Codes, LabelCode
 from atomcast.known.kernels.points import PointLog, Points, moved_to_front
 from atomcast.known.kernels.storage import Storage
+from atomcast.known.kernels.sums import COLUMNS, kernel_sums
 from atomcast.messages.atom import Atom, AtomBatch, Misfit, misfit_of
 
 #: By this share of what they could be at most, scores of a point may differ between two nodes: one
@@ -337,6 +338,15 @@ class KernelActiveSet(ActiveSet):
         if scale:
             image += scale * self.image_products
         return image
+
+    def exact_products(self, vector: Floats) -> Floats:
+        """K~ times a vector from the points themselves, in double precision, shape (count,)."""
+        used, total = np.flatnonzero(vector), self.gram.ridge * vector
+        sums = kernel_sums(self.points, self.kernel, self.code, self.labels)
+        for start in range(0, len(used), COLUMNS):
+            some = used[start : start + COLUMNS]
+            sums.add(total, 1.0, self.points[some], self.labels[some], vector[some])
+        return total
 
     def products(self, start: int, stop: int) -> Floats:
         """Columns start to stop of the Hessian 2 K~."""

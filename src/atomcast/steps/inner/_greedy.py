@@ -68,8 +68,12 @@ def greedy_steps(
         a, b = picked(lanes, short, room), picked(lanes, short, room)
         change_a, change_b = max(-beta[a], short[a] / diagonal[a]), 0.0
         beta[a] += change_a
-        row_a = values[fetched(matrix, points, values, place, recipe, a)]
-        row_b = values[fetched(matrix, points, values, place, recipe, b)]
+        # To ask for a row that is there takes longer than to see that it is.
+        if place[a] < 0:
+            fetched(matrix, points, values, place, recipe, a)
+        if place[b] < 0:
+            fetched(matrix, points, values, place, recipe, b)
+        row_a, row_b = values[uint64(place[a])], values[uint64(place[b])]
         if a != b:
             left = short[b] - change_a * side[a] * side[b] * row_a[b]
             change_b = max(-beta[b], left / diagonal[b])

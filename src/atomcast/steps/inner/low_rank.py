@@ -1,9 +1,10 @@
 """The best weights of a kernel machine whose kernel matrix is nearly of low rank.
 
-Points of two or three features, or a wide kernel, have a matrix K~ = G G' + D up to a small rest, where
-G has few columns and D is diagonal. Then the machine is one in as many dimensions as G has columns, where
-Newton's method takes a few steps that cost next to nothing. What the rest does to the margins is made up
-for: they are computed as they are, and the machine is fitted again to what they fall short of one.
+Points of two or three features, or a wide kernel, have a matrix K~ = G G' + D up to a small rest,
+where G has few columns and D is diagonal. Then the machine is one in as many dimensions as G has
+columns, where Newton's method takes a few steps that cost next to nothing. What the rest does to
+the margins is made up for: they are computed as they are, and the machine is fitted again to what
+they fall short of one.
 """
 
 from __future__ import annotations
@@ -21,8 +22,8 @@ from atomcast.known.kernels.rows import Rows
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
-#: So many points at a time are looked at for those that the others are combinations of. Where nearly
-#: all of the first ones, as many as the largest rank, are none, it is not low.
+#: So many points at a time are looked at for those that the others are combinations of. Where
+#: nearly all of the first ones, as many as the largest rank, are none, it is not low.
 SOME, FULL = 64, 0.95
 #: Combinations need not be better than this share of 1/C, or than single precision allows.
 REST, LEAST = 0.03, 1e-5
@@ -150,7 +151,7 @@ def descend_by_rank(
         if gap > FALL * last:
             return False
         better = low.fitted(beta, 1.0 - margins + low.margins(beta))
-        image = side * rows.combined(side * better)
+        image = margins + side * rows.combined(side * (better - beta))
         last, gap = gap, relative_gap(better, image)
         if gap >= last:
             return False

@@ -30,8 +30,13 @@ SHARE = 0.1
 #: Up to so many points are never divided, nor are they where more than this share is likely to
 #: matter: those that fall short by no less than minus this share of what the worst one does.
 FEW, MOST, SLACK = 512, 0.7, 0.5
-#: Ranks of kernel matrices that are low. A machine of rank r is looked for after r^2 steps, divided by this.
+#: Ranks that are low for a kernel matrix. Rank r is looked for after r^2 steps divided by this, in
+#: that of so many times as many points.
 RANKS, STEPS_FOR, SMALL = (128, 256, 512), 8, 8
+#: Where rounding of kernel values may be more than this share of the gap asked for, or of the least
+#: for which they are kept in single precision, margins are summed in double precision, and weights
+#: improved so many times.
+ROUNDING, SINGLE, REFINEMENTS = 0.1, 1e-3, 4
 #: Descent on some points ends where the gap has fallen to this share: then others matter.
 FALL = 0.03
 
@@ -45,9 +50,17 @@ class GreedyDescent:
         value, relative = active.value(), _relative(active, tolerance)
         # In units of the margin, where the objective is the inverse of the sum.
         beta, margins = (part / (value or 1.0) for part in (active.weights, active.image_products))
-        rows = active.gram.rows_at(np.arange(len(beta)))
+        rows, side = active.gram.rows_at(np.arange(len(beta))), np.ones(len(beta))
         with one_blas_thread():
-            descend(rows, np.ones(len(beta)), beta, margins, relative)
+            factor, exact = descend(rows, side, beta, margins, relative), np.zeros(len(beta))
+            for _ in range(REFINEMENTS):
+                if _rounding(rows, beta - exact) <= ROUNDING * max(relative, SINGLE):
+                    break
+                margins, exact = active.exact_products(beta), beta.copy()
+                if relative_gap(beta, margins) <= (1.0 + ROUNDING) * relative:
+                    break
+                if not (factor and descend_by_rank(factor, side, beta, margins, relative)):
+                    descend(rows, side, beta, margins, relative)
         total = float(beta.sum())
         active.install(beta / total, margins / total)
 
@@ -66,6 +79,15 @@ class MachineSolver:
                 for m in np.flatnonzero(active.gaps() > relative).tolist()
             ])  # fmt: skip
         active.install(weights, products)
+
+
+def _rounding(rows: Rows, change: Floats) -> float:
+    """What rounding of kernel values may do to the relative gap where weights changed by so much.
+
+    That is three times its standard error, if the rounding of each is independent of the others.
+    """
+    unit = float(np.finfo(rows.values.dtype).eps)
+    return 6.0 * unit * float(np.linalg.norm(change))
 
 
 def _relative(active: KernelActiveSet, tolerance: float) -> float:
@@ -87,21 +109,23 @@ def _improve(
     weights[part.at], products[part.at] = scale * beta, scale * margins
 
 
-def descend(rows: Rows, side: Floats, beta: Floats, margins: Floats, tolerance: float) -> None:
+def descend(
+    rows: Rows, side: Floats, beta: Floats, margins: Floats, tolerance: float
+) -> PivotedFactor | None:
     """Improve weights and their margins, K~ beta, in place, until the relative gap is small.
 
     Of many points, most will never carry weight: once the gap is not large any more, descent goes
     on with those that do and those that violate optimality, or nearly so, in rows that are shorter.
     All margins tell whether that was enough. K~ is a kernel matrix with signs, side_i side_j
-    matrix_ij.
+    matrix_ij. Returns its factor if it is of low rank.
     """
     left, count, all_at_once = STEPS * len(beta), len(beta), len(beta) < FEW
     aim = tolerance if all_at_once else max(FIRST_GAP, tolerance)
     if not all_at_once and rows.ridge is not None:
-        taken, found = _try_ranks(rows, side, beta, margins, (aim, tolerance))
+        taken, factor = _try_ranks(rows, side, beta, margins, aim)
         left -= taken
-        if found:
-            return
+        if factor and descend_by_rank(factor, side, beta, margins, tolerance):
+            return factor
     left -= _descend_on(rows, side, beta, margins, aim, left)
     while left > 0 and (gap := relative_gap(beta, margins)) > tolerance:
         short = 1.0 - margins
@@ -116,30 +140,31 @@ def descend(rows: Rows, side: Floats, beta: Floats, margins: Floats, tolerance: 
         left -= max(taken, count)
         beta[some] = own
         margins += side * rows.combined(side * (beta - old))
+    return None
 
 
 def _try_ranks(
-    rows: Rows, side: Floats, beta: Floats, margins: Floats, aims: tuple[float, float]
-) -> tuple[int, bool]:
-    """Descend to a first gap; where that takes long, fit a machine of low rank to the last one.
+    rows: Rows, side: Floats, beta: Floats, margins: Floats, aim: float
+) -> tuple[int, PivotedFactor | None]:
+    """Descend to a first gap; where that takes long, see whether the matrix is of low rank.
 
     The more steps were taken, the larger a rank is worth looking for. Returns the number of steps,
-    and whether the weights are those of such a machine.
+    and the factor if it is found.
     """
     from atomcast.steps.inner._greedy import greedy_steps
 
-    all_steps, factor, (first, last) = 0, PivotedFactor(rows), aims
+    steps, factor = 0, PivotedFactor(rows)
     for rank in (rank for rank in RANKS if SMALL * rank <= len(beta)):
         most = rank**2 // STEPS_FOR
-        taken, enough = greedy_steps(*rows.parts, side, beta, margins, first, most)
-        all_steps += taken
+        taken, enough = greedy_steps(*rows.parts, side, beta, margins, aim, most)
+        steps += taken
         if not enough and taken < most:
-            go_to_face(rows, side, beta, margins, SHARE * first)
+            go_to_face(rows, side, beta, margins, SHARE * aim)
         if taken < most:
             break
         if factor.reaches(rank):
-            return all_steps, descend_by_rank(factor, side, beta, margins, last)
-    return all_steps, False
+            return steps, factor
+    return steps, None
 
 
 def _descend_on(
