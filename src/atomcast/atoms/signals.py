@@ -195,20 +195,19 @@ class SignalsActiveSet(ActiveSet):
             self.gaps = self._gap_now.copy()
         return float(self._gap_now.sum())
 
-    def update(self, signals: Ints, codes: sparse.csr_array) -> None:
-        """Replace the weights of some signals, in increasing order; shape (m, K)."""
+    def update(self, signals: Ints, parts: Sequence[sparse.csr_array]) -> None:
+        """Replace the weights of some signals, in increasing order; shape (m, K), in parts."""
         old, stay = self.codes, np.ones(self.signals.shape[0], dtype=bool)
         stay[signals] = False
         counts = np.diff(old.indptr)
         kept = np.repeat(stay, counts)
-        counts[signals] = np.diff(codes.indptr)
+        counts[signals] = np.concatenate([np.diff(part.indptr) for part in parts])
         place = np.repeat(stay, counts)
-        weights, atoms = np.empty(len(place)), np.empty(len(place), dtype=old.indices.dtype)
-        for new, before, now in (
-            (weights, old.data, codes.data),
-            (atoms, old.indices, codes.indices),
-        ):
-            new[place], new[~place] = before[kept], now
+        weights, atoms = np.empty(len(place)), np.empty(len(place), dtype=np.int32)
+        weights[place], atoms[place] = old.data[kept], old.indices[kept]
+        np.logical_not(place, out=place)
+        weights[place] = np.concatenate([part.data for part in parts])
+        atoms[place] = np.concatenate([part.indices for part in parts])
         self._code(weights, atoms, np.concatenate(([0], np.cumsum(counts))))
         self._measure(signals)
 
