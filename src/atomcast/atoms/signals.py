@@ -26,7 +26,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 #: So many numbers are looked at in one piece, which fits into a cache.
-PIECE = 1 << 19
+PIECE = 1 << 18
 
 
 class SignalsActiveSet(ActiveSet):
