@@ -14,8 +14,7 @@ from atomcast.data.shards import Shard
 from atomcast.domains.ball_product import BallProduct
 from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ActiveSet
-from atomcast.known.columns import Columns
-from atomcast.known.sign_columns import with_appended
+from atomcast.known.columns import Columns, with_appended
 from atomcast.messages.atom import EPS, ROUNDINGS, Atom, check_form, check_scores, misfit_of
 from atomcast.messages.proposals import Agreement
 

@@ -163,7 +163,8 @@ class RBF:
 
     def fill(self, X: NDArray[Any], Z: NDArray[Any], out: NDArray[Any]) -> None:
         """Put the values between dense points into an array."""
-        for some in pieces(*Z.shape, FACTOR // 2):  # a copy of all might take much memory
+        n, d = Z.shape
+        for some in pieces(n, d, FACTOR // 2):  # a copy of all might take much memory
             right = self._right_factor(Z[some], out.dtype)
             for rows in pieces(len(out), max(right.shape)):  # the scaled points stay in cache
                 x, x_norms = self.scaled(X[rows])
