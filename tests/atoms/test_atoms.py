@@ -10,8 +10,7 @@ from atomcast.atoms.explicit import PIECE, DenseAtoms, SparseAtoms, explicit_ato
 from atomcast.data.shards import Shards
 from atomcast.domains.balls import L1Ball
 from atomcast.known.active_set import ExplicitActiveSet
-from atomcast.known.columns import DenseColumns, SparseColumns
-from atomcast.known.sign_columns import with_appended
+from atomcast.known.columns import DenseColumns, SparseColumns, with_appended
 from atomcast.loop.replica import Replica, Tolerance
 from atomcast.messages.atom import Atom, same
 from atomcast.objectives import SquaredError

@@ -5,8 +5,8 @@ import pytest
 from scipy import sparse
 
 from atomcast.known import sign_columns
-from atomcast.known.columns import DenseColumns
-from atomcast.known.sign_columns import SignColumns, with_appended
+from atomcast.known.columns import LONG, DenseColumns, with_appended
+from atomcast.known.sign_columns import SignColumns
 from atomcast.messages.atom import Atom, AtomBatch
 
 
@@ -42,7 +42,7 @@ def test_products_of_columns_with_themselves_and_with_others(share, dense):
     np.testing.assert_allclose(products, scaled.T @ scaled)
 
 
-def signs(count, d=sign_columns.LONG + 77):
+def signs(count, d=LONG + 77):
     return np.where(np.random.default_rng(3).random((d, count)) < 0.3, 1.0, -1.0)
 
 
@@ -93,4 +93,4 @@ def test_columns_of_signs_become_dense_with_the_first_that_is_not(odd):
     columns = with_appended(columns, len(matrix), [Atom(3, len(matrix), other)])
     assert type(columns) is DenseColumns
     np.testing.assert_array_equal(columns.block(0, 4), np.column_stack([matrix, other]))
-    assert type(stored(matrix[: sign_columns.LONG - 1], dense=True)) is DenseColumns
+    assert type(stored(matrix[: LONG - 1], dense=True)) is DenseColumns

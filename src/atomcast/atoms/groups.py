@@ -13,7 +13,7 @@ from atomcast.data.shards import Shard
 from atomcast.domains.balls import Domain
 from atomcast.domains.group_ball import GroupBall, Groups
 from atomcast.known.active_set import ExplicitActiveSet
-from atomcast.known.sign_columns import with_appended
+from atomcast.known.columns import with_appended
 from atomcast.messages.atom import Atom, Misfit, misfit_of
 from atomcast.objectives import Objective
 

@@ -14,6 +14,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from atomcast._threads import ranges
+from atomcast.data.matrices import cut
 from atomcast.data.shards import Shard
 from atomcast.known.kernels.kernel_matrix import kernel_block
 from atomcast.known.kernels.labels import Codes
@@ -247,9 +248,10 @@ class KernelAtoms:
         """The kernel between some examples and some known points, as it is kept."""
         block = np.empty((len(rows), part.stop - part.start), self.storage.dtype)
         piece = min(max(VALUES // max(self.d, 1), LEAST_PIECE), PIECE)
+        known = cut(active.points, part.start, part.stop, 0)
         for some in ranges(len(rows), -(-len(rows) // piece)):
             points = self.points[rows[some]]
-            block[some] = kernel_block(active.kernel, points, active.points[part], block.dtype)
+            block[some] = kernel_block(active.kernel, points, known, block.dtype)
         return block
 
 

@@ -14,8 +14,7 @@ from atomcast.data.shards import Shard
 from atomcast.domains.ball_product import BallProduct
 from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ActiveSet
-from atomcast.known.columns import Columns
-from atomcast.known.sign_columns import with_appended
+from atomcast.known.columns import Columns, with_appended
 from atomcast.messages.atom import EPS, ROUNDINGS, Atom, check_form, check_scores, misfit_of
 from atomcast.messages.proposals import Agreement
 
@@ -26,7 +25,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 #: So many numbers are looked at in one piece, which fits into a cache.
-PIECE = 1 << 19
+PIECE = 1 << 18
 
 
 class SignalsActiveSet(ActiveSet):
@@ -195,20 +194,19 @@ class SignalsActiveSet(ActiveSet):
             self.gaps = self._gap_now.copy()
         return float(self._gap_now.sum())
 
-    def update(self, signals: Ints, codes: sparse.csr_array) -> None:
-        """Replace the weights of some signals, in increasing order; shape (m, K)."""
+    def update(self, signals: Ints, parts: Sequence[sparse.csr_array]) -> None:
+        """Replace the weights of some signals, in increasing order; shape (m, K), in parts."""
         old, stay = self.codes, np.ones(self.signals.shape[0], dtype=bool)
         stay[signals] = False
         counts = np.diff(old.indptr)
         kept = np.repeat(stay, counts)
-        counts[signals] = np.diff(codes.indptr)
+        counts[signals] = np.concatenate([np.diff(part.indptr) for part in parts])
         place = np.repeat(stay, counts)
-        weights, atoms = np.empty(len(place)), np.empty(len(place), dtype=old.indices.dtype)
-        for new, before, now in (
-            (weights, old.data, codes.data),
-            (atoms, old.indices, codes.indices),
-        ):
-            new[place], new[~place] = before[kept], now
+        weights, atoms = np.empty(len(place)), np.empty(len(place), dtype=np.int32)
+        weights[place], atoms[place] = old.data[kept], old.indices[kept]
+        np.logical_not(place, out=place)
+        weights[place] = np.concatenate([part.data for part in parts])
+        atoms[place] = np.concatenate([part.indices for part in parts])
         self._code(weights, atoms, np.concatenate(([0], np.cumsum(counts))))
         self._measure(signals)
 

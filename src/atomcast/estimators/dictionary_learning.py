@@ -110,6 +110,7 @@ class DictionaryLearning(Coder):
                 break
             best = improved(X, counts, encoded.codes, elements, of_length_one=self.beta is None)
             elements = replaced(best, X, some, encoded.codes)
+            del encoded  # before there is another
         self.components_, self.error_, self.n_iter_ = elements, np.array(errors), len(errors)
         self.result_ = replace(encoded.result, ledger=joined(named("coding", ledgers)))
         return self

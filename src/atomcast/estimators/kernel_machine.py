@@ -23,7 +23,7 @@ from atomcast.known.kernels.point_set import SupportVectors
 Floats = NDArray[np.float64]
 
 #: Kernel values that prediction computes at a time.
-PIECE = 1 << 23
+PIECE = 1 << 20
 
 
 class SupportSum:

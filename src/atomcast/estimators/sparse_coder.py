@@ -79,8 +79,10 @@ class Coder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SolvedEstimator):
         solver = self._coding(n, signals.shape[1])
         result = solver.solve(coding_problem(signals, radii), shards, cluster)
         warn_unless_converged(result, solver, stacklevel=4)
-        atom, signal = np.divmod(result.atom_ids, count)
-        codes = sparse.csr_array((result.atom_weights, (signal, atom)), shape=(count, n))
+        places = np.empty((2, len(result.atom_ids)), np.int32 if max(count, n) < 1 << 31 else int)
+        np.floor_divide(result.atom_ids, count, out=places[1], casting="unsafe")
+        np.remainder(result.atom_ids, count, out=places[0], casting="unsafe")
+        codes = sparse.csr_array((result.atom_weights, tuple(places)), shape=(count, n))
         return Encoded(codes, result.content if radii is not None else None, result)
 
     def _spread(self, dictionary: Any) -> tuple[Shards, Any]:

@@ -17,10 +17,9 @@ from numpy.typing import NDArray
 
 from atomcast.domains.balls import Domain
 from atomcast.known import gram
-from atomcast.known.columns import Chosen, Columns, SparseColumns, grown
+from atomcast.known.columns import Chosen, Columns, SparseColumns, grown, with_appended
 from atomcast.known.gram import Gram
 from atomcast.known.mixtures import REMEMBERED, MixedPoint, Mixtures
-from atomcast.known.sign_columns import with_appended
 from atomcast.messages.atom import (
     NO_EXTRAS,
     Atom,

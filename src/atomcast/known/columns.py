@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from typing import Any, Protocol
+from typing import Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -26,6 +26,8 @@ THIN, MANY = 0.1, 1 << 17
 FULL, DENSE = 0.12, 1 << 21
 #: So many rows of dense columns are scaled at a time, and so many columns squared.
 PART, FEW = 1024, 16
+#: Columns of fewer values are not looked at for signs: they take little memory, and less time.
+LONG = 1 << 14
 #: A dense buffer of at least so many values is not copied where it can grow in place.
 LARGE = 1 << 17
 
@@ -107,6 +109,9 @@ def grown(buffer: NDArray[Any], used: int, needed: int) -> NDArray[Any]:
 class DenseColumns:
     """Columns stored densely in float64, one after the other in memory."""
 
+    #: Whether there is nothing but 1 and -1 in them.
+    signs: ClassVar[bool] = False
+
     def __init__(self, d: int) -> None:
         self.d = d
         self.count = 0
@@ -163,6 +168,10 @@ class DenseColumns:
     def column(self, position: int) -> Floats:
         """A single column as a dense array, shape (d,), not to be changed."""
         return self._rows[position]
+
+    def atoms(self) -> list[Atom]:
+        """The columns as atoms again; their ids are their positions."""
+        return [Atom(k, self.d, self.column(k)) for k in range(self.count)]
 
     def lengths(self, diagonal: Floats, start: int = 0) -> Floats:
         """The product a_j' diag(diagonal) a_j of each column from start on with itself."""
@@ -369,3 +378,40 @@ def _sums(values: Floats, cuts: Positions) -> Floats:
     sums = np.add.reduceat(np.append(values, 0.0), cuts[:-1])
     sums[cuts[1:] == cuts[:-1]] = 0.0
     return sums
+
+
+def with_appended(columns: Columns | None, d: int, atoms: Sequence[Atom]) -> Columns:
+    """Append atoms to a store of the right kind; the first dense atom makes the store dense.
+
+    Which kind that is depends on the values alone, so that it is the same on every node.
+    """
+    parts = [atoms] if isinstance(atoms, AtomBatch) else atoms
+    any_dense = any(part.indices is None for part in parts)
+    if columns is None:
+        columns = _new_store(d, parts) if any_dense else SparseColumns(d)
+    elif any_dense and (
+        isinstance(columns, SparseColumns)
+        or (isinstance(columns, DenseColumns) and columns.signs and not _all_signs(parts))
+    ):
+        known = columns.atoms()
+        columns = DenseColumns(d)
+        columns.append(known)
+    columns.append(atoms)
+    return columns
+
+
+def _new_store(d: int, parts: Sequence[Atom | AtomBatch]) -> DenseColumns:
+    if d < LONG or not _all_signs(parts):
+        return DenseColumns(d)
+    from atomcast.known.sign_columns import SignColumns  # which is made of dense ones
+
+    return SignColumns(d)
+
+
+def _all_signs(parts: Sequence[Atom | AtomBatch]) -> bool:
+    """Whether atoms are dense, and say nothing but 1 and -1."""
+    return all(
+        part.indices is None
+        and (part.values.dtype == np.int8 or bool(np.all(np.abs(part.values) == 1.0)))
+        for part in parts
+    )

@@ -3,34 +3,22 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.known.columns import Chosen, Columns, DenseColumns, Floats, SparseColumns
-from atomcast.messages.atom import Atom, AtomBatch
+from atomcast.known.columns import Chosen, DenseColumns, Floats
 
 #: So many values are turned into floating point numbers at a time, which stay in the cache: to read
 #: a byte and convert it takes no longer than to read eight.
 PIECE = 1 << 17
-#: Columns of fewer values take little memory, and less time as they are.
-LONG = 1 << 14
-
-
-def all_signs(atoms: Sequence[Atom]) -> bool:
-    """Whether atoms are dense, long, and say nothing but 1 and -1."""
-    parts = [atoms] if isinstance(atoms, AtomBatch) else atoms
-    return all(
-        part.indices is None
-        and part.d >= LONG
-        and (part.values.dtype == np.int8 or bool(np.all(np.abs(part.values) == 1.0)))
-        for part in parts
-    )
 
 
 class SignColumns(DenseColumns):
     """Columns of 1 and -1, stored in bytes, one after the other in memory."""
+
+    signs = True
 
     def __init__(self, d: int) -> None:
         super().__init__(d)
@@ -68,10 +56,6 @@ class SignColumns(DenseColumns):
         """The same of a single column."""
         return float(self.column(position) @ vector), math.sqrt(self.d)
 
-    def atoms(self) -> list[Atom]:
-        """The columns as atoms again; their ids are their positions."""
-        return [Atom(k, self.d, self.column(k)) for k in range(self.count)]
-
     def block(self, start: int, stop: int) -> Floats:
         """Columns start to stop as a dense array, shape (d, stop - start)."""
         return self._rows[start:stop].astype(np.float64).T
@@ -94,30 +78,3 @@ class SignColumns(DenseColumns):
             return super().cross(left, right, diagonal)
         parts = self._parts()
         return np.asarray(sum((rows[left] * diagonal[p]) @ rows[right].T for p, rows in parts))
-
-
-def with_appended(columns: Columns | None, d: int, atoms: Sequence[Atom]) -> Columns:
-    """Append atoms to a store of the right kind; the first dense atom makes the store dense.
-
-    Which kind that is depends on the values alone, so that it is the same on every node.
-    """
-    parts = [atoms] if isinstance(atoms, AtomBatch) else atoms
-    any_dense = any(part.indices is None for part in parts)
-    signs = (columns is None or isinstance(columns, SignColumns)) and all_signs(atoms)
-    if columns is None and any_dense:
-        columns = SignColumns(d) if signs else DenseColumns(d)
-    elif columns is None:
-        columns = SparseColumns(d)
-    elif any_dense and (isinstance(columns, SparseColumns) or not signs):
-        columns = as_dense(columns)
-    columns.append(atoms)
-    return columns
-
-
-def as_dense(columns: Columns) -> Columns:
-    """The same columns, ready for others that are neither sparse nor signs."""
-    if not isinstance(columns, SparseColumns | SignColumns):
-        return columns
-    dense = DenseColumns(columns.d)
-    dense.append(columns.atoms())
-    return dense

@@ -435,9 +435,7 @@ def agree_on_one(each: OneEach) -> Agreement:
 def _chosen_by_signals(proposals: Proposals) -> Agreement:
     """The best atom of every signal that something was proposed for."""
     best, signals = checked_best(proposals.best), proposals.signals
-    rows = _near_best_of_signals(proposals)
-    merit, id = proposals.merit[rows], proposals.id[rows]
-    rows = rows[leaders(merit, id, np.zeros_like(id), 1, signals)]
+    rows = _best_of_signals(proposals)
     atom, signal = np.divmod(proposals.id[rows], signals)
     choice = Choice(signal, atom, proposals.score[rows])
     winners, first = np.unique(atom, return_index=True)
@@ -445,13 +443,21 @@ def _chosen_by_signals(proposals: Proposals) -> Agreement:
     return Agreement(best, owner, winners, choice.score[first], choice=choice)
 
 
-def _near_best_of_signals(proposals: Proposals) -> Ids:
-    """The rows that tie with the best of their signal: few are left, where there are many nodes."""
+def _best_of_signals(proposals: Proposals) -> Ids:
+    """The row that wins each signal, by signal: mostly, one is the best, and nothing to sort."""
     signal, merit = proposals.id % proposals.signals, proposals.merit
     floor = np.full(proposals.signals, -np.inf)
     np.maximum.at(floor, signal, merit)
     floor -= 2 * TIE * np.abs(floor, where=np.isfinite(floor), out=np.zeros_like(floor))
-    return np.flatnonzero(merit >= floor[signal])
+    near = np.flatnonzero(merit >= floor[signal])
+    winner = np.full(proposals.signals, -1)
+    winner[signal[near]] = near
+    tied = near[np.bincount(signal[near], minlength=proposals.signals)[signal[near]] > 1]
+    if len(tied):
+        id = proposals.id[tied]
+        first = tied[leaders(merit[tied], id, np.zeros_like(id), 1, proposals.signals)]
+        winner[signal[first]] = first
+    return winner[winner >= 0]
 
 
 def _first_rows(merit: Floats, id: Ids, count: int) -> Ids | slice:

@@ -176,6 +176,4 @@ def _fit(
     else:
         with one_blas_thread():
             run_all([partial(work, k) for k in range(len(pieces))])
-    codes = sparse.vstack(fitted, format="csr")
-    fitted.clear()
-    active.update(signals, codes)
+    active.update(signals, fitted)

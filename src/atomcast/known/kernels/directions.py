@@ -19,8 +19,7 @@ from numpy.typing import NDArray
 from atomcast.domains.balls import Domain
 from atomcast.domains.group_ball import PER_KERNEL, BlockBall
 from atomcast.known.active_set import ExplicitActiveSet
-from atomcast.known.columns import grown
-from atomcast.known.sign_columns import with_appended
+from atomcast.known.columns import grown, with_appended
 from atomcast.messages.atom import Atom, Misfit, misfit_of
 from atomcast.messages.proposals import Agreement
 from atomcast.objectives import Objective

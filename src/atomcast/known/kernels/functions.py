@@ -165,7 +165,8 @@ class RBF:
 
     def fill(self, X: NDArray[Any], Z: NDArray[Any], out: NDArray[Any]) -> None:
         """Put the values between dense points into an array."""
-        for some in pieces(Z.shape[0], Z.shape[1], FACTOR):  # a copy of all might take much memory
+        n, d = Z.shape
+        for some in pieces(n, d, FACTOR // 2):  # a copy of all might take much memory
             right = self._right_factor(Z[some], out.dtype)
             for rows in pieces(len(out), max(right.shape)):  # the scaled points stay in cache
                 x, x_norms = self.scaled(X[rows])
@@ -176,6 +177,7 @@ class RBF:
                 else:
                     values = left @ right
                     part[:] = np.exp(np.minimum(values, 0.0, out=values), out=values)
+            del right  # before there is another
 
     def exponents(self, X: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
         """Factors whose product has the exponents of all values between dense points.
@@ -401,10 +403,11 @@ def _products(X: Points, Z: Points) -> Iterator[tuple[slice, slice, Floats]]:
     """The products of the rows of X with those of Z, some with some at a time."""
     thin = sparse.issparse(Z) and Z.shape[1] > DENSE_WIDTH
     width = Z.shape[1] if not thin else 2 * Z.nnz // max(Z.shape[0], 1)
-    for some in pieces(Z.shape[0], width, FACTOR):  # a copy of all might take much memory
+    for some in pieces(Z.shape[0], width, FACTOR // 2):  # a copy of all might take much memory
         right = _rows(Z, some).T.tocsr() if thin else np.ascontiguousarray(dense_rows(Z[some]).T)
         for rows in pieces(X.shape[0], some.stop - some.start):
             yield rows, some, _product(_rows(X, rows), right)
+        del right  # before there is another
 
 
 def _rows(X: Points, rows: slice) -> Points:
