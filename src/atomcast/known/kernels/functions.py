@@ -9,6 +9,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, Protocol
 
 import numpy as np
@@ -16,6 +17,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from atomcast._checks import check_choice, check_count, check_numbers, check_positive
+from atomcast._threads import run_all
 from atomcast.data.matrices import cut
 from atomcast.known.columns import grown
 from atomcast.known.kernels.points import Points, dense_rows
@@ -168,16 +170,20 @@ class RBF:
         n, d = Z.shape
         for some in pieces(n, d, FACTOR // 2):  # a copy of all might take much memory
             right = self._right_factor(Z[some], out.dtype)
-            for rows in pieces(len(out), max(right.shape)):  # the scaled points stay in cache
-                x, x_norms = self.scaled(X[rows])
-                left, part = np.column_stack([x, np.ones(len(x)), -x_norms]), out[rows, some]
-                if right.dtype == np.float32 and x_norms.max(initial=0.0) <= BENIGN:
-                    part = np.matmul(left.astype(np.float32), right, out=part)
-                    np.exp(np.minimum(part, 0.0, out=part), out=part)
-                else:
-                    values = left @ right
-                    part[:] = np.exp(np.minimum(values, 0.0, out=values), out=values)
+            parts = pieces(len(out), max(right.shape))  # the scaled points stay in cache
+            run_all([partial(self._fill_rows, X[rows], right, out[rows, some]) for rows in parts])
             del right  # before there is another
+
+    def _fill_rows(self, X: NDArray[Any], right: NDArray[Any], out: NDArray[Any]) -> None:
+        """Put the values between some points and others, which are a factor by now, into `out`."""
+        x, x_norms = self.scaled(X)
+        left = np.column_stack([x, np.ones(len(x)), -x_norms])
+        if right.dtype == np.float32 and x_norms.max(initial=0.0) <= BENIGN:
+            np.matmul(left.astype(np.float32), right, out=out)
+            np.exp(np.minimum(out, 0.0, out=out), out=out)
+        else:
+            values = left @ right
+            out[:] = np.exp(np.minimum(values, 0.0, out=values), out=values)
 
     def exponents(self, X: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
         """Factors whose product has the exponents of all values between dense points.

@@ -7,6 +7,7 @@ data, where compiling would cost more than it saves.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from functools import cached_property, partial
 from typing import Any
 
@@ -15,7 +16,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from atomcast._threads import ranges, run_all, thread_count
-from atomcast.known.kernels.functions import RBF, Kernel, Laplacian, square_lengths
+from atomcast.known.kernels.functions import RBF, Custom, Kernel, Laplacian, square_lengths
 from atomcast.known.kernels.labels import Codes, LabelCode
 from atomcast.known.kernels.points import Points, dense_rows, is_binary
 
@@ -74,8 +75,7 @@ class KernelSums:
         others, labels, weights : the points z_j, their classes and weights, m of each
         """
         total *= scale
-        for rows in _row_ranges(len(total)):
-            self._add_rows(rows, total, others, labels, weights)
+        self._add_all(_row_ranges(len(total)), total, others, labels, weights)
 
     def add_block(
         self,
@@ -106,8 +106,17 @@ class KernelSums:
         self, rows: Rows, total: Floats, others: Points, labels: Codes, weights: Floats
     ) -> None:
         """Add the sum to some entries only."""
-        for part in _row_ranges(len(rows)):
-            self._add_rows(rows[part], total, others, labels, weights)
+        parts = [rows[part] for part in _row_ranges(len(rows))]
+        self._add_all(parts, total, others, labels, weights)
+
+    def _add_all(self, parts: Sequence[Rows | slice], *added: Any) -> None:
+        """Add to the entries of each part; not in threads where functions are those of users."""
+        calls = [partial(self._add_rows, part, *added) for part in parts]
+        if isinstance(self.kernel, Custom):
+            for call in calls:
+                call()
+        else:
+            run_all(calls)
 
     def _add_rows(
         self, rows: Rows | slice, total: Floats, others: Points, labels: Codes, weights: Floats
