@@ -204,8 +204,6 @@ class Solver:
                 replica.step.coordinated = getattr(session, "mixes", False)
                 replica.step.usual_size = getattr(session, "usual_size", 0.0)
                 replica.step.alone = session.n if getattr(session, "alone", False) else 0
-                if replica.step.alone and not first:  # nodes elsewhere would have to do the same
-                    replica.step.settle(replica)
                 check_mixing(replica, session)
                 session.ledger.begin(name, replica.first_round)
                 path = self.resume if first else None
@@ -224,6 +222,8 @@ class Solver:
                     interrupts,
                     watching(self.callbacks, interrupts, shown) as watchers,
                 ):
+                    if replica.step.alone and not first:  # others would have to do the same
+                        replica.step.settle(replica)
                     result = run(replica, best, session, watchers, snapshot, self.max_rounds)
                 if past is not None:
                     past.add(result.status, replica, best)
