@@ -1,7 +1,8 @@
 """Generated data of several kinds, for benchmarks that should not be tuned to one of them.
 
 Each maker takes a seed and returns (X, y), y real: text-like columns, gene-like rows, a tall dense
-matrix, columns in units that have nothing to do with each other, and a small table.
+matrix, correlated columns, columns in units that have nothing to do with each other, and a small
+table.
 """
 
 from __future__ import annotations
@@ -40,6 +41,14 @@ def tall(seed: int, d: int = 2_000, n: int = 3_000):
     return X, X @ weights + rng.standard_normal(d)
 
 
+def correlated(seed: int, d: int = 1_500, n: int = 600, factors: int = 10):
+    """More rows than columns, which a few factors explain but for a tenth."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((d, factors)) @ rng.standard_normal((factors, n))
+    X += rng.standard_normal((d, n))
+    return X, X[:, :30] @ rng.standard_normal(30) + 3.0 * rng.standard_normal(d)
+
+
 def badly_scaled(seed: int):
     """Text-like columns in units that are lognormal, over some six orders of magnitude."""
     X, y = text_like(seed, 2_000, 6_000, 50_000)
@@ -56,6 +65,7 @@ KINDS = {
     "text": text_like,
     "genes": gene_like,
     "tall": tall,
+    "correlated": correlated,
     "badly scaled": badly_scaled,
     "small": small,
 }

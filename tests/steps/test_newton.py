@@ -7,6 +7,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 from scipy.special import expit, softmax
+from sklearn.datasets import make_classification
 
 from atomcast import Solver, SparseLogisticRegression
 from atomcast.domains.balls import L1Ball, Simplex
@@ -133,3 +134,11 @@ def test_all_features_of_a_small_table_join_at_once_and_one_round_is_enough(seed
     assert model.result_.objective < 0.2 * 80 * np.log(2.0)
     assert model.n_iter_ == 1
     assert list(model.result_.trace.atoms) == [0, 60]
+
+
+def test_redundant_features_take_no_more_rounds():
+    # Weights with a smaller gap, but a slightly larger value, were refused in 70 rounds.
+    X, y = make_classification(2000, 400, n_informative=80, random_state=2)
+    result = SparseLogisticRegression(beta=40.0).fit(X, y).result_
+    assert result.status == "optimal"
+    assert result.rounds <= 20

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from atomcast.domains.balls import Domain
 from atomcast.known import gram
 from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
+from atomcast.known.columns import DenseColumns
 from atomcast.messages.atom import Atom
 from atomcast.steps.inner.block_pivots import solutions
 from atomcast.steps.inner.column_model import ColumnModel, ProductModel, Products
@@ -35,6 +36,8 @@ ENOUGH = 0.25
 EXACT, ROUGH = 0.01, 0.5
 #: Up to so many weights, faces of the dense model are guessed.
 MANY_PRODUCTS = 300
+#: Sweeps over dense columns are given up after so many times, or for each so many weights once.
+FEWEST, PER_PRODUCTS = 8, 40
 #: Sweeps over columns end at a model's gap of this share of the objective's.
 CLOSE = 0.2
 #: A step that gains less than this share of what there may be to gain has not come far.
@@ -213,8 +216,13 @@ class Newton:
         if float(model.lengths.min()) <= least:  # hardly a bend: see the ridge of the products
             return None
         descent = CoordinateDescent(self.domain)
+        if isinstance(active.columns, DenseColumns) and len(active) <= gram.MOST_WEIGHTS:
+            # By then, the products of all columns would have been found.
+            descent.alternations = max(len(active) // PER_PRODUCTS, FEWEST)
         weights, found = descent.minimise(model, CLOSE * gap)
-        return (weights, descent.gain) if found else None
+        if found and descent.gain <= 0.0:  # a smaller gap, but no lower: that would be refused
+            weights, found = descent.minimise(model, EXACT * gap)
+        return (weights, descent.gain) if found and descent.gain > 0.0 else None
 
     def _by_products(
         self, active: ActiveSet, chosen: Positions, scores: Floats, gap: float
