@@ -42,7 +42,7 @@ WORTH = 300
 #: Where the curvature changes, they are beyond that if columns are sparse; if they are dense, for
 #: more weights than these with a model that takes so many operations without sweeps: below, a
 #: compiler would make a small first fit wait for seconds.
-SOME, EFFORT = 64, 3e7
+SOME, EFFORT = 64, 1e8
 #: What a gap is divided by where the objective is zero.
 LEAST_UNIT = 1e-300
 
