@@ -90,6 +90,30 @@ class AugmentedKernel:
         """Whether there is room for the matrix."""
         return self._matrix is not None
 
+    @property
+    def precise(self) -> bool:
+        """Whether kernel values are in double precision."""
+        kept = self._matrix is not None and len(self._matrix) > 0
+        return (self._matrix.dtype if kept else self._row_dtype) == np.float64
+
+    @property
+    def _row_dtype(self) -> np.dtype[Any]:
+        """The precision of rows that are computed anew."""
+        return self._dtype if self.count > FULL_PRECISION_UP_TO else np.dtype(np.float64)
+
+    def sharpen(self) -> bool:
+        """Compute all values in double precision from now on; False if there is no room for it."""
+        double = np.dtype(np.float64)
+        lacking = self.kept and double.itemsize * self.count**2 > self.cache_bytes
+        if self._dtype == double or lacking:
+            return False
+        self._dtype = double
+        if self._matrix is not None:
+            self._matrix, self._recipe, self._columns = np.empty((0, 0)), None, 0
+            self._make_room(0)
+            self._append_block(0)
+        return True
+
     def rows_at(self, positions: Positions) -> Rows:
         """The rows of some points, increasing, and columns at these; computed as they are read."""
         if self._recipe is None or (self.shared and len(positions) == self.count):
@@ -285,8 +309,7 @@ class AugmentedKernel:
         """Some rows of the matrix, shape (m, count)."""
         if self.matrix is not None:
             return self.matrix[positions, : self.count].astype(np.float64, copy=False)
-        dtype = self._dtype if self.count > FULL_PRECISION_UP_TO else np.dtype(np.float64)
-        rows = np.empty((len(positions), self.count), dtype=dtype)
+        rows = np.empty((len(positions), self.count), dtype=self._row_dtype)
         self._compute(positions, self.count, rows)
         return rows.astype(np.float64, copy=False)
 

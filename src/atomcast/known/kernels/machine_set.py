@@ -4,12 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import partial
 from threading import Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
+from atomcast._threads import run_all
+from atomcast.known.kernels.exact import corrected
 from atomcast.known.kernels.functions import KernelSpec
 from atomcast.known.kernels.labels import Codes, LabelCode, Machines
 from atomcast.known.kernels.point_set import SCORE_ROUNDING, KernelActiveSet, SupportVectors
@@ -189,6 +192,39 @@ class MachineActiveSet(KernelActiveSet):
         least = np.full(self.machines.count + 1, np.inf)
         np.minimum.at(least, machine, self.image_products)
         return np.where(self._sizes > 0, 2.0 * (1.0 - least[:-1] / self.levels), np.inf)
+
+    def known_gap(self) -> float:
+        """The largest of these."""
+        return float(self.gaps().max())
+
+    def correct(self) -> bool:
+        """Sum margins in double precision if rounding could show in a gap; whether it could."""
+        if self.gram.precise or not np.any(self.weights):
+            return False
+        found = np.zeros(self.machines.count, dtype=bool)
+        used = np.flatnonzero(self._sizes > 0).tolist()
+        run_all([partial(self._correct_machine, self.part(m), found) for m in used])
+        self.install(self.weights, self.image_products)
+        return bool(found.any())
+
+    def _correct_machine(self, part: MachinePart, found: NDArray[np.bool_]) -> None:
+        """The same for one machine, which notes whether it could."""
+        level, products = float(self.levels[part.machine]), self.image_products
+        beta, margins, vector = self.weights[part.at], products[part.at], np.zeros(self.atoms)
+        vector[part.points] = part.side * beta
+
+        def exact(some: Positions) -> Floats:
+            return part.side[some] * self.exact_products(vector, part.points[some])
+
+        found[part.machine] = corrected(margins, level, exact, beta > 0.0)
+        products[part.at] = margins
+
+    def sharpen(self) -> bool:
+        """Have kernel values in double precision from now on; False if there is no room for it."""
+        if not super().sharpen():
+            return False
+        self._kept, self._budget = {}, self.storage.cache_bytes
+        return True
 
     def install(self, weights: Floats, products: Floats) -> None:
         """Replace all weights, by someone who knows the products K~ beta too."""
