@@ -15,10 +15,12 @@ from numpy.typing import NDArray
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
-#: So many sums tell the mean error of all; none is likely to be off by more than so many times it.
-SAMPLE, TIMES = 32, 5.0
+#: So many sums tell the errors of all: none is likely to be off by more than so many times the
+#: largest of theirs.
+SAMPLE, TIMES = 32, 3.0
 #: Errors of a smaller share of the gap do not show in it; and, where the smallest sums are exact,
-#: those of a smaller share in their mean do not.
+#: those of a smaller share in their mean do not. Where they are larger than the gap, any sum may
+#: be the smallest: then all are exact.
 NOTHING, SHARE = 1e-3, 0.1
 
 
@@ -59,15 +61,17 @@ def corrected(
     if slack <= NOTHING * gap or least - slack > best:
         return False
     chosen = rough <= min(least + 2.0 * slack, best + slack)
-    at = np.flatnonzero(chosen | needed if slack > SHARE * gap else chosen)
+    if slack > SHARE * gap:
+        chosen |= needed
+    at = np.arange(len(rough)) if slack > gap else np.flatnonzero(chosen)
     rough[at] = exact(at)
     return True
 
 
 def _error(rough: Floats, exact: Callable[[Positions], Floats], kind: NDArray[np.bool_]) -> float:
-    """The mean error of sums of a kind, in a sample of them."""
+    """The largest error of sums of a kind, in a sample of them."""
     at = np.flatnonzero(kind)
     if not len(at):
         return 0.0
     some = at[np.unique(np.linspace(0, len(at) - 1, SAMPLE).astype(np.int64))]
-    return float(np.sqrt(np.mean((exact(some) - rough[some]) ** 2)))
+    return float(np.abs(exact(some) - rough[some]).max())

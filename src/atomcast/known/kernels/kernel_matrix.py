@@ -93,8 +93,8 @@ class AugmentedKernel:
     @property
     def precise(self) -> bool:
         """Whether kernel values are in double precision."""
-        kept = self._matrix is not None and len(self._matrix) > 0
-        return (self._matrix.dtype if kept else self._row_dtype) == np.float64
+        dtype = self._row_dtype if self._matrix is None else self._matrix.dtype
+        return bool(dtype == np.float64)
 
     @property
     def _row_dtype(self) -> np.dtype[Any]:
@@ -105,7 +105,7 @@ class AugmentedKernel:
         """Compute all values in double precision from now on; False if there is no room for it."""
         double = np.dtype(np.float64)
         lacking = self.kept and double.itemsize * self.count**2 > self.cache_bytes
-        if self._dtype == double or lacking:
+        if self.precise or lacking:
             return False
         self._dtype = double
         if self._matrix is not None:

@@ -221,10 +221,8 @@ class MachineActiveSet(KernelActiveSet):
 
     def sharpen(self) -> bool:
         """Have kernel values in double precision from now on; False if there is no room for it."""
-        if not super().sharpen():
-            return False
         self._kept, self._budget = {}, self.storage.cache_bytes
-        return True
+        return super().sharpen()
 
     def install(self, weights: Floats, products: Floats) -> None:
         """Replace all weights, by someone who knows the products K~ beta too."""

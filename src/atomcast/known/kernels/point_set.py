@@ -369,7 +369,10 @@ class KernelActiveSet(ActiveSet):
         return 2.0 * (1.0 - float(self.image_products.min()) / self.value())
 
     def sharpen(self) -> bool:
-        """Have kernel values in double precision from now on; False if there is no room for it."""
+        """Have kernel values in double precision from now on; False if there is no room for it.
+
+        Products stay as they are, until weights are installed.
+        """
         if self._gram is None or not self._gram.sharpen():
             return False
         self.storage = replace(self.storage, dtype=np.float64)

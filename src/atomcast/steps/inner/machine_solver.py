@@ -75,7 +75,7 @@ def _relative(active: KernelActiveSet, tolerance: float) -> float:
 def _improve_alone(
     active: KernelActiveSet, aim: float, factor: PivotedFactor | None
 ) -> PivotedFactor | None:
-    """Improve the weights of the only machine; takes and returns the factor of its matrix if known."""
+    """Improve the weights of the only machine, by a factor of its matrix if one is known."""
     # In units of the margin, where the objective is the inverse of the sum.
     value = active.value() or 1.0
     beta, margins = (part / value for part in (active.weights, active.image_products))

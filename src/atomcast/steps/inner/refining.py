@@ -1,8 +1,10 @@
-"""Weights of kernel machines whose gap is small in double precision, not only as it was computed."""
+"""Weights of kernel machines whose gap is small in double precision, too."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
+
+import numpy as np
 
 from atomcast.known.kernels.point_set import KernelActiveSet
 
@@ -10,6 +12,8 @@ from atomcast.known.kernels.point_set import KernelActiveSet
 SLACK = 0.1
 #: How often weights are improved with margins that were corrected, before kernel values are.
 REFINEMENTS = 4
+#: Each time, the gap should fall to this share.
+FALL = 0.5
 
 
 def refine(active: KernelActiveSet, improve: Callable[[], float]) -> None:
@@ -25,9 +29,15 @@ def refine(active: KernelActiveSet, improve: Callable[[], float]) -> None:
     improve : function
         Installs better weights, and returns the relative gap that it tried for.
     """
+    last = np.inf
     for _ in range(1 + REFINEMENTS):
-        aim = improve()
-        if not active.correct() or active.known_gap() <= (1.0 + SLACK) * aim:
+        aim, rounded = improve(), active.correct()
+        gap = active.known_gap()
+        if gap <= (1.0 + SLACK) * aim:
             return
-    if active.sharpen():
+        if not rounded or gap > FALL * last:  # improving is what rounding spoils
+            break
+        last = gap
+    if active.sharpen():  # weights that rounding has led astray are no good start
+        active.install(np.zeros(len(active)), np.zeros(len(active)))
         improve()
