@@ -238,8 +238,8 @@ class KernelAtoms:
                 sums.add_to(rows, total, points, labels, weights[part])
             return total[rows]
 
-        best = 2.0 * float(active.image_products.min())
-        if corrected(rough, active.inner(), exact, best=best):
+        best, bound = 2.0 * float(active.image_products.min()), active.gram.rounding_of(weights)
+        if corrected(rough, active.inner(), exact, best=best, bound=bound):
             self._total[unknown] = rough
 
     def _unknown(self, atoms: int) -> NDArray[np.int64]:

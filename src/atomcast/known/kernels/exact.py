@@ -1,8 +1,8 @@
 """Sums of kernel values in double precision, where the rounding of those that are kept could show.
 
 Kernel values in single precision are off by little, but weights of hundreds multiply that. A bound
-that holds for every kernel and all points would be a hundred times too large: so rounding is
-measured, in a few sums, and those that the gap depends on are taken anew where it is not small.
+that holds for all points is often ten times too large: where it does not rule rounding out, that is
+measured, in a few sums, and those that the gap depends on are taken anew if it is not small.
 """
 
 from __future__ import annotations
@@ -22,6 +22,8 @@ SAMPLE, TIMES = 32, 3.0
 #: those of a smaller share in their mean do not. Where they are larger than the gap, any sum may
 #: be the smallest: then all are exact.
 NOTHING, SHARE = 1e-3, 0.1
+#: A bound on errors of a smaller share of the gap says all without a look at any.
+CLEAR = 0.03
 
 
 def corrected(
@@ -30,6 +32,7 @@ def corrected(
     exact: Callable[[Positions], Floats],
     needed: NDArray[np.bool_] | None = None,
     best: float = np.inf,
+    bound: float = np.inf,
 ) -> bool:
     """Replace sums by exact ones, in place, where that may change by how much one is below a level.
 
@@ -43,21 +46,21 @@ def corrected(
         Sums whose mean is the level: where errors are not small, these are to be exact, too.
     best : float
         A sum that is known: others are of interest only below it.
+    bound : float
+        What no error is likely to exceed.
 
     Returns
     -------
     bool
         Whether any were replaced.
     """
-    if not len(rough):
+    least = float(rough.min(initial=np.inf))
+    gap = level - min(least, best)
+    if not len(rough) or bound <= CLEAR * gap or least - bound > best:
         return False
-    needed, least = (
-        np.zeros(len(rough), dtype=bool) if needed is None else needed,
-        float(rough.min()),
-    )
+    needed = np.zeros(len(rough), dtype=bool) if needed is None else needed
     # Those that were needed before are more exact than others.
     slack = TIMES * max(_error(rough, exact, kind) for kind in (needed, ~needed))
-    gap = level - min(least, best)
     if slack <= NOTHING * gap or least - slack > best:
         return False
     chosen = rough <= min(least + 2.0 * slack, best + slack)

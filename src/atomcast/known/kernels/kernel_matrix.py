@@ -35,6 +35,10 @@ FEW_KNOWN = 8
 WIDE = 32
 
 
+#: Rounding to single precision, and how many times its standard error counts.
+UNIT, TIMES = float(np.finfo(np.float32).eps), 1.5
+
+
 class AugmentedKernel:
     """K~ = <y_i, y_j> (k(x_i, x_j) + 1) + delta_ij / C between points that everybody knows.
 
@@ -75,6 +79,8 @@ class AugmentedKernel:
         self._labels: Codes = np.zeros(0, dtype=np.uint8)
         self._bits: BitLog | None = BitLog() if isinstance(kernel, RBF | Laplacian) else None
         self._last_row = LastRow(kernel) if isinstance(kernel, RBF) else None
+        #: What exponents of the RBF kernel are sums of is at most this.
+        self._exponent = 0.0
         #: How rows come about when they are first needed; None if all are there.
         self._recipe: Recipe | None = None
 
@@ -100,6 +106,16 @@ class AugmentedKernel:
     def _row_dtype(self) -> np.dtype[Any]:
         """The precision of rows that are computed anew."""
         return self._dtype if self.count > FULL_PRECISION_UP_TO else np.dtype(np.float64)
+
+    def rounding_of(self, weights: Floats) -> float:
+        """What a sum of values in single precision, times weights, is hardly ever off by.
+
+        That is some standard errors, where the rounding of each is independent of the others.
+        """
+        size = float(np.max(self.diagonal - self.ridge))
+        if isinstance(self.kernel, RBF) and self._bits is None:
+            size += self._exponent  # exponents were rounded first
+        return TIMES * UNIT * size * float(np.linalg.norm(weights))
 
     def sharpen(self) -> bool:
         """Compute all values in double precision from now on; False if there is no room for it."""
@@ -158,6 +174,8 @@ class AugmentedKernel:
         self.diagonal = np.concatenate([self.diagonal, own])
         if self._bits is not None and not self._bits.append(new):
             self._bits = None
+        if isinstance(self.kernel, RBF) and self._bits is None:
+            self._exponent = max(self._exponent, self.kernel.largest_exponent(new))
         self._make_room(old)
         if self._matrix is None:
             return

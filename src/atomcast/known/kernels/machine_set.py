@@ -216,7 +216,8 @@ class MachineActiveSet(KernelActiveSet):
         def exact(some: Positions) -> Floats:
             return part.side[some] * self.exact_products(vector, part.points[some])
 
-        found[part.machine] = corrected(margins, level, exact, beta > 0.0)
+        bound = self.gram.rounding_of(beta)
+        found[part.machine] = corrected(margins, level, exact, beta > 0.0, bound=bound)
         products[part.at] = margins
 
     def sharpen(self) -> bool:

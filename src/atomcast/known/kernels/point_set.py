@@ -360,7 +360,8 @@ class KernelActiveSet(ActiveSet):
         if self.gram.precise or not np.any(self.weights):
             return False
         exact = partial(self.exact_products, self.weights)
-        found = corrected(self.image_products, self.value(), exact, self.weights > 0.0)
+        used, bound = self.weights > 0.0, self.gram.rounding_of(self.weights)
+        found = corrected(self.image_products, self.value(), exact, used, bound=bound)
         self._value = None
         return found
 
