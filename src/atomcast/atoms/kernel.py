@@ -239,7 +239,7 @@ class KernelAtoms:
             return total[rows]
 
         best, bound = 2.0 * float(active.image_products.min()), active.gram.rounding_of(weights)
-        if corrected(rough, active.inner(), exact, best=best, bound=bound):
+        if corrected(rough, active.inner(), exact, best, bound, share=1.0):
             self._total[unknown] = rough
 
     def _unknown(self, atoms: int) -> NDArray[np.int64]:

@@ -56,7 +56,8 @@ class MachineAtoms(KernelAtoms):
         scores[known] = active.scores()[:: active.width][self._position[known]]
         rough = active.relative(margins[unknown], self.labels[unknown])
         best = float(active.scores().min())
-        corrected(rough, active.inner(), partial(self._exact, active, unknown, spread), best=best)
+        exact = partial(self._exact, active, unknown, spread)
+        corrected(rough, active.inner(), exact, best, share=1.0)
         scores[unknown] = rough
         return scores
 

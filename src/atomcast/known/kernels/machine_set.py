@@ -4,14 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import partial
 from threading import Lock
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast._threads import run_all
 from atomcast.known.kernels.exact import corrected
 from atomcast.known.kernels.functions import KernelSpec
 from atomcast.known.kernels.labels import Codes, LabelCode, Machines
@@ -197,28 +195,41 @@ class MachineActiveSet(KernelActiveSet):
         """The largest of these."""
         return float(self.gaps().max())
 
-    def correct(self) -> bool:
-        """Sum margins in double precision if rounding could show in a gap; whether it could."""
+    def correct(self, enough: float = 0.0) -> bool:
+        """Sum margins in double precision if rounding could show in the largest gap.
+
+        Once the largest one is small enough, machines whose gaps are smaller, whatever rounding
+        did to them, stay as they are.
+        """
         if self.gram.precise or not np.any(self.weights):
             return False
-        found = np.zeros(self.machines.count, dtype=bool)
-        used = np.flatnonzero(self._sizes > 0).tolist()
-        run_all([partial(self._correct_machine, self.part(m), found) for m in used])
+        found, best = False, np.inf
+        for m in np.argsort(-self.gaps()).tolist():
+            if self._sizes[m] > 0:
+                worst = best if 2.0 * (1.0 - best) <= enough else np.inf
+                replaced, least = self._correct_machine(self.part(m), worst)
+                found, best = found or replaced, min(best, least)
         self.install(self.weights, self.image_products)
-        return bool(found.any())
+        return found
 
-    def _correct_machine(self, part: MachinePart, found: NDArray[np.bool_]) -> None:
-        """The same for one machine, which notes whether it could."""
-        level, products = float(self.levels[part.machine]), self.image_products
-        beta, margins, vector = self.weights[part.at], products[part.at], np.zeros(self.atoms)
+    def _correct_machine(self, part: MachinePart, worst: float) -> tuple[bool, float]:
+        """The same for one machine; returns also its smallest margin, as a share of its level.
+
+        Margins above the share `worst` do not matter.
+        """
+        beta, margins = self.weights[part.at], self.image_products[part.at]
+        level, vector = float(self.levels[part.machine]), np.zeros(self.atoms)
         vector[part.points] = part.side * beta
 
         def exact(some: Positions) -> Floats:
             return part.side[some] * self.exact_products(vector, part.points[some])
 
-        bound = self.gram.rounding_of(beta)
-        found[part.machine] = corrected(margins, level, exact, beta > 0.0, bound=bound)
-        products[part.at] = margins
+        bound, first = self.gram.rounding_of(beta), self._summed.get(part.machine, 0)
+        found = corrected(margins, level, exact, level * worst, bound, first=first)
+        if found == len(margins):
+            self._summed[part.machine] = found
+        self.image_products[part.at] = margins
+        return found > 0, float(margins.min() * beta.sum() / (beta @ margins))
 
     def sharpen(self) -> bool:
         """Have kernel values in double precision from now on; False if there is no room for it."""

@@ -115,6 +115,8 @@ class KernelActiveSet(ActiveSet):
         self._products: Floats = np.zeros(16)
         self._gram: AugmentedKernel | None = None
         self._value: float | None = None
+        #: By machine, how many of its first products were all summed in double precision once.
+        self._summed: dict[int, int] = {}
         #: How often the weights have changed, and how they did so last, if that is simple.
         self.changes = 0
         self.last_change: Rescaling | None = None
@@ -348,22 +350,30 @@ class KernelActiveSet(ActiveSet):
         """K~ times a vector at some points, in double precision, from the points themselves."""
         used, total = np.flatnonzero(vector), np.zeros(self.atoms)
         # A look at all points, for what suits them, takes longer than a few sums.
-        make = kernel_sums if len(at) > SAMPLE_SUMS else KernelSums
+        make = kernel_sums if len(at) > 4 * SAMPLE_SUMS else KernelSums
         sums = make(self.points, self.kernel, self.code, self.labels)
         for start in range(0, len(used), COLUMNS):
             some = used[start : start + COLUMNS]
             sums.add_to(at, total, self.points[some], self.labels[some], vector[some])
         return total[at] + self.gram.ridge[at] * vector[at]
 
-    def correct(self) -> bool:
-        """Sum products in double precision if rounding could show in the gap; whether it could."""
+    def correct(self, enough: float = 0.0) -> bool:
+        """Sum products in double precision if rounding could show in the gap; whether it could.
+
+        Where there are several gaps, only the largest matters if it is small `enough`.
+        """
         if self.gram.precise or not np.any(self.weights):
             return False
-        exact = partial(self.exact_products, self.weights)
-        used, bound = self.weights > 0.0, self.gram.rounding_of(self.weights)
-        found = corrected(self.image_products, self.value(), exact, used, bound=bound)
+        exact, bound = (
+            partial(self.exact_products, self.weights),
+            self.gram.rounding_of(self.weights),
+        )
+        products, value, first = self.image_products, self.value(), self._summed.get(0, 0)
+        found = corrected(products, value, exact, bound=bound, first=first)
+        if found == len(products):
+            self._summed[0] = found
         self._value = None
-        return found
+        return found > 0
 
     def known_gap(self) -> float:
         """The gap within the known points, as a share of the objective."""

@@ -31,9 +31,9 @@ def refine(active: KernelActiveSet, improve: Callable[[], float]) -> None:
     """
     last = np.inf
     for _ in range(1 + REFINEMENTS):
-        aim, rounded = improve(), active.correct()
-        gap = active.known_gap()
-        if gap <= (1.0 + SLACK) * aim:
+        enough = (1.0 + SLACK) * improve()
+        rounded, gap = active.correct(enough), active.known_gap()
+        if gap <= enough:
             return
         if not rounded or gap > FALL * last:  # improving is what rounding spoils
             break
