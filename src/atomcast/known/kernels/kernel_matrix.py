@@ -121,7 +121,7 @@ class AugmentedKernel:
         """Compute all values in double precision from now on; False if there is no room for it."""
         double = np.dtype(np.float64)
         lacking = self.kept and double.itemsize * self.count**2 > self.cache_bytes
-        if self.precise or lacking:
+        if self._dtype == double or lacking:
             return False
         self._dtype = double
         if self._matrix is not None:

@@ -195,13 +195,18 @@ class MachineActiveSet(KernelActiveSet):
         """The largest of these."""
         return float(self.gaps().max())
 
+    @property
+    def precise(self) -> bool:
+        """Whether kernel values between known points are in double precision."""
+        return self.gram.precise if self.gram.kept else self.storage.dtype == np.float64
+
     def correct(self, enough: float = 0.0) -> bool:
         """Sum margins in double precision if rounding could show in the largest gap.
 
         Once the largest one is small enough, machines whose gaps are smaller, whatever rounding
         did to them, stay as they are.
         """
-        if self.gram.precise or not np.any(self.weights):
+        if self.precise or not np.any(self.weights):
             return False
         found, best = False, np.inf
         for m in np.argsort(-self.gaps()).tolist():

@@ -357,12 +357,17 @@ class KernelActiveSet(ActiveSet):
             sums.add_to(at, total, self.points[some], self.labels[some], vector[some])
         return total[at] + self.gram.ridge[at] * vector[at]
 
+    @property
+    def precise(self) -> bool:
+        """Whether kernel values between known points are in double precision."""
+        return self.gram.precise
+
     def correct(self, enough: float = 0.0) -> bool:
         """Sum products in double precision if rounding could show in the gap; whether it could.
 
         Where there are several gaps, only the largest matters if it is small `enough`.
         """
-        if self.gram.precise or not np.any(self.weights):
+        if self.precise or not np.any(self.weights):
             return False
         exact, bound = (
             partial(self.exact_products, self.weights),
