@@ -254,12 +254,14 @@ class KernelActiveSet(ActiveSet):
             "kernel.arrivals": np.array(self.arrivals, dtype=np.int64),
             "kernel.products": self.image_products.copy(),
             "kernel.precision": np.array(np.dtype(self.storage.dtype).itemsize),
+            "kernel.summed": np.array(sorted(self._summed.items()), dtype=np.int64).reshape(-1, 2),
         }
 
     def remember(self, memory: dict[str, NDArray[Any]]) -> None:
         """Take over the products, unless the matrix has another precision here."""
         if memory["kernel.precision"] > np.dtype(self.storage.dtype).itemsize:
             self.sharpen()  # as that run had to
+        self._summed = dict(memory.get("kernel.summed", np.zeros((0, 2), np.int64)).tolist())
         if memory["kernel.precision"] == np.dtype(self.storage.dtype).itemsize:
             self._products[: len(self)] = memory["kernel.products"]
             self._changed()
