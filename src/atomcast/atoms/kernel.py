@@ -16,6 +16,7 @@ from scipy import sparse
 from atomcast._threads import ranges
 from atomcast.data.matrices import cut
 from atomcast.data.shards import Shard
+from atomcast.known.kernels.exact import corrected
 from atomcast.known.kernels.kernel_matrix import kernel_block
 from atomcast.known.kernels.labels import Codes
 from atomcast.known.kernels.point_set import KernelActiveSet, rescaling
@@ -148,6 +149,8 @@ class KernelAtoms:
                 self._add(active, last.factor, [last.position], [last.amount])
             elif np.any(active.weights):
                 self._compare(active, _by_columns(replica))
+                if not _by_columns(replica):
+                    self._correct(active)
             self._weights, self._changes = active.weights.copy(), active.changes
         return self._total
 
@@ -219,6 +222,25 @@ class KernelAtoms:
         # The active set has these exactly, with 1/C on the diagonal.
         known = np.flatnonzero(self._position < UNKNOWN)
         total[known] = 2.0 * active.image_products[self._position[known]]
+
+    def _correct(self, active: KernelActiveSet) -> None:
+        """Sum scores in double precision where rounding of kernel values could show in the gap."""
+        self._catch_up(active)
+        unknown = self._unknown(active.atoms)
+        weights, rough = 2.0 * active.weights, self._total[unknown]
+        used, sums = np.flatnonzero(weights), self._kernel_sums(active)
+
+        def exact(some: NDArray[np.int64]) -> Floats:
+            rows, total = unknown[some], np.zeros(self.n)
+            for start in range(0, len(used), COLUMNS):
+                part = used[start : start + COLUMNS]
+                points, labels = active.points[part], active.labels[part]
+                sums.add_to(rows, total, points, labels, weights[part])
+            return total[rows]
+
+        best, bound = 2.0 * float(active.image_products.min()), active.gram.rounding_of(weights)
+        if corrected(rough, active.inner(), exact, best, bound, share=1.0):
+            self._total[unknown] = rough
 
     def _unknown(self, atoms: int) -> NDArray[np.int64]:
         """The examples that are not among so many first points."""

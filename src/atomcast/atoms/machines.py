@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import partial
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.atoms.kernel import UNKNOWN, KernelAtoms
+from atomcast.known.kernels.exact import corrected
+from atomcast.known.kernels.kernel_matrix import kernel_block
 from atomcast.known.kernels.machine_set import MachineActiveSet
 from atomcast.known.kernels.sums import COLUMNS
 
@@ -51,8 +54,28 @@ class MachineAtoms(KernelAtoms):
         # The active set has the scores of known points exactly, with 1/C on the diagonal.
         known, scores = np.flatnonzero(self._position < UNKNOWN), np.empty(self.n)
         scores[known] = active.scores()[:: active.width][self._position[known]]
-        scores[unknown] = active.relative(margins[unknown], self.labels[unknown])
+        rough = active.relative(margins[unknown], self.labels[unknown])
+        best = float(active.scores().min())
+        exact = partial(self._exact, active, unknown, spread)
+        corrected(rough, active.inner(), exact, best, share=1.0)
+        scores[unknown] = rough
         return scores
+
+    def _exact(
+        self,
+        active: MachineActiveSet,
+        unknown: NDArray[np.int64],
+        spread: Floats,
+        some: NDArray[np.int64],
+    ) -> Floats:
+        """The scores of some of the unknown examples, in double precision."""
+        rows, margins = unknown[some], np.zeros((self.n, active.width))
+        used = np.flatnonzero(spread.any(axis=1))
+        for first in range(0, len(used), COLUMNS):
+            part = used[first : first + COLUMNS]
+            block = kernel_block(active.kernel, self.points[rows], active.points[part], np.float64)
+            self._add_margins(margins, active, rows, block, spread[part])
+        return active.relative(margins[rows], self.labels[rows])
 
     def _unknown(self, atoms: int) -> NDArray[np.int64]:
         return self._order[self._position[self._order] >= atoms]

@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.atoms.kernel import UNKNOWN, KernelAtoms
+from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.known.kernels.points import Points
 from atomcast.known.kernels.storage import Storage
 from atomcast.known.kernels.target_set import TargetActiveSet
@@ -51,3 +52,6 @@ class TargetAtoms(KernelAtoms):
             known = np.flatnonzero(self._position < UNKNOWN)
             scores[known] = active.scores()[self._position[known]]
         return scores
+
+    def _correct(self, active: KernelActiveSet) -> None:
+        """Nothing: kernel values of a regression are always in double precision."""

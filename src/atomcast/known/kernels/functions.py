@@ -228,6 +228,15 @@ class RBF:
         scaled = (np.asarray(X, dtype=np.float64) - centre) * math.sqrt(self.gamma)
         return scaled, square_lengths(scaled)
 
+    def largest_exponent(self, X: Points) -> float:
+        """The largest squared length of points around the centre, in units of the kernel.
+
+        Exponents are sums of such numbers, in single precision if none is larger than some size.
+        """
+        if sparse.issparse(X):  # in double precision always
+            return 0.0
+        return min(float(self.scaled(X)[1].max(initial=0.0)), BENIGN)
+
     def _sparse_block(self, X: Points, Z: Points, dtype: Any) -> NDArray[Any]:
         if FEW_ROWS * X.shape[0] < Z.shape[0]:  # it is the right factor that is made dense
             return np.ascontiguousarray(self._sparse_block(Z, X, dtype).T)

@@ -35,6 +35,10 @@ FEW_KNOWN = 8
 WIDE = 32
 
 
+#: Rounding to single precision, and how many times its standard error counts.
+UNIT, TIMES = float(np.finfo(np.float32).eps), 1.5
+
+
 class AugmentedKernel:
     """K~ = <y_i, y_j> (k(x_i, x_j) + 1) + delta_ij / C between points that everybody knows.
 
@@ -75,6 +79,8 @@ class AugmentedKernel:
         self._labels: Codes = np.zeros(0, dtype=np.uint8)
         self._bits: BitLog | None = BitLog() if isinstance(kernel, RBF | Laplacian) else None
         self._last_row = LastRow(kernel) if isinstance(kernel, RBF) else None
+        #: What exponents of the RBF kernel are sums of is at most this.
+        self._exponent = 0.0
         #: How rows come about when they are first needed; None if all are there.
         self._recipe: Recipe | None = None
 
@@ -89,6 +95,40 @@ class AugmentedKernel:
     def kept(self) -> bool:
         """Whether there is room for the matrix."""
         return self._matrix is not None
+
+    @property
+    def precise(self) -> bool:
+        """Whether kernel values are in double precision."""
+        dtype = self._row_dtype if self._matrix is None else self._matrix.dtype
+        return bool(dtype == np.float64)
+
+    @property
+    def _row_dtype(self) -> np.dtype[Any]:
+        """The precision of rows that are computed anew."""
+        return self._dtype if self.count > FULL_PRECISION_UP_TO else np.dtype(np.float64)
+
+    def rounding_of(self, weights: Floats) -> float:
+        """What a sum of values in single precision, times weights, is hardly ever off by.
+
+        That is some standard errors, where the rounding of each is independent of the others.
+        """
+        size = float(np.max(self.diagonal - self.ridge))
+        if isinstance(self.kernel, RBF) and self._bits is None:
+            size += self._exponent  # exponents were rounded first
+        return TIMES * UNIT * size * float(np.linalg.norm(weights))
+
+    def sharpen(self) -> bool:
+        """Compute all values in double precision from now on; False if there is no room for it."""
+        double = np.dtype(np.float64)
+        lacking = self.kept and double.itemsize * self.count**2 > self.cache_bytes
+        if self._dtype == double or lacking:
+            return False
+        self._dtype = double
+        if self._matrix is not None:
+            self._matrix, self._recipe, self._columns = np.empty((0, 0)), None, 0
+            self._make_room(0)
+            self._append_block(0)
+        return True
 
     def rows_at(self, positions: Positions) -> Rows:
         """The rows of some points, increasing, and columns at these; computed as they are read."""
@@ -134,6 +174,8 @@ class AugmentedKernel:
         self.diagonal = np.concatenate([self.diagonal, own])
         if self._bits is not None and not self._bits.append(new):
             self._bits = None
+        if isinstance(self.kernel, RBF) and self._bits is None:
+            self._exponent = max(self._exponent, self.kernel.largest_exponent(new))
         self._make_room(old)
         if self._matrix is None:
             return
@@ -285,8 +327,7 @@ class AugmentedKernel:
         """Some rows of the matrix, shape (m, count)."""
         if self.matrix is not None:
             return self.matrix[positions, : self.count].astype(np.float64, copy=False)
-        dtype = self._dtype if self.count > FULL_PRECISION_UP_TO else np.dtype(np.float64)
-        rows = np.empty((len(positions), self.count), dtype=dtype)
+        rows = np.empty((len(positions), self.count), dtype=self._row_dtype)
         self._compute(positions, self.count, rows)
         return rows.astype(np.float64, copy=False)
 

@@ -127,6 +127,11 @@ class Unsigned(LabelCode):
         """One, as of equal labels."""
         return 1.0
 
+    @property
+    def corners(self) -> Floats:
+        """The number one, as every label, shape (T, 1)."""
+        return np.ones((self.classes, 1))
+
 
 class Targets(Unsigned):
     """Points of a single class, which tell a number of themselves: the target of a regression."""
@@ -136,11 +141,6 @@ class Targets(Unsigned):
     def codes(self, told: Sequence[float] | Floats) -> Codes:
         """All of the same class."""
         return np.zeros(len(told), dtype=np.uint8)
-
-    @property
-    def corners(self) -> Floats:
-        """The number one, as the only label, shape (1, 1)."""
-        return np.ones((1, 1))
 
     def _possible(self, told: Any) -> Any:
         return abs(told) <= LARGEST

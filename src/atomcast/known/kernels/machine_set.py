@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from atomcast.known.kernels.exact import corrected
 from atomcast.known.kernels.functions import KernelSpec
 from atomcast.known.kernels.labels import Codes, LabelCode, Machines
 from atomcast.known.kernels.point_set import SCORE_ROUNDING, KernelActiveSet, SupportVectors
@@ -189,6 +190,56 @@ class MachineActiveSet(KernelActiveSet):
         least = np.full(self.machines.count + 1, np.inf)
         np.minimum.at(least, machine, self.image_products)
         return np.where(self._sizes > 0, 2.0 * (1.0 - least[:-1] / self.levels), np.inf)
+
+    def known_gap(self) -> float:
+        """The largest of these."""
+        return float(self.gaps().max())
+
+    @property
+    def precise(self) -> bool:
+        """Whether kernel values between known points are in double precision."""
+        return self.gram.precise if self.gram.kept else self.storage.dtype == np.float64
+
+    def correct(self, enough: float = 0.0) -> bool:
+        """Sum margins in double precision if rounding could show in the largest gap.
+
+        Once the largest one is small enough, machines whose gaps are smaller, whatever rounding
+        did to them, stay as they are.
+        """
+        if self.precise or not np.any(self.weights):
+            return False
+        found, best = False, np.inf
+        for m in np.argsort(-self.gaps()).tolist():
+            if self._sizes[m] > 0:
+                worst = best if 2.0 * (1.0 - best) <= enough else np.inf
+                replaced, least = self._correct_machine(self.part(m), worst)
+                found, best = found or replaced, min(best, least)
+        self.install(self.weights, self.image_products)
+        return found
+
+    def _correct_machine(self, part: MachinePart, worst: float) -> tuple[bool, float]:
+        """The same for one machine; returns also its smallest margin, as a share of its level.
+
+        Margins above the share `worst` do not matter.
+        """
+        beta, margins = self.weights[part.at], self.image_products[part.at]
+        level, vector = float(self.levels[part.machine]), np.zeros(self.atoms)
+        vector[part.points] = part.side * beta
+
+        def exact(some: Positions) -> Floats:
+            return part.side[some] * self.exact_products(vector, part.points[some])
+
+        bound, first = self.gram.rounding_of(beta), self._summed.get(part.machine, 0)
+        found = corrected(margins, level, exact, level * worst, bound, first=first)
+        if found == len(margins):
+            self._summed[part.machine] = found
+        self.image_products[part.at] = margins
+        return found > 0, float(margins.min() * beta.sum() / (beta @ margins))
+
+    def sharpen(self) -> bool:
+        """Have kernel values in double precision from now on; False if there is no room for it."""
+        self._kept, self._budget = {}, self.storage.cache_bytes
+        return super().sharpen()
 
     def install(self, weights: Floats, products: Floats) -> None:
         """Replace all weights, by someone who knows the products K~ beta too."""

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -15,6 +16,8 @@ from atomcast.data.matrices import cut
 from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ActiveSet
 from atomcast.known.columns import grown
+from atomcast.known.kernels.exact import SAMPLE as SAMPLE_SUMS
+from atomcast.known.kernels.exact import corrected
 from atomcast.known.kernels.functions import (
     SAMPLE,
     Custom,
@@ -28,7 +31,7 @@ from atomcast.known.kernels.kernel_matrix import AugmentedKernel, not_positive
 from atomcast.known.kernels.labels import Codes, LabelCode
 from atomcast.known.kernels.points import PointLog, Points, moved_to_front
 from atomcast.known.kernels.storage import Storage
-from atomcast.known.kernels.sums import COLUMNS, kernel_sums
+from atomcast.known.kernels.sums import COLUMNS, KernelSums, kernel_sums
 from atomcast.messages.atom import Atom, AtomBatch, Misfit, misfit_of
 
 #: By this share of what they could be at most, scores of a point may differ between two nodes: one
@@ -112,6 +115,8 @@ class KernelActiveSet(ActiveSet):
         self._products: Floats = np.zeros(16)
         self._gram: AugmentedKernel | None = None
         self._value: float | None = None
+        #: By machine, how many of its first products were all summed in double precision once.
+        self._summed: dict[int, int] = {}
         #: How often the weights have changed, and how they did so last, if that is simple.
         self.changes = 0
         self.last_change: Rescaling | None = None
@@ -249,10 +254,14 @@ class KernelActiveSet(ActiveSet):
             "kernel.arrivals": np.array(self.arrivals, dtype=np.int64),
             "kernel.products": self.image_products.copy(),
             "kernel.precision": np.array(np.dtype(self.storage.dtype).itemsize),
+            "kernel.summed": np.array(sorted(self._summed.items()), dtype=np.int64).reshape(-1, 2),
         }
 
     def remember(self, memory: dict[str, NDArray[Any]]) -> None:
         """Take over the products, unless the matrix has another precision here."""
+        if memory["kernel.precision"] > np.dtype(self.storage.dtype).itemsize:
+            self.sharpen()  # as that run had to
+        self._summed = dict(memory.get("kernel.summed", np.zeros((0, 2), np.int64)).tolist())
         if memory["kernel.precision"] == np.dtype(self.storage.dtype).itemsize:
             self._products[: len(self)] = memory["kernel.products"]
             self._changed()
@@ -339,14 +348,53 @@ class KernelActiveSet(ActiveSet):
             image += scale * self.image_products
         return image
 
-    def exact_products(self, vector: Floats) -> Floats:
-        """K~ times a vector from the points themselves, in double precision, shape (count,)."""
-        used, total = np.flatnonzero(vector), self.gram.ridge * vector
-        sums = kernel_sums(self.points, self.kernel, self.code, self.labels)
+    def exact_products(self, vector: Floats, at: Positions) -> Floats:
+        """K~ times a vector at some points, in double precision, from the points themselves."""
+        used, total = np.flatnonzero(vector), np.zeros(self.atoms)
+        # A look at all points, for what suits them, takes longer than a few sums.
+        make = kernel_sums if len(at) > 4 * SAMPLE_SUMS else KernelSums
+        sums = make(self.points, self.kernel, self.code, self.labels)
         for start in range(0, len(used), COLUMNS):
             some = used[start : start + COLUMNS]
-            sums.add(total, 1.0, self.points[some], self.labels[some], vector[some])
-        return total
+            sums.add_to(at, total, self.points[some], self.labels[some], vector[some])
+        return total[at] + self.gram.ridge[at] * vector[at]
+
+    @property
+    def precise(self) -> bool:
+        """Whether kernel values between known points are in double precision."""
+        return self.gram.precise
+
+    def correct(self, enough: float = 0.0) -> bool:
+        """Sum products in double precision if rounding could show in the gap; whether it could.
+
+        Where there are several gaps, only the largest matters if it is small `enough`.
+        """
+        if self.precise or not np.any(self.weights):
+            return False
+        exact, bound = (
+            partial(self.exact_products, self.weights),
+            self.gram.rounding_of(self.weights),
+        )
+        products, value, first = self.image_products, self.value(), self._summed.get(0, 0)
+        found = corrected(products, value, exact, bound=bound, first=first)
+        if found == len(products):
+            self._summed[0] = found
+        self._value = None
+        return found > 0
+
+    def known_gap(self) -> float:
+        """The gap within the known points, as a share of the objective."""
+        return 2.0 * (1.0 - float(self.image_products.min()) / self.value())
+
+    def sharpen(self) -> bool:
+        """Have kernel values in double precision from now on; False if there is no room for it.
+
+        Products stay as they are, until weights are installed.
+        """
+        if self._gram is None or not self._gram.sharpen():
+            return False
+        self.storage = replace(self.storage, dtype=np.float64)
+        return True
 
     def products(self, start: int, stop: int) -> Floats:
         """Columns start to stop of the Hessian 2 K~."""

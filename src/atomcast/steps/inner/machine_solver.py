@@ -18,6 +18,7 @@ from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.known.kernels.rows import Rows
 from atomcast.steps.inner.low_rank import PivotedFactor, descend_by_rank, relative_gap
 from atomcast.steps.inner.machine_face import go_to_face
+from atomcast.steps.inner.refining import refine
 
 Floats = NDArray[np.float64]
 
@@ -33,10 +34,6 @@ FEW, MOST, SLACK = 512, 0.7, 0.5
 #: Ranks that are low for a kernel matrix. Rank r is looked for after r^2 steps divided by this, in
 #: that of so many times as many points.
 RANKS, STEPS_FOR, SMALL = (128, 256, 512), 8, 8
-#: Where rounding of kernel values may be more than this share of the gap asked for, or of the least
-#: for which they are kept in single precision, margins are summed in double precision, and weights
-#: improved so many times.
-ROUNDING, SINGLE, REFINEMENTS = 0.1, 1e-3, 4
 #: Descent on some points ends where the gap has fallen to this share: then others matter.
 FALL = 0.03
 
@@ -47,22 +44,15 @@ class GreedyDescent:
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known points."""
         assert isinstance(active, KernelActiveSet)
-        value, relative = active.value(), _relative(active, tolerance)
-        # In units of the margin, where the objective is the inverse of the sum.
-        beta, margins = (part / (value or 1.0) for part in (active.weights, active.image_products))
-        rows, side = active.gram.rows_at(np.arange(len(beta))), np.ones(len(beta))
+        aim, factor = _relative(active, tolerance), None
+
+        def improve() -> float:
+            nonlocal factor
+            factor = _improve_alone(active, aim, factor)
+            return aim
+
         with one_blas_thread():
-            factor, exact = descend(rows, side, beta, margins, relative), np.zeros(len(beta))
-            for _ in range(REFINEMENTS):
-                if _rounding(rows, beta - exact) <= ROUNDING * max(relative, SINGLE):
-                    break
-                margins, exact = active.exact_products(beta), beta.copy()
-                if relative_gap(beta, margins) <= (1.0 + ROUNDING) * relative:
-                    break
-                if not (factor and descend_by_rank(factor, side, beta, margins, relative)):
-                    descend(rows, side, beta, margins, relative)
-        total = float(beta.sum())
-        active.install(beta / total, margins / total)
+            refine(active, improve)
 
 
 class MachineSolver:
@@ -71,29 +61,42 @@ class MachineSolver:
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known points."""
         assert isinstance(active, MachineActiveSet)
-        relative = min(_relative(active, tolerance), FIRST_GAP)
-        weights, products = active.weights.copy(), active.image_products.copy()
+        aim = min(_relative(active, tolerance), FIRST_GAP)
         with one_blas_thread():
-            run_all([
-                partial(_improve, active, m, relative, weights, products)
-                for m in np.flatnonzero(active.gaps() > relative).tolist()
-            ])  # fmt: skip
-        active.install(weights, products)
-
-
-def _rounding(rows: Rows, change: Floats) -> float:
-    """What rounding of kernel values may do to the relative gap where weights changed by so much.
-
-    That is three times its standard error, if the rounding of each is independent of the others.
-    """
-    unit = float(np.finfo(rows.values.dtype).eps)
-    return 6.0 * unit * float(np.linalg.norm(change))
+            refine(active, partial(_improve_all, active, aim))
 
 
 def _relative(active: KernelActiveSet, tolerance: float) -> float:
     """A tolerance as a share of the objective, which is the least there is before the first."""
     value = active.value()
     return tolerance / value if value > 0 else min(tolerance / LEAST_UNIT, FIRST_GAP)
+
+
+def _improve_alone(
+    active: KernelActiveSet, aim: float, factor: PivotedFactor | None
+) -> PivotedFactor | None:
+    """Improve the weights of the only machine, by a factor of its matrix if one is known."""
+    # In units of the margin, where the objective is the inverse of the sum.
+    value = active.value() or 1.0
+    beta, margins = (part / value for part in (active.weights, active.image_products))
+    rows, side = active.gram.rows_at(np.arange(len(beta))), np.ones(len(beta))
+    own = factor is not None and factor.rows.matrix is rows.matrix
+    if not (own and factor and descend_by_rank(factor, side, beta, margins, aim)):
+        factor = descend(rows, side, beta, margins, aim)
+    total = float(beta.sum())
+    active.install(beta / total, margins / total)
+    return factor
+
+
+def _improve_all(active: MachineActiveSet, aim: float) -> float:
+    """Improve the weights of the machines whose gaps are above the aim, which is returned."""
+    weights, products = active.weights.copy(), active.image_products.copy()
+    run_all([
+        partial(_improve, active, m, aim, weights, products)
+        for m in np.flatnonzero(active.gaps() > aim).tolist()
+    ])  # fmt: skip
+    active.install(weights, products)
+    return aim
 
 
 def _improve(

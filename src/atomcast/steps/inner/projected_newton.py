@@ -22,6 +22,7 @@ from atomcast._threads import one_blas_thread, ranges, run_all
 from atomcast.known.active_set import ActiveSet
 from atomcast.known.kernels.kernel_matrix import AugmentedKernel
 from atomcast.known.kernels.point_set import KernelActiveSet
+from atomcast.steps.inner.refining import refine
 
 Floats = NDArray[np.float64]
 Single = NDArray[np.float32]
@@ -59,9 +60,10 @@ class ProjectedNewton:
         """
         assert isinstance(active, KernelActiveSet)
         with one_blas_thread():
-            self._minimise(active, tolerance)
+            refine(active, partial(self._improve, active, tolerance))
 
-    def _minimise(self, active: KernelActiveSet, tolerance: float) -> None:
+    def _improve(self, active: KernelActiveSet, tolerance: float) -> float:
+        """The same but for rounding of kernel values; returns the relative gap."""
         gram = active.gram
         beta, products = _started(active)
         least, stalled = np.inf, 0
@@ -79,6 +81,7 @@ class ProjectedNewton:
             beta, products = self._step(gram, beta, products)
         total = float(beta.sum())
         active.install(beta / total, products / total)
+        return tolerance / active.value()
 
     def _step(self, gram: AugmentedKernel, beta: Floats, products: Floats) -> tuple[Floats, Floats]:
         """One Newton step on the free points, projected, with an exact line search."""
