@@ -9,8 +9,13 @@ from sklearn.datasets import make_moons
 from sklearn.metrics.pairwise import rbf_kernel
 
 from atomcast import KernelSVC
-from atomcast.known.kernels.rows import Recipe, Rows
-from atomcast.steps.inner.low_rank import LowRank, PivotedFactor, descend_by_rank, relative_gap
+from atomcast.known.kernels.rows import RowRecipe, Rows
+from atomcast.steps.inner.low_rank import (
+    LowRankMachine,
+    PivotedFactor,
+    descend_by_rank,
+    relative_gap,
+)
 from atomcast.steps.inner.machine_solver import descend
 
 
@@ -18,7 +23,7 @@ def machine(X, side, gamma: float, C: float):
     """The rows of a machine, and the best weights by a solver of least squares."""
     matrix, ridge = rbf_kernel(X, gamma=gamma) + 1.0, np.full(len(X), 1.0 / C)
     matrix[np.diag_indices_from(matrix)] += ridge
-    rows = Rows(matrix, np.arange(len(X)), Recipe.whole(np.diag(matrix).copy()), ridge)
+    rows = Rows(matrix, np.arange(len(X)), RowRecipe.whole(np.diag(matrix).copy()), ridge)
     own = side[:, None] * matrix * side
     lower = np.linalg.cholesky(own)
     best, _ = nnls(lower.T, np.linalg.solve(lower, np.ones(len(X))), maxiter=20 * len(X))
@@ -53,7 +58,7 @@ def test_the_factor_leaves_what_it_says():
     kernel, G = rbf_kernel(X, gamma=1.0) + 1.0, factor.factor[: factor.rank]
     np.testing.assert_allclose(np.diag(kernel - G.T @ G), factor.rest, atol=1e-10)
     assert np.abs(kernel - G.T @ G).max() <= factor.rest.max() * (1 + 1e-6) <= 0.03 * 0.1
-    low, beta = LowRank.of(factor, side), np.random.default_rng(0).random(500)
+    low, beta = LowRankMachine.of(factor, side), np.random.default_rng(0).random(500)
     own = side[:, None] * (G.T @ G) * side + np.diag(0.1 + np.maximum(factor.rest, 0.0))
     np.testing.assert_allclose(low.margins(beta), own @ beta, rtol=1e-10)
 

@@ -10,7 +10,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
-from atomcast._threads import one_blas_thread, ranges, run_all, thread_count
+from atomcast._threads import ranges, run_all
 from atomcast.atoms.signals import SignalsActiveSet
 from atomcast.domains.ball_product import BallProduct
 from atomcast.messages.proposals import Agreement, Request
@@ -171,9 +171,5 @@ def _fit(
         fit(part, active.rows(part) @ atoms.T, codes)
         fitted[k] = sparse.csr_array(codes)
 
-    if thread_count() == 1:
-        run_all([partial(work, k) for k in range(len(pieces))])
-    else:
-        with one_blas_thread():
-            run_all([partial(work, k) for k in range(len(pieces))])
+    run_all([partial(work, k) for k in range(len(pieces))])
     active.update(signals, fitted)

@@ -16,7 +16,7 @@ from atomcast.known.columns import grown
 from atomcast.known.kernels.functions import RBF, Kernel, Laplacian, LastRow, pieces
 from atomcast.known.kernels.labels import Codes, LabelCode
 from atomcast.known.kernels.points import Points, is_binary
-from atomcast.known.kernels.rows import Recipe, Rows
+from atomcast.known.kernels.rows import RowRecipe, Rows
 from atomcast.known.kernels.sums import MOST_BITS, BinarySums, fill_bit_block, packed, signed_table
 
 Floats = NDArray[np.float64]
@@ -82,7 +82,7 @@ class AugmentedKernel:
         #: What exponents of the RBF kernel are sums of is at most this.
         self._exponent = 0.0
         #: How rows come about when they are first needed; None if all are there.
-        self._recipe: Recipe | None = None
+        self._recipe: RowRecipe | None = None
 
     @property
     def matrix(self) -> NDArray[Any] | None:
@@ -135,7 +135,7 @@ class AugmentedKernel:
         if self._recipe is None or (self.shared and len(positions) == self.count):
             assert self.matrix is not None
         assert self._matrix is not None
-        recipe = Recipe.whole(self.diagonal) if self._recipe is None else self._recipe
+        recipe = RowRecipe.whole(self.diagonal) if self._recipe is None else self._recipe
         return Rows(self._matrix, positions, recipe, self.ridge[positions])
 
     def _fill_rows(self) -> None:
@@ -210,7 +210,7 @@ class AugmentedKernel:
                 mirror(self._matrix, start, stop)
         self._columns = self.count
 
-    def _later(self, old: int) -> Recipe | None:
+    def _later(self, old: int) -> RowRecipe | None:
         """How to compute rows as they are read, if that is of use: most points then need none."""
         kernel, points = self.kernel, self._points
         if not isinstance(kernel, RBF) or sparse.issparse(points) or self._bits is not None:
@@ -225,7 +225,7 @@ class AugmentedKernel:
         slot = np.arange(self.count + 1) if self.shared else np.full(self.count + 1, -1)
         slot[-1], done = 0, np.zeros(self.count, dtype=np.bool_)
         other = np.float32(self.code.other)
-        return Recipe(self.diagonal, done, slot, units, self._labels.astype(np.uint8), other)
+        return RowRecipe(self.diagonal, done, slot, units, self._labels.astype(np.uint8), other)
 
     def _append_rbf(self, old: int) -> bool:
         """The same where single precision is asked for and enough; whether that is so."""

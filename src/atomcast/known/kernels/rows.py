@@ -11,7 +11,7 @@ Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
 
-class Recipe(NamedTuple):
+class RowRecipe(NamedTuple):
     """How the rows of a matrix that are not there yet come about, as compiled loops take it.
 
     Parameters
@@ -39,7 +39,7 @@ class Recipe(NamedTuple):
     other: Any
 
     @classmethod
-    def whole(cls, diagonal: Floats) -> Recipe:
+    def whole(cls, diagonal: Floats) -> RowRecipe:
         """That of a matrix of which all rows are there."""
         nothing = np.empty((0, 0), np.float32)
         codes, done, slot = np.empty(0, np.uint8), np.empty(0, np.bool_), np.empty(0, np.int64)
@@ -57,7 +57,7 @@ class Rows:
         Symmetric.
     points : array of shape (k,)
         Increasing positions. If they are the first k ones, nothing is taken out.
-    recipe : Recipe, optional
+    recipe : RowRecipe, optional
         Where not all rows of the matrix are there.
     ridge : array of shape (k,), optional
         What the diagonal has beside the kernel.
@@ -67,12 +67,12 @@ class Rows:
         self,
         matrix: NDArray[Any],
         points: Positions,
-        recipe: Recipe | None = None,
+        recipe: RowRecipe | None = None,
         ridge: Floats | None = None,
     ) -> None:
         count, self.ridge = len(points), ridge
         if recipe is None:
-            recipe = Recipe.whole(matrix.diagonal().astype(np.float64))
+            recipe = RowRecipe.whole(matrix.diagonal().astype(np.float64))
         self.matrix, self.points, self.recipe = matrix, points.astype(np.uint64), recipe
         self.values, self.place = matrix, np.arange(count + 1)
         if len(recipe.done) == count:

@@ -86,7 +86,7 @@ class PivotedFactor:
 
 
 @dataclass
-class LowRank:
+class LowRankMachine:
     """A machine with K~ = G G' + D.
 
     Parameters
@@ -101,7 +101,7 @@ class LowRank:
     cost: Floats
 
     @classmethod
-    def of(cls, found: PivotedFactor, side: Floats) -> LowRank:
+    def of(cls, found: PivotedFactor, side: Floats) -> LowRankMachine:
         """That of a factor."""
         ridge = found.rows.ridge + np.maximum(found.rest, 0.0)
         return cls(np.ascontiguousarray((found.factor[: found.rank] * side).T), 1.0 / ridge)
@@ -145,7 +145,7 @@ def descend_by_rank(
     found: PivotedFactor, side: Floats, beta: Floats, margins: Floats, tolerance: float
 ) -> bool:
     """Improve weights and their margins in place; whether the relative gap is small in the end."""
-    rows, low = found.rows, LowRank.of(found, side)
+    rows, low = found.rows, LowRankMachine.of(found, side)
     gap, last = relative_gap(beta, margins), np.inf
     while gap > tolerance:
         if gap > FALL * last:

@@ -11,7 +11,7 @@ from functools import partial
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast._threads import one_blas_thread, run_all
+from atomcast._threads import run_all
 from atomcast.known.active_set import LEAST_UNIT, ActiveSet
 from atomcast.known.kernels.machine_set import MachineActiveSet
 from atomcast.known.kernels.point_set import KernelActiveSet
@@ -51,8 +51,7 @@ class GreedyDescent:
             factor = _improve_alone(active, aim, factor)
             return aim
 
-        with one_blas_thread():
-            refine(active, improve)
+        refine(active, improve)
 
 
 class MachineSolver:
@@ -62,8 +61,7 @@ class MachineSolver:
         """Set the best weights, to within a gap of `tolerance` over the known points."""
         assert isinstance(active, MachineActiveSet)
         aim = min(_relative(active, tolerance), FIRST_GAP)
-        with one_blas_thread():
-            refine(active, partial(_improve_all, active, aim))
+        refine(active, partial(_improve_all, active, aim))
 
 
 def _relative(active: KernelActiveSet, tolerance: float) -> float:

@@ -18,7 +18,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from atomcast._threads import one_blas_thread, ranges, run_all
+from atomcast._threads import ranges, run_all
 from atomcast.known.active_set import ActiveSet
 from atomcast.known.kernels.kernel_matrix import AugmentedKernel
 from atomcast.known.kernels.point_set import KernelActiveSet
@@ -59,8 +59,7 @@ class ProjectedNewton:
         The tolerance is a duality gap within the known atoms.
         """
         assert isinstance(active, KernelActiveSet)
-        with one_blas_thread():
-            refine(active, partial(self._improve, active, tolerance))
+        refine(active, partial(self._improve, active, tolerance))
 
     def _improve(self, active: KernelActiveSet, tolerance: float) -> float:
         """The same but for rounding of kernel values; returns the relative gap."""

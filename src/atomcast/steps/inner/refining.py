@@ -38,8 +38,7 @@ def refine(active: KernelActiveSet, improve: Callable[[], float]) -> None:
         if not rounded or gap > FALL * last:  # improving is what rounding spoils
             break
         last = gap
-    if (
-        not active.precise and active.sharpen()
-    ):  # weights that rounding has led astray are no good start
+    if not active.precise and active.sharpen():
+        # Weights that rounding has led astray are no good start.
         active.install(np.zeros(len(active)), np.zeros(len(active)))
         improve()

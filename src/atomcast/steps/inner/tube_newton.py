@@ -16,7 +16,6 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from atomcast._threads import one_blas_thread
 from atomcast.known.active_set import ActiveSet
 from atomcast.known.kernels.kernel_matrix import AugmentedKernel
 from atomcast.known.kernels.target_set import TargetActiveSet
@@ -84,8 +83,7 @@ class TubeNewton:
         assert isinstance(active, TargetActiveSet)
         # The bound on the gap may be so large that what it allows would spoil the weights.
         enough = min(tolerance, ROUGH * abs(active.value()))
-        with one_blas_thread():
-            self._minimise(active, enough / self._count)
+        self._minimise(active, enough / self._count)
 
     def _minimise(self, active: TargetActiveSet, share: float) -> None:
         """The same, where no point may contribute more than a share to the gap."""
