@@ -39,6 +39,8 @@ Floats = NDArray[np.float64]
 FEW = 150
 #: Beyond, they are if this many times the stored values is less than the cube of the weights.
 WORTH = 300
+#: Exact faces are worth it if weights times the square of what is independent exceed this.
+LARGE_FACES = 1e7
 #: Where the curvature changes, they are beyond that if columns are sparse; if they are dense, for
 #: more weights than these with a model that takes so many operations without sweeps: below, a
 #: compiler would make a small first fit wait for seconds.
@@ -393,9 +395,13 @@ class ExplicitActiveSet(ActiveSet):
 
     @property
     def multipliable(self) -> bool:
-        """Whether products of all known columns can be kept, and are worth compiled code."""
-        alone = self.columns is not None and len(self) == self.columns.count
-        return self.quadratic and alone and FEW < len(self) <= gram.MOST_WEIGHTS
+        """Whether products of all known columns can be kept, and are worth compiled code.
+
+        Faces of small problems take little time one way or the other, but a compiler takes seconds.
+        """
+        k, alone = len(self), self.columns is not None and len(self) == self.columns.count
+        fits = self.quadratic and alone and FEW < k <= gram.MOST_WEIGHTS
+        return fits and (k * min(k, self.objective.d) ** 2 > LARGE_FACES or self.sweepable)
 
     @property
     def gradient(self) -> Floats:
