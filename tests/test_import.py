@@ -49,6 +49,16 @@ def test_a_small_fit_compiles_and_draws_nothing(model):
     assert modules_after(code).isdisjoint({"numba", "matplotlib", "ray", "mpi4py"})
 
 
+def test_a_small_fit_of_many_features_waits_for_no_compiler():
+    code = (
+        "import numpy as np, atomcast\n"
+        "X = np.random.default_rng(0).standard_normal((300, 400))\n"
+        "model = atomcast.Lasso(beta=60.0).fit(X, X[:, :150].sum(axis=1))\n"
+        "assert np.count_nonzero(model.coef_) > 150"  # fewer are never worth compiled code
+    )
+    assert "numba" not in modules_after(code)
+
+
 @pytest.mark.parametrize("name", sorted(atomcast.__all__))
 def test_every_public_name_exists(name):
     assert getattr(atomcast, name) is not None
