@@ -14,7 +14,7 @@ from atomcast.domains.balls import Domain
 from atomcast.domains.group_ball import GroupBall, Groups
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.known.columns import with_appended
-from atomcast.messages.atom import Atom, Misfit, misfit_of
+from atomcast.messages.atom import Atom, Misfit
 from atomcast.objectives import Objective
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class GroupActiveSet(ExplicitActiveSet):
 
         promised = norms(scores)
         allowed = norms(self._rounding(length, gradient)) + 64 * np.finfo(float).eps * promised
-        return misfit_of(stated - promised, allowed, norms(length))
+        return Misfit(stated - promised, allowed, norms(length))
 
     @property
     def weight_ids(self) -> NDArray[np.int64]:

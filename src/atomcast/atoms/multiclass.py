@@ -13,7 +13,7 @@ from atomcast.atoms.images import ManyImages
 from atomcast.data.shards import Shard
 from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ExplicitActiveSet
-from atomcast.messages.atom import Atom, Misfit, misfit_of
+from atomcast.messages.atom import Atom, Misfit
 from atomcast.objectives import Multinomial, SquaredError
 
 if TYPE_CHECKING:
@@ -57,7 +57,7 @@ class MulticlassActiveSet(ManyImages):
         merit = self.merit(scores)
         difference = np.where(merit >= merit.max(axis=0) - 2 * allowed, stated - scores, np.inf)
         nearest = np.argmin(np.abs(difference), axis=0)
-        return misfit_of(difference[nearest, np.arange(len(ids))], allowed, length)
+        return Misfit(difference[nearest, np.arange(len(ids))], allowed, length)
 
     def products(self, start: int, stop: int) -> Floats:
         """Columns start to stop of A'HA, H the curvature at the current image."""

@@ -14,7 +14,7 @@ from atomcast.atoms.explicit import PIECE, DenseAtoms, SparseAtoms, explicit_ato
 from atomcast.atoms.images import ManyImages
 from atomcast.atoms.kept_rows import KeptRows
 from atomcast.data.shards import Shard
-from atomcast.messages.atom import EPS, ROUNDINGS, Atom, Misfit, misfit_of
+from atomcast.messages.atom import EPS, ROUNDINGS, Atom, Misfit
 from atomcast.objectives import SquaredError
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ class PursuitActiveSet(ManyImages):
             whole = np.linalg.norm(self.roots * block, axis=0)
             unsure = 1.0 + (whole / units if self.normalize else 0.0)
         allowed = ROUNDINGS * (self.objective.d + 8) * EPS * np.nan_to_num(size * unsure)
-        return misfit_of(stated - score, allowed, length)
+        return Misfit(stated - score, allowed, length)
 
 
 class PursuitAtoms:

@@ -15,7 +15,7 @@ from atomcast.domains.ball_product import BallProduct
 from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ActiveSet
 from atomcast.known.columns import Columns, with_appended
-from atomcast.messages.atom import EPS, ROUNDINGS, Atom, check_form, check_scores, misfit_of
+from atomcast.messages.atom import EPS, ROUNDINGS, Atom, Misfit, check_form, check_scores
 from atomcast.messages.proposals import Agreement
 
 if TYPE_CHECKING:
@@ -174,7 +174,7 @@ class SignalsActiveSet(ActiveSet):
         allowed *= ROUNDINGS * (self.signals.shape[1] + 8) * EPS
         owner = agreement.owner[np.searchsorted(agreement.id, choice.id)]
         said = Agreement(agreement.best, owner, choice.id, choice.score)
-        misfit = misfit_of(choice.score - score, allowed, length)
+        misfit = Misfit(choice.score - score, allowed, length)
         check_scores(misfit, choice.id.tolist(), said, atoms, scale)
 
     def gap(self, domain: Domain, agreement: Agreement) -> float:

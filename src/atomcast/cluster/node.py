@@ -362,6 +362,12 @@ class Fleet:
             return self.atoms.batch(places, ids)
         return [self.atom(id) for id in ids]
 
+    def everything(self) -> Sequence[Atom]:
+        """All atoms in the order of their ids; none if columns stand for families of atoms."""
+        if self._families is not None:
+            return ()
+        return self.atoms_of(self.ids.tolist())
+
     def _place(self, column: int) -> int:
         """Where the column with this global id stands, or would stand."""
         if self._first is not None and 0 <= column - self._first < len(self.ids):
@@ -441,6 +447,8 @@ class Fleet:
 
     def _candidates(self, merit: Floats, best: Floats, request: Request) -> NDArray[np.int64]:
         """Rows that may be proposed: the best of each node, or all violators if they are drawn."""
+        if request.threshold == np.inf:
+            return self._local[:0]
         count = None if request.random else max(request.count, request.candidates)
         if count == 1 and (request.known_too or not self._log):
             # Scores that tie with a node's best stay in, for the rule that the smallest id wins.

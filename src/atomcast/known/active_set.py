@@ -26,7 +26,6 @@ from atomcast.messages.atom import (
     AtomBatch,
     Misfit,
     Size,
-    misfit_of,
     receive,
     rounding,
 )
@@ -322,6 +321,7 @@ class ExplicitActiveSet(ActiveSet):
         self.pool: ExplicitActiveSet | None = None
         self._gradient: tuple[Floats, Floats] | None = None
         self._value: tuple[Floats, float] | None = None
+        self._inner: tuple[Floats, float] | None = None
         self._own_lengths = np.zeros(0)
 
     def negligible(self) -> float:
@@ -444,7 +444,7 @@ class ExplicitActiveSet(ActiveSet):
             score, norm = self.columns.measured_one(start, gradient)
             return Misfit([stated[0] - score], [self._rounding(norm, gradient)], [norm])
         scores, length = self.columns.measured(start, start + len(ids), gradient)
-        return misfit_of(stated - scores, self._rounding(length, gradient), length)
+        return Misfit(stated - scores, self._rounding(length, gradient), length)
 
     def _rounding(self, length: Size, gradient: Floats) -> Size:
         """How far the products of a gradient with atoms of these lengths may be off."""
@@ -462,8 +462,10 @@ class ExplicitActiveSet(ActiveSet):
         return self._value[1]
 
     def inner(self) -> float:
-        """The product of image and gradient, which equals <alpha, grad f(alpha)>."""
-        return float(self.image @ self.gradient)
+        """The product of image and gradient, <alpha, grad f(alpha)>, computed once per image."""
+        if self._inner is None or self._inner[0] is not self.image:
+            self._inner = self.image, float(self.image @ self.gradient)
+        return self._inner[1]
 
     def scores(self) -> Floats:
         """The product of each known atom with the gradient."""

@@ -62,8 +62,9 @@ class Interrupts:
     ) -> None:
         while self._before:
             number, before = self._before.popitem()
-            if signal.getsignal(number) == self._hear:  # else a callback has put its own there
-                signal.signal(number, before)
+            found = signal.signal(number, before)
+            if found != self._hear:  # a callback has put its own there, which stays
+                signal.signal(number, found)
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
         if self.heard:

@@ -17,7 +17,7 @@ from numpy.typing import NDArray
 from atomcast.domains.balls import L1Ball
 from atomcast.domains.group_ball import GroupBall
 from atomcast.known.active_set import LEAST_UNIT
-from atomcast.messages.atom import Atom
+from atomcast.messages.atom import Atom, check_scores
 from atomcast.messages.proposals import Agreement, Request
 from atomcast.problems.problem import Problem
 from atomcast.selection.rules import EXACT, Rewording, Selection, Subset
@@ -100,6 +100,8 @@ class Replica:
         #: By node of this process, how far its atoms are from those that may be proposed.
         self.radius: dict[int, float] = {}
         self.active = problem.make_active()
+        #: Whether all atoms there are were taken at once.
+        self.has_all = False
         self._feasible = False
         # Below this share of the objective at zero, a relative gap would only measure rounding.
         negligible = self.active.negligible()
@@ -196,6 +198,21 @@ class Replica:
         if self.subset is not None:
             return self.subset.certifies(agreement)
         return agreement.complete
+
+    def take(self, atoms: Sequence[Atom]) -> None:
+        """Take the first step with all atoms there are, where nobody has to be asked for them."""
+        active, self.has_all = self.active, True
+        active.append(atoms)
+        ids, scores = np.array(active.ids), active.scores()
+        everything = Agreement(
+            float(self.domain.merit(scores).max()), np.zeros_like(ids), ids, scores
+        )
+        if active.gap(self.domain, everything) <= self.target:
+            return  # none of them is of use
+        misfit = active.misfit(active.ids, scores)
+        check_scores(misfit, active.ids, everything, atoms, self.domain.scale)
+        self.step.advance(self, everything)
+        self.round += 1
 
     def advance(self, agreement: Agreement, atoms: Sequence[Atom]) -> None:
         """Take the step that follows from the agreement and the atoms received with it."""

@@ -130,6 +130,10 @@ class Session(Closing):
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Let the owners broadcast the winners that are not known yet; return those atoms."""
 
+    def everything(self) -> Sequence[Atom]:
+        """All atoms in the order of their ids, where one who is alone can hand them out at once."""
+        return ()
+
     def put_together(self, ids: Ids, weights: Floats) -> tuple[Ids, Floats]:
         """The weights that a run with mixtures ends with, where nodes know their own alone."""
         return ids, weights

@@ -222,14 +222,23 @@ class Solver:
                     interrupts,
                     watching(self.callbacks, interrupts, shown) as watchers,
                 ):
-                    if replica.step.alone and not first:  # others would have to do the same
-                        replica.step.settle(replica)
+                    if replica.step.alone:  # others would have to do the same
+                        self._prepare(replica, session, first)
                     result = run(replica, best, session, watchers, snapshot, self.max_rounds)
                 if past is not None:
                     past.add(result.status, replica, best)
                 if session.speaks:
                     log_result(result)
                 yield result
+
+    def _prepare(self, replica: Replica, session: Session, first: bool) -> None:
+        """What comes before the first round where nobody has to be asked or sent anything."""
+        if not first:
+            replica.step.settle(replica)
+        elif self.max_rounds and not len(replica.active) and replica.step.takes_all(replica):
+            atoms = session.everything()
+            if atoms:
+                replica.take(atoms)
 
     @property
     def tolerance(self) -> Tolerance:

@@ -170,6 +170,10 @@ class LocalSession(Session):
             return atoms
         return [atom for atom in atoms if atom.id not in replica.active]
 
+    def everything(self) -> Sequence[Atom]:
+        """All atoms of the one node there is, unless a column stands for several."""
+        return self._fleets[0].everything()
+
     def _mixed(self, replica: Replica, best: float) -> Atom:
         """Where the mixtures of all nodes lead to."""
         mixers = [mixer for fleet in self._fleets for mixer in mixers_of(fleet, replica)]

@@ -20,6 +20,7 @@ from atomcast.known.active_set import FEW, ActiveSet, ExplicitActiveSet
 from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Ids, Request
+from atomcast.selection.rules import EXACT
 from atomcast.steps.batches import ALL_POINTS, FreeBatches, FreePoints
 from atomcast.steps.inner.block_pivots import minimise_by_pivots
 from atomcast.steps.inner.column_model import ColumnModel
@@ -208,6 +209,8 @@ class Corrective(Step):
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
+        if replica.has_all:
+            return Request(threshold=np.inf)  # none is left to join: only their best is asked for
         count = self._batch(replica, replica.active.atoms, len(replica.active))
         if not replica.feasible:
             return Request(count=count, known_too=False)
@@ -256,7 +259,7 @@ class Corrective(Step):
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """Minimise over the hull of all known atoms."""
         self._last_violation, self._thinning = 0.0, None
-        full = self._full(replica, agreement)
+        full = not replica.has_all and self._full(replica, agreement)
         # Where some node was not heard, its violators may be larger than the last winner.
         if full and replica.feasible and agreement.complete:
             merit = replica.domain.merit(agreement.score)
@@ -268,6 +271,13 @@ class Corrective(Step):
         self.inner.minimise(replica.active, self._tolerance(replica, agreement))
         if self._last(replica):  # no round will follow, and the target has fallen since
             self.inner.minimise(replica.active, self._tolerance(replica, agreement))
+
+    def takes_all(self, replica: Replica) -> bool:
+        """Whether they are so few that a round of questions takes longer than to know them all."""
+        usual = self.atoms_per_round == "auto" and not self.thin and replica.selection == EXACT
+        single = replica.domain.has_origin and replica.active.total(self.alone) == self.alone
+        free = self._free(replica) if usual and single else None
+        return isinstance(free, FreeBatches) and free.size(0, 0.0, np.inf) == self.alone
 
     def settle(self, replica: Replica) -> None:
         """Minimise over the atoms of the problem before, lest a round go by for weights alone."""

@@ -89,6 +89,10 @@ class Step(ABC):
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """Set the new weights, the same on every node."""
 
+    def takes_all(self, replica: Replica) -> bool:
+        """Whether all atoms there are join at once where none has to be sent; by default not."""
+        return False
+
     def settle(self, replica: Replica) -> None:
         """Set better weights than those of the problem before, from what it has made known.
 

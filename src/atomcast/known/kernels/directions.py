@@ -20,7 +20,7 @@ from atomcast.domains.balls import Domain
 from atomcast.domains.group_ball import PER_KERNEL, BlockBall
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.known.columns import grown, with_appended
-from atomcast.messages.atom import Atom, Misfit, misfit_of
+from atomcast.messages.atom import Atom, Misfit
 from atomcast.messages.proposals import Agreement
 from atomcast.objectives import Objective
 
@@ -189,7 +189,7 @@ class DirectionSet(ExplicitActiveSet):
         # What is new in a direction may be so little of it that its rounding is that much more.
         spoilt = float(np.finfo(np.float64).eps) / NOTHING_NEW * float(np.linalg.norm(gradient))
         allowed = allowed + spoilt * length
-        return misfit_of(difference, allowed, length)
+        return Misfit(difference, allowed, length)
 
     def support(self, weights: Floats | None = None) -> tuple[NDArray[np.int64], Floats]:
         """The ids and weights of atoms of which a weight is not zero, with all their weights."""

@@ -16,7 +16,7 @@ from atomcast.known.kernels.labels import Codes, LabelCode, Machines
 from atomcast.known.kernels.point_set import SCORE_ROUNDING, KernelActiveSet, SupportVectors
 from atomcast.known.kernels.rows import Rows
 from atomcast.known.kernels.storage import Storage
-from atomcast.messages.atom import Atom, Misfit, misfit_of
+from atomcast.messages.atom import Atom, Misfit
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -298,7 +298,7 @@ class MachineActiveSet(KernelActiveSet):
         length = np.sqrt(self.gram.diagonal)
         longest = float(np.max(length[: len(spread)] @ np.abs(spread) / levels))
         allowed = SCORE_ROUNDING * 2.0 * value * length[part] * longest
-        return misfit_of(stated - scores, allowed, length[part])
+        return Misfit(stated - scores, allowed, length[part])
 
     def remember(self, memory: dict[str, NDArray[Any]]) -> None:
         """Take over the products, and what follows from them."""

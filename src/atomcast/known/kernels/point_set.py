@@ -32,7 +32,7 @@ from atomcast.known.kernels.labels import Codes, LabelCode
 from atomcast.known.kernels.points import PointLog, Points, moved_to_front
 from atomcast.known.kernels.storage import Storage
 from atomcast.known.kernels.sums import COLUMNS, KernelSums, kernel_sums
-from atomcast.messages.atom import Atom, AtomBatch, Misfit, misfit_of
+from atomcast.messages.atom import Atom, AtomBatch, Misfit
 
 #: By this share of what they could be at most, scores of a point may differ between two nodes: one
 #: of them sums kernel values that may be in single precision, from round to round.
@@ -222,7 +222,7 @@ class KernelActiveSet(ActiveSet):
         length = np.sqrt(self.gram.diagonal)
         rounding = SCORE_ROUNDING * 2.0 * float(np.abs(weights) @ length)
         own = length[part]
-        return misfit_of(stated - scores, rounding * own, own)
+        return Misfit(stated - scores, rounding * own, own)
 
     def _check_kernel(self) -> None:
         """Look at the first points closely if the kernel may be none."""

@@ -19,7 +19,7 @@ from atomcast.known.kernels.point_set import (
     SupportVectors,
 )
 from atomcast.known.kernels.storage import Storage
-from atomcast.messages.atom import Misfit, misfit_of
+from atomcast.messages.atom import Misfit
 from atomcast.messages.proposals import Agreement
 
 Floats = NDArray[np.float64]
@@ -142,7 +142,7 @@ class TargetActiveSet(KernelActiveSet):
         slack += ROUNDING * (np.abs(targets) + abs(level or 0.0))
         # The square root of a score is what is off by so much.
         allowed = np.sqrt(2.0 * costs * np.abs(scores)) * slack + costs * slack**2
-        return misfit_of(stated - scores, allowed, length[part])
+        return Misfit(stated - scores, allowed, length[part])
 
     def remember(self, memory: dict[str, NDArray[Any]]) -> None:
         """Take over the products, and what follows from them."""
