@@ -339,8 +339,8 @@ def test_tables_of_other_packages(package):
     for data in (table, Shards.split(table, 1)):
         model = Lasso(beta=1000.0).fit(data, series, series)
         assert list(model.feature_names_in_) == list(frame.columns)
-        # Not to the bit: packages lay values out in different orders, and shards join one by one, so
-        # that sums round otherwise.
+        # Not to the bit: packages lay values out in different orders, and those who are alone take
+        # all features at once, so that sums round otherwise.
         found = Lasso(beta=1000.0).fit(data, series).coef_
         np.testing.assert_allclose(found, expected.coef_, rtol=1e-12)
         np.testing.assert_allclose(model.predict(table), model.predict(frame), rtol=1e-13)
