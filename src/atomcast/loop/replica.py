@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from atomcast.steps import Step
 
 Floats = NDArray[np.float64]
+NOBODY, NOTHING = np.zeros(0, dtype=np.int64), np.zeros(0)
 
 
 class Tolerance(NamedTuple):
@@ -100,7 +101,7 @@ class Replica:
         #: By node of this process, how far its atoms are from those that may be proposed.
         self.radius: dict[int, float] = {}
         self.active = problem.make_active()
-        #: Whether all atoms there are were taken at once.
+        #: Whether all atoms there are were taken at once: then there is nobody to ask.
         self.has_all = False
         self._feasible = False
         # Below this share of the objective at zero, a relative gap would only measure rounding.
@@ -126,6 +127,7 @@ class Replica:
         self.active = previous.active if adopt is None else adopt(previous.active)
         if not self.active.shrink(min(1.0, self.domain.scale / previous.domain.scale)):
             self.active.set_weights(weights)
+        self.has_all = previous.has_all
         self.first_round = previous.ledger_round + 1
 
     @property
@@ -203,16 +205,20 @@ class Replica:
         """Take the first step with all atoms there are, where nobody has to be asked for them."""
         active, self.has_all = self.active, True
         active.append(atoms)
-        ids, scores = np.array(active.ids), active.scores()
-        everything = Agreement(
-            float(self.domain.merit(scores).max()), np.zeros_like(ids), ids, scores
-        )
-        if active.gap(self.domain, everything) <= self.target:
+        found = self.found()
+        if active.gap(self.domain, found) <= self.target:
             return  # none of them is of use
+        ids, scores = np.array(active.ids), active.scores()
+        joining = found._replace(owner=np.zeros_like(ids), id=ids, score=scores)
         misfit = active.misfit(active.ids, scores)
-        check_scores(misfit, active.ids, everything, atoms, self.domain.scale)
-        self.step.advance(self, everything)
+        check_scores(misfit, active.ids, joining, atoms, self.domain.scale)
+        self.step.advance(self, joining)
         self.round += 1
+
+    def found(self) -> Agreement:
+        """What one who has all atoms need ask nobody for: how good the best is; none can join."""
+        best = self.domain.merit(self.active.scores()).max()
+        return Agreement(float(best), NOBODY, NOBODY, NOTHING)
 
     def advance(self, agreement: Agreement, atoms: Sequence[Atom]) -> None:
         """Take the step that follows from the agreement and the atoms received with it."""

@@ -132,6 +132,8 @@ class LocalSession(Session):
 
     def propose(self, replica: Replica, request: Request) -> Agreement:
         """Let every node score its own atoms and propose; the network finds the winners."""
+        if replica.has_all:
+            return replica.found()
         if not isinstance(replica.selection, Balanced):
             return self._agree(replica, request)
         return self._balance.agree(replica, request, self._agree, self._fleets)

@@ -210,7 +210,7 @@ class Corrective(Step):
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
         if replica.has_all:
-            return Request(threshold=np.inf)  # none is left to join: only their best is asked for
+            return Request()  # none is left to join
         count = self._batch(replica, replica.active.atoms, len(replica.active))
         if not replica.feasible:
             return Request(count=count, known_too=False)
