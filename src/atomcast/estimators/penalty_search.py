@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from atomcast.data.shards import Shards
 from atomcast.estimators.penalised import as_penalised, slopes
@@ -31,10 +32,12 @@ from atomcast.messages.status import Status
 from atomcast.network.joined_ledgers import joined
 from atomcast.objectives import Objective
 from atomcast.problems.problem import Problem
-from atomcast.steps.inner.block_pivots import penalised_norm
+from atomcast.steps.inner.block_pivots import penalised_weights
 
 #: The first radius, as a share of the least one at which no loss could be left.
 FIRST = 0.1
+#: A radius so small that no weights do.
+NOWHERE = 1e-90
 #: On the way to the penalty, the slope is to fall by no more than this factor from ball to ball.
 FALL = 4.0
 #: Balls whose radii differ by less than this share are too much alike to draw a line through.
@@ -97,17 +100,22 @@ class PenaltySearch:
         """
         start = None if near is None else near.weights
         self._first = None if near is None else self._norm(near)
-        empty = Solver(max_rounds=0).solve(self._make(1.0), shards, cluster)
-        self.penalty = self._penalty_for(empty.gap)
-        self._tried = [Tried(0.0, empty.gap, empty.objective)]
-        if self.penalty >= empty.gap:
-            return as_penalised(empty, empty.objective, 0.0, 0, done=True)
-        rounds = 0
         # Half of the gap is left to the ball, half to its radius.
         watched = () if isinstance(cluster, LoopElsewhere) else (self._look,)
         halved = replace(solver, tol=0.5 * solver.tol, callbacks=(*solver.callbacks, *watched))
-        path = halved.solve_path(self._balls(), shards, cluster, start=start)
+        alone = getattr(cluster, "alone", False)
+        path = halved.solve_path(self._balls(alone), shards, cluster, start=start)
+        rounds = 0
         with closing(path) as results:
+            if alone:
+                empty, steepest = (first := next(results)), first.gap / NOWHERE
+            else:  # what others have agreed to be asked may be of usual radii alone
+                empty = Solver(max_rounds=0).solve(self._make(1.0), shards, cluster)
+                steepest = empty.gap
+            self.penalty = self._penalty_for(steepest)
+            self._tried = [Tried(0.0, steepest, empty.objective)]
+            if self.penalty >= steepest:
+                return as_penalised(empty, empty.objective, 0.0, 0, done=True)
             for result in results:
                 rounds += result.rounds
                 value = result.objective + self.penalty * self._enter(result)
@@ -116,11 +124,19 @@ class PenaltySearch:
                 ended = result.status in ("interrupted", "time_limit")
                 if done or ended or len(self._tried) > MOST:
                     break
-        result = replace(result, ledger=joined([("search", empty.ledger), ("", result.ledger)]))
+        if not alone:
+            ledger = joined([("search", empty.ledger), ("", result.ledger)])
+            result = replace(result, ledger=ledger)
         return as_penalised(result, value, gap, rounds, done)
 
-    def _balls(self) -> Iterator[Problem]:
-        """Balls to try, each chosen when the one before it is solved."""
+    def _balls(self, alone: bool) -> Iterator[Problem]:
+        """Balls to try, each chosen when the one before it is solved.
+
+        Who is alone begins with one in which there is no room: a session of its own would load all
+        data once more, and where all atoms are taken at once, they are asked for the radius.
+        """
+        if alone:
+            yield self._make(NOWHERE)
         while True:
             self._beta = self._next()
             yield self._make(self._beta)
@@ -145,8 +161,8 @@ class PenaltySearch:
         steep = state.gap - state.replica.active.inner() - self._beta * self.penalty
         return "stopped" if state.gap <= CLEAR * abs(steep) else None
 
-    def _over_known(self) -> float | None:
-        """The norm of the penalised solution over the known atoms, if it is news, and easy."""
+    def _over_known(self) -> NDArray[np.float64] | None:
+        """The penalised solution over the known atoms, if it is news, and easy."""
         if self._replica is None:
             return None
         active, asked = self._replica.active, self._asked
@@ -155,14 +171,22 @@ class PenaltySearch:
             return None
         if not asked < len(active) <= FEW:
             return None
-        return penalised_norm(self._replica.domain, active, self.penalty)
+        return penalised_weights(self._replica.domain, active, self.penalty)
 
     def _next(self) -> float:
         """The radius to try next: that of the known atoms' solution, if it is one to learn from."""
-        norm = self._over_known()
+        weights = self._over_known()
+        if weights is None or self._replica is None:
+            return self._guess()
+        norm = float(np.abs(weights).sum())
         below = max(t.norm for t in self._tried if t.slope > self.penalty)
         above = min((t.norm for t in self._tried if t.slope <= self.penalty), default=np.inf)
-        return norm if norm is not None and below < norm < above else self._guess()
+        if not below < norm < above:
+            return self._guess()
+        step = self._replica.step
+        if step.alone and step.any_order:  # others have replicas, and steps ways, of their own
+            self._replica.active.set_weights(weights)  # where the next ball begins
+        return norm
 
     def _guess(self) -> float:
         """Where the slope would be the penalty, if it went on falling as it did."""

@@ -71,10 +71,10 @@ def solutions(
             yield found
 
 
-def penalised_norm(domain: Domain, active: ActiveSet, penalty: float) -> float | None:
-    """The norm of the best weights of known atoms where a unit of it costs so much, if it is easy.
+def penalised_weights(domain: Domain, active: ActiveSet, penalty: float) -> Floats | None:
+    """The best weights of known atoms where a unit of their norm costs so much, if it is easy.
 
-    That is the radius of the ball with the same solution. Nothing is changed.
+    Their norm is the radius of the ball with the same solution. Nothing is changed.
     """
     gram, weights, slopes = active.kept_products, active.weights, active.scores()
     gram.extend(active)
@@ -83,7 +83,7 @@ def penalised_norm(domain: Domain, active: ActiveSet, penalty: float) -> float |
     for most in (BOLD, MILD):
         found = _pivots(domain, gram.matrix, at_zero, signs, most, 0.0, penalty)
         if found is not None:
-            return float(np.abs(found).sum())
+            return found
     return None
 
 
