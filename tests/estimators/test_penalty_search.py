@@ -20,6 +20,7 @@ from atomcast import (
 )
 from atomcast.estimators.penalty_search import PenaltySearch, Tried
 from atomcast.objectives import SquaredError
+from atomcast.steps.inner import penalised_newton
 from problems import regression
 
 X, Y = load_diabetes(return_X_y=True)
@@ -191,6 +192,43 @@ def test_known_atoms_say_what_the_radius_is(share):
     theirs = TheirLasso(alpha=alpha, fit_intercept=False, tol=1e-12).fit(A, b)
     assert model.beta_ == pytest.approx(np.abs(theirs.coef_).sum(), rel=1e-6)
     assert model.n_iter_ <= 4  # secants alone take seven and more
+
+
+@pytest.mark.parametrize("C", [0.02, 0.3, 10.0, 1e4])
+@pytest.mark.parametrize("fit_intercept", [False, True])
+def test_a_small_table_says_what_the_radius_of_a_loss_is(C, fit_intercept):
+    A, b = regression(seed=3, d=150, n=12)
+    noise = np.random.default_rng(0).standard_normal(150)
+    labels = b + b.std() * noise > 0.0
+    own = {"fit_intercept": fit_intercept}
+    model = SparseLogisticRegression(C=C, tol=1e-8, **own).fit(A, labels)
+    scale = 1e6 if fit_intercept else 1.0  # theirs is penalised, unless it is in small units
+    theirs = LogisticRegression(
+        C=C, l1_ratio=1.0, solver="liblinear", tol=1e-12, max_iter=100_000, intercept_scaling=scale,
+        random_state=0, **own,
+    ).fit(A, labels)  # fmt: skip
+    assert model.result_.status == "optimal"
+    assert model.beta_ == pytest.approx(np.abs(theirs.coef_).sum(), rel=1e-3)
+    np.testing.assert_allclose(model.coef_, theirs.coef_, atol=1e-3 * np.abs(theirs.coef_).max())
+    assert model.n_iter_ <= 1  # one ball is solved, the right one; secants alone take seven or more
+
+
+def test_models_that_are_not_easy_leave_what_they_have_found(monkeypatch):
+    """The search goes on from there, to the same model."""
+    A, b = regression(seed=3, d=150, n=12)
+    labels, asked = b > 0.5 * b.std(), []
+    whole = SparseLogisticRegression(C=2.0, tol=1e-8).fit(A, labels)
+    easy = penalised_newton.penalised_solution
+
+    def twice(*model):
+        asked.append(model)
+        return easy(*model) if len(asked) <= 2 else None
+
+    monkeypatch.setattr(penalised_newton, "penalised_solution", twice)
+    found = SparseLogisticRegression(C=2.0, tol=1e-8).fit(A, labels)
+    assert len(asked) == 3
+    assert found.result_.status == "optimal"
+    np.testing.assert_allclose(found.coef_, whole.coef_, atol=1e-3 * np.abs(whole.coef_).max())
 
 
 def test_balls_that_are_alike_lead_on_by_a_small_step():

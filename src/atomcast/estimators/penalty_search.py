@@ -32,7 +32,7 @@ from atomcast.messages.status import Status
 from atomcast.network.joined_ledgers import joined
 from atomcast.objectives import Objective
 from atomcast.problems.problem import Problem
-from atomcast.steps.inner.block_pivots import penalised_weights
+from atomcast.steps.inner.penalised_newton import penalised_weights
 
 #: The first radius, as a share of the least one at which no loss could be left.
 FIRST = 0.1
@@ -167,7 +167,8 @@ class PenaltySearch:
             return None
         active, asked = self._replica.active, self._asked
         self._asked = len(active)
-        if type(active) is not ExplicitActiveSet or not active.quadratic:
+        # Each Newton step takes a model: that pays where no atom is missing.
+        if type(active) is not ExplicitActiveSet or not (active.quadratic or self._replica.has_all):
             return None
         if not asked < len(active) <= FEW:
             return None

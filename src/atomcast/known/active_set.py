@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Mapping, Sequence
+from copy import copy
 from dataclasses import replace
 from typing import Any
 
@@ -409,6 +410,12 @@ class ExplicitActiveSet(ActiveSet):
         if self._gradient is None or self._gradient[0] is not self.image:
             self._gradient = self.image, self.objective.gradient(self.image)
         return self._gradient[1]
+
+    def sketch(self) -> ExplicitActiveSet:
+        """The same atoms with weights of their own, to try something out."""
+        other = copy(self)
+        other._weights = self._weights.copy()
+        return other
 
     def _store(self, atoms: Sequence[Atom]) -> None:
         self.columns = with_appended(self.columns, self.objective.d, atoms)

@@ -71,17 +71,17 @@ def solutions(
             yield found
 
 
-def penalised_weights(domain: Domain, active: ActiveSet, penalty: float) -> Floats | None:
-    """The best weights of known atoms where a unit of their norm costs so much, if it is easy.
+def penalised_solution(
+    domain: Domain, matrix: Floats, weights: Floats, slopes: Floats, penalty: float
+) -> Floats | None:
+    """The best weights where a unit of their norm costs so much, given slopes at some weights.
 
-    Their norm is the radius of the ball with the same solution. Nothing is changed.
+    None if it is not easy.
     """
-    gram, weights, slopes = active.kept_products, active.weights, active.scores()
-    gram.extend(active)
-    at_zero = slopes - gram.matrix @ weights
+    at_zero = slopes - matrix @ weights
     signs = _with_violators(domain, weights, slopes, domain.merit(slopes), penalty)
     for most in (BOLD, MILD):
-        found = _pivots(domain, gram.matrix, at_zero, signs, most, 0.0, penalty)
+        found = _pivots(domain, matrix, at_zero, signs, most, 0.0, penalty)
         if found is not None:
             return found
     return None

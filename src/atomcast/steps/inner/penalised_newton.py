@@ -1,0 +1,63 @@
+"""The best weights of known atoms where their norm costs something, instead of being bounded.
+
+Their norm is the radius of the ball with the same solution. A quadratic objective takes one step,
+others some Newton steps, each to the best weights of a quadratic model, or part of the way there.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from numpy.typing import NDArray
+
+from atomcast.domains.balls import Domain
+from atomcast.known.active_set import ExplicitActiveSet
+from atomcast.steps.inner.block_pivots import penalised_solution
+from atomcast.steps.inner.newton import ENOUGH, RIDGE
+
+Floats = NDArray[np.float64]
+
+#: Steps end once a model promises less than this share of the objective: the error is squared in the
+#: last of them.
+EXACT = 1e-9
+#: So many steps are tried, and so many shorter ones each time.
+STEPS, HALVES = 50, 20
+
+
+def penalised_weights(domain: Domain, active: ExplicitActiveSet, penalty: float) -> Floats | None:
+    """The best weights of known atoms where a unit of their norm costs so much, if it is easy.
+
+    Where a model is not easy, they are those of the models before it. Nothing is changed.
+    """
+    if active.quadratic:
+        gram = active.kept_products
+        gram.extend(active)
+        return penalised_solution(domain, gram.matrix, active.weights, active.scores(), penalty)
+    active = active.sketch()
+
+    def cost() -> float:
+        return active.value() + penalty * float(np.abs(active.weights).sum())
+
+    for _ in range(STEPS):
+        old, slopes, before = active.weights.copy(), active.scores(), cost()
+        chosen = ((old != 0.0) | (domain.merit(slopes) > penalty)).nonzero()[0]
+        hessian = active.hessian(chosen)
+        np.einsum("ii->i", hessian)[:] *= 1.0 + RIDGE
+        new = np.zeros_like(old)
+        found = penalised_solution(domain, hessian, old[chosen], slopes[chosen], penalty)
+        if found is None:
+            break
+        new[chosen] = found
+        change = new - old
+        longer = float(np.abs(new).sum() - np.abs(old).sum())
+        promise = -float(change @ slopes) - penalty * longer
+        if promise <= EXACT * before:
+            return new
+        for half in range(HALVES):
+            active.set_weights(old + 0.5**half * change)
+            if before - cost() >= ENOUGH * 0.5**half * promise:
+                break
+        else:
+            active.set_weights(old)
+            break
+    # Not the best perhaps, but nearer to it than what was known.
+    return active.weights if active.weights.any() else None
