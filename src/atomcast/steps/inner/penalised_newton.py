@@ -16,9 +16,8 @@ from atomcast.steps.inner.newton import ENOUGH, RIDGE
 
 Floats = NDArray[np.float64]
 
-#: Steps end once a model promises less than this share of the objective: the error is squared in the
-#: last of them.
-EXACT = 1e-9
+#: Steps end once a model promises less than this share of the objective; the last one is taken.
+EXACT = 1e-12
 #: So many steps are tried, and so many shorter ones each time.
 STEPS, HALVES = 50, 20
 
