@@ -127,7 +127,8 @@ class PenaltySearch:
         if not alone:
             ledger = joined([("search", empty.ledger), ("", result.ledger)])
             result = replace(result, ledger=ledger)
-        return as_penalised(result, value, gap, rounds, done)
+        # Weights that known atoms have said before the first question took a step, too.
+        return as_penalised(result, value, gap, max(rounds, 1), done)
 
     def _balls(self, alone: bool) -> Iterator[Problem]:
         """Balls to try, each chosen when the one before it is solved.
@@ -167,8 +168,11 @@ class PenaltySearch:
             return None
         active, asked = self._replica.active, self._asked
         self._asked = len(active)
+        if not isinstance(active, ExplicitActiveSet):
+            return None
         # Each Newton step takes a model: that pays where no atom is missing.
-        if type(active) is not ExplicitActiveSet or not (active.quadratic or self._replica.has_all):
+        plain = type(active) is ExplicitActiveSet and active.quadratic
+        if not (plain or self._replica.has_all):
             return None
         if not asked < len(active) <= FEW:
             return None

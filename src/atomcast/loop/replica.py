@@ -208,10 +208,13 @@ class Replica:
         found = self.found()
         if active.gap(self.domain, found) <= self.target:
             return  # none of them is of use
-        ids, scores = np.array(active.ids), active.scores()
+        known = list(active.position)
+        ids, scores = np.array(known), active.scores()
+        if len(scores) > len(known):  # of the weights of an atom, the best stands for it
+            each = scores.reshape(len(known), -1)
+            scores = each[np.arange(len(known)), self.domain.merit(each).argmax(axis=1)]
         joining = found._replace(owner=np.zeros_like(ids), id=ids, score=scores)
-        misfit = active.misfit(active.ids, scores)
-        check_scores(misfit, active.ids, joining, atoms, self.domain.scale)
+        check_scores(active.misfit(known, scores), known, joining, atoms, self.domain.scale)
         self.step.advance(self, joining)
         self.round += 1
 

@@ -275,8 +275,7 @@ class Corrective(Step):
     def takes_all(self, replica: Replica) -> bool:
         """Whether they are so few that a round of questions takes longer than to know them all."""
         usual = self.atoms_per_round == "auto" and not self.thin and replica.selection == EXACT
-        single = replica.domain.has_origin and replica.active.total(self.alone) == self.alone
-        free = self._free(replica) if usual and single else None
+        free = self._free(replica) if usual and replica.domain.has_origin else None
         return isinstance(free, FreeBatches) and free.size(0, 0.0, np.inf) == self.alone
 
     def settle(self, replica: Replica) -> None:
@@ -326,7 +325,8 @@ class Corrective(Step):
     def _last(self, replica: Replica) -> bool:
         """Whether all atoms are known where the curvature changes, and models are not too dear."""
         active = replica.active  # those of several classes are
-        return self._bends(replica) and len(active) == active.atoms == self.alone
+        few = replica.has_all or len(active) == active.atoms == self.alone
+        return few and self._bends(replica)
 
     def memory(self) -> dict[str, NDArray[Any]]:
         """The last violation, and what the inner solver carries from round to round."""

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg.lapack import dposv
 
 from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ExplicitActiveSet
@@ -20,6 +21,10 @@ Floats = NDArray[np.float64]
 EXACT = 1e-12
 #: So many steps are tried, and so many shorter ones each time.
 STEPS, HALVES = 50, 20
+#: By such a share of the penalty, merits may be above it.
+SLACK = 1e-9
+#: Weights come and go one by one at most so many times for each of them.
+TURNS = 6
 
 
 def penalised_weights(domain: Domain, active: ExplicitActiveSet, penalty: float) -> Floats | None:
@@ -41,8 +46,10 @@ def penalised_weights(domain: Domain, active: ExplicitActiveSet, penalty: float)
         chosen = ((old != 0.0) | (domain.merit(slopes) > penalty)).nonzero()[0]
         hessian = active.hessian(chosen)
         np.einsum("ii->i", hessian)[:] *= 1.0 + RIDGE
-        new = np.zeros_like(old)
-        found = penalised_solution(domain, hessian, old[chosen], slopes[chosen], penalty)
+        model, new = (domain, hessian, old[chosen], slopes[chosen], penalty), np.zeros_like(old)
+        found = penalised_solution(*model)
+        if found is None:
+            found = one_by_one(*model)
         if found is None:
             break
         new[chosen] = found
@@ -60,3 +67,36 @@ def penalised_weights(domain: Domain, active: ExplicitActiveSet, penalty: float)
             break
     # Not the best perhaps, but nearer to it than what was known.
     return active.weights if active.weights.any() else None
+
+
+def one_by_one(
+    domain: Domain, matrix: Floats, weights: Floats, slopes: Floats, penalty: float
+) -> Floats | None:
+    """What `penalised_solution` finds, in the careful way of Lawson and Hanson.
+
+    The best atom joins, the others follow, and the first of them to come to zero leaves. As nothing
+    is guessed, it ends, unless rounding or flat directions are in the way.
+    """
+    at_zero = slopes - matrix @ weights
+    weights, signs = weights.copy(), np.sign(weights)
+    for _ in range(TURNS * len(weights)):
+        free = signs.nonzero()[0]
+        if len(free):
+            start, sides = weights[free], at_zero[free] + penalty * signs[free]
+            _, solution, failed = dposv(matrix[np.ix_(free, free)], -sides)
+            if failed:
+                return None
+            wrong, back = solution * signs[free] <= 0.0, start - solution
+            share = np.divide(start, back, out=np.ones_like(start), where=wrong & (back != 0.0))
+            weights[free] = start - share.min() * back
+            if wrong.any():
+                leaving = free[wrong & (share <= share.min())]
+                signs[leaving] = weights[leaving] = 0.0
+                continue
+        slopes = at_zero + matrix @ weights
+        merit = np.where(signs == 0.0, domain.merit(slopes), -np.inf)
+        best = int(merit.argmax())
+        if merit[best] <= (1.0 + SLACK) * penalty:
+            return weights
+        signs[best] = domain.sign(float(slopes[best]))
+    return None
