@@ -56,6 +56,8 @@ def tiny_problem(d, nodes, per_node=8):
 class Scored:
     """A fleet that has scored its atoms already: what is left of a round is talking."""
 
+    unread = 0
+
     def __init__(self, fleet, replica):
         self._fleet = fleet
         self._one = fleet.propose_one(replica, replica.request())
