@@ -183,7 +183,7 @@ def mpi_times(comm, d):
     agreement = session.propose(replica, replica.request())
     owner, id = int(agreement.owner[0]), int(agreement.id[0])
     mine = [wire.encode(session._fleet.atom(id))] if comm.Get_rank() == owner else []
-    row, rows, atom = np.zeros(8), np.zeros((nodes, 8)), np.zeros(d)
+    row, rows, atom = np.zeros(9), np.zeros((nodes, 9)), np.zeros(d)
 
     def bare(rounds):
         for _ in range(rounds):
