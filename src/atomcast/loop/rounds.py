@@ -227,6 +227,7 @@ def run(
         wanted, known = replica.wanted(agreement), replica.active.atoms
         # Nobody keeps what was cast: it may be large, and in the next round there is more.
         replica.advance(wanted, session.cast(replica, wanted))
+        del agreement, wanted  # many signals agree on much, and in the next round again
     watchers.finish(state)
     if not certified:
         status = certify(replica, best, session, status)
