@@ -7,6 +7,7 @@
     python benchmarks/engines.py --speedup       what a second rank gains: dense Lasso (2,000 x
                                                  100,000), kernel columns, beside plain reading
     python benchmarks/engines.py --least         the best batch instead of the median one
+    python benchmarks/engines.py --json          with figures as JSON for summary.py
 
 Columns, in microseconds a round:
 
@@ -46,7 +47,8 @@ os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
 
 from engines_federated import show_federated
 from engines_rounds import LENGTHS, local_times, mpi_rank, ray_times
-from engines_speedup import show_speedup, speedup_rank
+from engines_speedup import CEILINGS, show_speedup, speedup_rank
+from rows import Figure, tell
 
 SIZES = (1, 2, 4, 8)
 ENGINES = ("local", "mpi", "ray", "federated")
@@ -71,7 +73,7 @@ def mpirun(ranks, *arguments):
     return [json.loads(line) for line in done.stdout.splitlines() if line.startswith("{")]
 
 
-def rounds(engines, which):
+def rounds(engines, which, told=False):
     """The table: each engine at each size, as soon as it is there."""
     names = "".join(f"{name:>9}" for name in COLUMNS)
     print(f"{'engine':<7}{'N':>3}{'d':>7}{names}{'new':>6}{'session/bare':>14}{'library/bare':>14}")
@@ -81,10 +83,19 @@ def rounds(engines, which):
                 show("local", nodes, d, local_times(d, nodes), which)
         if "mpi" in engines:
             for found in mpirun(nodes, "--mpi-rank"):
+                if told and nodes == 2 and found["d"] == LENGTHS[0]:
+                    tell_library(found, which)
                 show("mpi", found.pop("nodes"), found.pop("d"), found, which)
         if "ray" in engines:
             for d, found in ray_times(nodes):
                 show("ray", nodes, d, found, which)
+
+
+def tell_library(found, which):
+    """What a whole classic round costs beside its arithmetic."""
+    what = f"round of the solver under MPI, N = 2, d = {found['d']:,}, without arithmetic"
+    beside = f"bare messages {found['bare'][which]:.0f} us"
+    tell(Figure(what, found["library"][which], "us", beside, at_most=100.0))
 
 
 def show(engine, nodes, d, found, which):
@@ -97,7 +108,7 @@ def show(engine, nodes, d, found, which):
     print(f"{engine:<7}{nodes:>3}{d:>7}{cells}{found['new']:>6.0%}{ratios}", flush=True)
 
 
-def own_work(engines):
+def own_work(engines, told=False):
     """Where the time goes that is not the engine's."""
     from engines_own import mpi_parts, ray_parts
 
@@ -109,11 +120,19 @@ def own_work(engines):
         print(f"{'':<32}" + "".join(f"{f'd = {d:,}':>12}" for d in LENGTHS))
         for name in found[0]:
             print(f"{name:<32}" + "".join(f"{parts[name]:>12.1f}" for parts in found))
+        if told and engine == "mpi":
+            what = f"MPI session, N = 2, d = {LENGTHS[0]:,}, own work"
+            tell(Figure(what, found[0]["a sender's round"], "us", at_most=25.0))
 
 
-def speedup():
+def speedup(told=False):
     """What a second rank brings, with one BLAS thread each."""
-    show_speedup(*(mpirun(ranks, "--speedup-rank")[0] for ranks in (1, 2)))
+    one, two = (mpirun(ranks, "--speedup-rank")[0] for ranks in (1, 2))
+    gains = show_speedup(one, two)
+    for name, ceiling in CEILINGS.items() if told else ():
+        beside = f"{ceiling} gains {gains[ceiling]:.2f}"
+        aim = 1.85 if "kernel" in name else 1.8
+        tell(Figure(f"two ranks, {name}", gains[name], "x one", beside, at_least=aim))
 
 
 def main():
@@ -122,6 +141,7 @@ def main():
     parser.add_argument("--speedup", action="store_true")
     parser.add_argument("--own", action="store_true")
     parser.add_argument("--least", action="store_true")
+    parser.add_argument("--json", action="store_true")
     parser.add_argument("--mpi-rank", action="store_true", help=argparse.SUPPRESS)
     parser.add_argument("--speedup-rank", action="store_true", help=argparse.SUPPRESS)
     chosen = parser.parse_args()
@@ -131,13 +151,13 @@ def main():
     elif chosen.speedup_rank:
         speedup_rank()
     elif chosen.speedup:
-        speedup()
+        speedup(chosen.json)
     else:
         if not chosen.own and engines != ("federated",):
-            rounds(engines, which=int(chosen.least))
+            rounds(engines, int(chosen.least), chosen.json)
         if not chosen.own and "federated" in engines:
             show_federated()
-        own_work(engines)
+        own_work(engines, chosen.json)
 
 
 if __name__ == "__main__":

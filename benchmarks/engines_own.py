@@ -116,7 +116,7 @@ def ray_parts(d, nodes=2, rounds=3000):
         stamps.mark("node: hash of the state")
         row = to_row(own, 0, digest)
         stamps.mark("node: row")
-        proposals, digests = from_rows([row] * nodes)
+        proposals, digests, _ = from_rows([row] * nodes)
         check_digests([*digests, digest], 0)
         stamps.mark("program: rows of all")
         agreement = account.agree(proposals, 1, replica.ledger_round)

@@ -56,6 +56,8 @@ def tiny_problem(d, nodes, per_node=8):
 class Scored:
     """A fleet that has scored its atoms already: what is left of a round is talking."""
 
+    unread = 0
+
     def __init__(self, fleet, replica):
         self._fleet = fleet
         self._one = fleet.propose_one(replica, replica.request())
@@ -181,7 +183,7 @@ def mpi_times(comm, d):
     agreement = session.propose(replica, replica.request())
     owner, id = int(agreement.owner[0]), int(agreement.id[0])
     mine = [wire.encode(session._fleet.atom(id))] if comm.Get_rank() == owner else []
-    row, rows, atom = np.zeros(8), np.zeros((nodes, 8)), np.zeros(d)
+    row, rows, atom = np.zeros(9), np.zeros((nodes, 9)), np.zeros(d)
 
     def bare(rounds):
         for _ in range(rounds):

@@ -84,7 +84,7 @@ def kernel_columns(comm, n, d=120):
 
 
 def show_speedup(one, two):
-    """The table of what was found on one rank and on two."""
+    """The table of what was found on one rank and on two; the gains by name."""
     print("1 and 2 ranks, one thread each; least (median) time in ms of the same work in all")
     print(f"{'':<30}{'1 rank':>16}{'2 ranks':>16}{'gain':>7}  of the ceiling")
     gains = {name: one[name][1] / two[name][1] for name in one}
@@ -94,3 +94,4 @@ def show_speedup(one, two):
         ceiling = CEILINGS.get(name)
         share = f"  {gains[name] / gains[ceiling]:.0%} of {ceiling}'s" if ceiling else ""
         print(f"{name:<30}{cells}{gains[name]:>6.2f}x{share}")
+    return gains

@@ -20,7 +20,7 @@ from functools import partial
 
 import numpy as np
 from lasso import fitted, loosest_tolerance
-from rows import least_times
+from rows import Figure, least_times, tell
 
 from atomcast import Lasso, LocalCluster, Solver
 from atomcast.data import make_sparse_regression
@@ -92,6 +92,7 @@ def main():
     parser.add_argument("--repeats", type=int, default=3)
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--picture", help="where to draw it")
+    parser.add_argument("--json", action="store_true", help="exponents as JSON, too")
     arguments = parser.parse_args()
     measured = {name: sweep(name, arguments.seeds, arguments.repeats) for name in SWEEPS}
     print(f"Lasso, density {DENSITY}, one size at a time from {BASE}: time ~ size^exponent")
@@ -99,6 +100,10 @@ def main():
         for library, seconds in found.items():
             shown = ", ".join(f"{1e3 * value:.1f}" for value in seconds)
             print(f"{name:8} {library:9} {exponent(sizes, seconds):6.2f}   ms: {shown}")
+        ours, theirs = (exponent(sizes, seconds) for seconds in found.values())
+        if arguments.json:
+            what, beside = f"time of a Lasso ~ {name}^", f"celer {theirs:.2f}"
+            tell(Figure(what, ours, "(exponent)", "" if name == "N" else beside))
     if arguments.picture:
         draw(measured, arguments.picture)
 

@@ -32,6 +32,7 @@ from kernel_svm_binary import binary
 from kernel_svm_classes import classes
 from kernel_svm_rounds import accuracy, rounds
 from numba import njit, uint64
+from rows import Figure, tell
 
 from atomcast import KernelSVC, Solver
 from atomcast._threads import ranges, run_all, thread_count
@@ -99,6 +100,9 @@ def columns(args) -> None:
     )
     for name, seconds in zip(ways, [*slow, quick], strict=True):
         print(f"  {name:26s} {1e3 * seconds:8.2f} ms  {limit / seconds:5.2f} of the read limit")
+    speed = f"{X.nbytes / limit / 1e9:.1f} GB/s on {thread_count()} threads"
+    what, unit = f"dense kernel column, {len(X):,} x {X.shape[1]}", "of the read limit"
+    found = [Figure(what, limit / quick, unit, f"reading {speed}", at_least=0.9)]
 
     data = load_adult()
     A, labels = data.X, (data.y > 0).astype(np.uint8)
@@ -119,6 +123,11 @@ def columns(args) -> None:
         sums = way(A, RBF(gamma), code, labels)
         seconds = best_time(lambda s=sums: s.add(total, 0.5, point, labels[5:6], weight), 30)
         print(f"  {name:26s} {1e3 * seconds:8.3f} ms  {base / seconds:5.1f} x SciPy")
+    beside = f"SciPy {1e3 * base:.3f} ms"
+    found.append(Figure("a9a column, bits", base / seconds, "x SciPy", beside, at_least=6.0))
+    if args.json:
+        for figure in found:
+            tell(figure)
 
 
 def classic(args) -> None:
@@ -139,6 +148,10 @@ def classic(args) -> None:
         f"{1e3 * rounds.min():.2f} ms at least, {1e3 * float(np.median(rounds)):.2f} ms in the "
         f"median of {len(rounds)}; reading the data once {1e3 * limit:.2f} ms"
     )
+    if args.json:
+        what = f"classic kernel round, {len(X):,} x {X.shape[1]}, {thread_count()} thread"
+        beside = f"reading once {1e3 * limit:.2f} ms"
+        tell(Figure(what, 1e3 * float(rounds.min()), "ms", beside, at_most=1.3))
 
 
 def training(args) -> None:
@@ -254,6 +267,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=120.0, help="that a run may take")
     parser.add_argument("--steps", default="paper,classic,pairwise,blended-pairwise,corrective")
     parser.add_argument("--svc-iterations", type=int, default=0, help="bound for SVC; 0: none")
+    parser.add_argument("--json", action="store_true", help="columns, classic: figures as JSON")
     parser.add_argument("--folder", default=None, help="where the memory-mapped file goes")
     args = parser.parse_args()
     args.rows = args.rows or None  # all

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from functools import partial
 from itertools import chain, product
 from typing import Any
@@ -51,9 +51,12 @@ KINDS: dict[str, tuple[Callable[[int, int], tuple[Any, Any]], tuple[float, ...]]
 }
 
 
-def comparisons(n: int, seeds: range, repeats: int) -> Iterator[tuple[Row, SVC, KernelSVC, str]]:
+def comparisons(
+    n: int, seeds: range, repeats: int, kinds: Iterable[str] = KINDS
+) -> Iterator[tuple[Row, SVC, KernelSVC, str]]:
     """Yield, for each kind, seed, C and gamma, a `Row`, both fitted models and the kind."""
-    for kind, (make, gammas) in KINDS.items():
+    for kind in kinds:
+        make, gammas = KINDS[kind]
         for seed, C, gamma in product(seeds, COSTS, gammas):
             X, y = make(n, seed)
             svc, ours = SVC(C=C, gamma=gamma), KernelSVC(C=C, gamma=gamma)

@@ -43,7 +43,9 @@ def comparisons(repeats: int) -> Iterator[tuple[Row, SVC, KernelSVC, Any, Any]]:
             fits = {"scikit-learn": partial(svc.fit, X, y), "atomcast": partial(ours.fit, X, y)}
             seconds = least_times(fits, repeats)
             problem = f"kernel SVM, {name}, C {C:g}, gamma {gamma:g}"
-            yield Row(problem, len(ours.support_), seconds), svc, ours, X_test, y_test
+            scores = ours.score(X_test, y_test), svc.score(X_test, y_test)
+            note = "accuracy {:.4f}, SVC {:.4f}".format(*scores)
+            yield Row(problem, len(ours.support_), seconds, note), svc, ours, X_test, y_test
 
 
 def classes(args: Any) -> None:

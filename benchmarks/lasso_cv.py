@@ -19,14 +19,16 @@ from __future__ import annotations
 
 import argparse
 import importlib
+import time
 import warnings
 from collections.abc import Iterator
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
 from kinds import text_like
-from rows import Row, least_times
+from rows import Figure, Row, least_times, tell
 from scipy import sparse
 from sklearn.datasets import load_diabetes
 from sklearn.linear_model import LassoCV as PenalisedCV
@@ -142,11 +144,28 @@ def comparisons(
         yield Row(f"cross-validated Lasso, {name}", size, seconds), models
 
 
+def show_jobs(jobs: int) -> None:
+    """What folds side by side gain, in time on the wall, the least of three fits in turn."""
+    problems = {
+        "500 x 5,000": drawn(3, 500, 5000, 20, 5.0),
+        "sparse text, 8,000 x 30,000": text_like(0, 8_000, 30_000, 300_000),
+    }
+    for name, (X, y) in problems.items():
+        least = {None: np.inf, jobs: np.inf}
+        for _, count in product(range(3), least):
+            start = time.perf_counter()
+            LassoCV(n_jobs=count).fit(X, y)
+            least[count] = min(least[count], time.perf_counter() - start)
+        beside = f"{least[None]:.2f} s and {least[jobs]:.2f} s"
+        tell(Figure(f"LassoCV(n_jobs={jobs}), {name}", least[None] / least[jobs], "x one", beside))
+
+
 def main() -> None:
     """Print a row for each problem."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--large", nargs="+", type=int, help="seeds of one large problem each")
     parser.add_argument("--seeds", nargs="+", type=int, help="more kinds, of these seeds")
+    parser.add_argument("--jobs", type=int, help="only: what so many folds at a time gain")
     parser.add_argument("--short", action="store_true", help="30 penalties for the others")
     problems, repeats = PROBLEMS, 3
     arguments = parser.parse_args()
@@ -157,6 +176,8 @@ def main() -> None:
     if arguments.seeds:
         problems = {k: v for seed in arguments.seeds for k, v in kinds(seed).items()}
     warnings.simplefilter("ignore")
+    if arguments.jobs:
+        return show_jobs(arguments.jobs)
     ratios = []
     for row, models in comparisons(problems, repeats, arguments.short):
         print(f"\n| {row.problem} | s | CV error | features |\n|---|---|---|---|")

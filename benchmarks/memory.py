@@ -47,6 +47,7 @@ from typing import Any, NamedTuple
 
 import numba
 import numpy as np
+from rows import Figure, tell
 from scipy import sparse
 from sklearn.base import is_classifier
 
@@ -265,6 +266,7 @@ def main() -> None:
     parser.add_argument("--only", nargs="*", default=list(cases()))
     parser.add_argument("--kinds", nargs="*", default=KINDS, choices=KINDS)
     parser.add_argument("--mb", type=int, default=150, help="size of the data")
+    parser.add_argument("--json", action="store_true", help="figures as JSON, too")
     parser.add_argument("--fit", nargs=3, help=argparse.SUPPRESS)
     arguments = parser.parse_args()
     if arguments.fit:
@@ -279,14 +281,22 @@ def main() -> None:
                 for part, megabytes in ((".", arguments.mb), ("warm-up", WARM_UP)):
                     write(case, kind, megabytes, Path(folder, part))
                 command = [sys.executable, __file__, "--fit", name, kind, folder]
-                said = subprocess.run(command, stdout=subprocess.PIPE, check=True).stdout
-            total, peak, cache, atoms, model = map(float, said.split())
+                said = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+            if said.returncode:  # the others are of use all the same
+                print(f"{name:28}{kind:8} failed", flush=True)
+                continue
+            total, peak, cache, atoms, model = map(float, said.stdout.split())
+            rest = (peak - cache - max(atoms, model)) / total
             print(
                 f"{name:28}{kind:8}{total / MB:5.0f}{peak / total:13.2f}{cache / total:7.2f}"
                 f"{atoms / total:7.2f}{model / total:7.2f}"
-                f"{(peak - cache - max(atoms, model)) / total:10.2f}",
+                f"{rest:10.2f}",
                 flush=True,
             )
+            if arguments.json:
+                beside = f"with caches, atoms and model {peak / total:.2f}"
+                what = f"peak memory, {name}, {kind}, {total / MB:.0f} MB"
+                tell(Figure(what, rest, "x data", beside, at_most=1.3))
 
 
 if __name__ == "__main__":

@@ -132,9 +132,11 @@ def test_a_run_is_the_same(always, step, order, monkeypatch):
     bounded = fitted()
     assert len(read) == bounded.rounds + 1
     assert np.mean(read) < 100
+    np.testing.assert_array_equal(bounded.trace.unread, 400 - np.array(read))
     monkeypatch.setattr(explicit, "START", 10**12)
     plain = fitted()
     assert len(read) == bounded.rounds + 1
+    assert not plain.trace.unread.any()
     np.testing.assert_allclose(bounded.trace.gap, plain.trace.gap, rtol=1e-6, atol=1e-10)
     np.testing.assert_array_equal(np.sort(bounded.atom_ids), np.sort(plain.atom_ids))
     np.testing.assert_allclose(bounded.objective, plain.objective, rtol=1e-9)

@@ -21,6 +21,7 @@ from atomcast import Lasso, LassoCV, LocalCluster, Shards, Solver, TimeLimit, la
 from atomcast.errors import FalseMessageError
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem
+from bounded import bounded
 from liars import lying
 from problems import STEPS, make_domain, mixture, regression, sparse_regression
 
@@ -202,6 +203,23 @@ def atoms_that_better_ones_make_superfluous_are_left_out(cluster_of, nodes):
     np.testing.assert_allclose(thin.objective, usual.objective, rtol=2e-4)
     known, before = (result.trace.atoms[-1] for result in (thin, usual))
     assert known < before
+
+
+@case
+def atoms_left_unread_are_counted_for_all_nodes(cluster_of, nodes):
+    X, y = regression(seed=5, d=60, n=200)
+    problem = bounded(explicit_problem(SquaredError(y), make_domain("l1", 4.0)))
+    shards, cluster = Shards.split(X, nodes), cluster_of(nodes)
+    together = isinstance(cluster, LocalCluster) and not cluster.isolated and nodes > 1
+    for step in ("classic", "corrective"):
+        solver = Solver(step=step, max_rounds=12)
+        unread = solver.solve(problem, shards, cluster).trace.unread
+        if together:  # nodes that share a matrix are scored in one pass
+            assert not unread.any()
+            continue
+        expected = solver.solve(problem, shards, simulated(nodes)).trace.unread
+        np.testing.assert_array_equal(unread, expected)
+        assert 0 < unread.min() <= unread.max() < X.shape[1]
 
 
 @case

@@ -15,6 +15,7 @@ import numpy as np
 import psutil
 import pytest
 
+import bounded
 import liars
 from atomcast import KernelSVC, Lasso, RayCluster, Shards, Solver, StructuredSVM
 from atomcast.data._files import FileShards
@@ -39,7 +40,8 @@ SIZES = (1, 2, 4)
 def cluster_of(ray):
     """One cluster of each size: its actors serve all tests."""
     clusters = {nodes: RayCluster(nodes, patience=PATIENCE) for nodes in SIZES}
-    ray.cloudpickle.register_pickle_by_value(liars)  # nodes do not find the modules of tests
+    for module in (bounded, liars):  # nodes do not find the modules of tests
+        ray.cloudpickle.register_pickle_by_value(module)
     yield clusters.__getitem__
     for cluster in clusters.values():
         cluster.close()

@@ -68,6 +68,7 @@ def test_pursuits_are_those_of_scikit_learn(count, nodes):
     encoded = SparseCoder(D, n_nonzero=count, cluster=nodes).encode(X)
     theirs = sparse_encode(X, D, algorithm="omp", n_nonzero_coefs=count)
     np.testing.assert_allclose(encoded.codes.toarray(), theirs, atol=1e-9)
+    assert encoded.codes.has_canonical_format
     assert encoded.gaps is None
     assert encoded.result.gap is None
     assert encoded.result.status == "reached"

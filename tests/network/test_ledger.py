@@ -222,6 +222,7 @@ def test_a_trace_as_a_table(tmp_path):
         "values",
         "bytes",
         "simulated_seconds",
+        "unread",
     ]
     trace.to_csv(tmp_path / "trace.csv")
     pd.testing.assert_frame_equal(pd.read_csv(tmp_path / "trace.csv"), frame)

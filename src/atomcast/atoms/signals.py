@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ from atomcast.domains.ball_product import BallProduct
 from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ActiveSet
 from atomcast.known.columns import Columns, with_appended
+from atomcast.known.rows_in_order import RowsInOrder
 from atomcast.messages.atom import EPS, ROUNDINGS, Atom, Misfit, check_form, check_scores
 from atomcast.messages.proposals import Agreement
 
@@ -68,10 +69,10 @@ class SignalsActiveSet(ActiveSet):
         self._measure(np.arange(count))
         self.squares = self.errors.copy()
         self.open = self.squares > 0.0
-        self.levels = np.zeros(count)
-        self.gaps = np.full(count, np.inf)
+        # These take no memory before there is something to say of each signal.
+        self.levels = self._gap_now = np.broadcast_to(0.0, count)
+        self.gaps = np.broadcast_to(np.inf, count)
         self._gram = np.zeros((0, 0))
-        self._gap_now = np.zeros(count)
 
     def rows(self, some: Ints) -> Floats:
         """Some of the signals, shape (m, d)."""
@@ -161,21 +162,17 @@ class SignalsActiveSet(ActiveSet):
         self.append(atoms)
         choice = agreement.choice
         assert choice is not None
-        if not len(choice.signal):
-            return
-        score, allowed, length = np.empty((3, len(choice.signal)))
-        lengths, dictionary = np.linalg.norm(self.dictionary, axis=1), self.dictionary
+        dictionary, lengths = self.dictionary, np.linalg.norm(self.dictionary, axis=1)
+        roundings = ROUNDINGS * (self.signals.shape[1] + 8) * EPS
         for part in self.pieces(np.arange(len(choice.signal))):
-            place = [self.position[id] for id in choice.id[part].tolist()]
-            residual = self.residual(choice.signal[part])
-            score[part] = -2.0 * np.einsum("kd,kd->k", dictionary[place], residual)
-            length[part] = lengths[place]
-            allowed[part] = 2.0 * lengths[place] * np.linalg.norm(residual, axis=1)
-        allowed *= ROUNDINGS * (self.signals.shape[1] + 8) * EPS
-        owner = agreement.owner[np.searchsorted(agreement.id, choice.id)]
-        said = Agreement(agreement.best, owner, choice.id, choice.score)
-        misfit = Misfit(choice.score - score, allowed, length)
-        check_scores(misfit, choice.id.tolist(), said, atoms, scale)
+            id, stated = choice.id[part], choice.score[part]
+            place, residual = self.places(id), self.residual(choice.signal[part])
+            score = -2.0 * np.einsum("kd,kd->k", dictionary[place], residual)
+            allowed = 2.0 * roundings * lengths[place] * np.linalg.norm(residual, axis=1)
+            owner = agreement.owner[np.searchsorted(agreement.id, id)]
+            said = Agreement(agreement.best, owner, id, stated)
+            misfit = Misfit(stated - score, allowed, lengths[place])
+            check_scores(misfit, id.tolist(), said, atoms, scale)
 
     def gap(self, domain: Domain, agreement: Agreement) -> float:
         """The sum of the gaps of all signals.
@@ -194,33 +191,49 @@ class SignalsActiveSet(ActiveSet):
             self.gaps = self._gap_now.copy()
         return float(self._gap_now.sum())
 
-    def update(self, signals: Ints, parts: Sequence[sparse.csr_array]) -> None:
-        """Replace the weights of some signals, in increasing order; shape (m, K), in parts."""
-        old, stay = self.codes, np.ones(self.signals.shape[0], dtype=bool)
-        stay[signals] = False
-        counts = np.diff(old.indptr)
-        kept = np.repeat(stay, counts)
-        counts[signals] = np.concatenate([np.diff(part.indptr) for part in parts])
-        place = np.repeat(stay, counts)
-        weights, atoms = np.empty(len(place)), np.empty(len(place), dtype=np.int32)
-        weights[place], atoms[place] = old.data[kept], old.indices[kept]
-        np.logical_not(place, out=place)
-        weights[place] = np.concatenate([part.data for part in parts])
-        atoms[place] = np.concatenate([part.indices for part in parts])
-        self._code(weights, atoms, np.concatenate(([0], np.cumsum(counts))))
+    def update(self, signals: Ints, parts: Iterable[sparse.csr_array]) -> None:
+        """Replace the weights of some signals, in increasing order; shape (m, K), in parts.
+
+        Parts are asked for one by one: what there is of all weights is the old ones and the new.
+        """
+        rows = RowsInOrder(self.codes)
+        done = 0
+        for part in parts:
+            rows.replace(signals[done : done + part.shape[0]], part)
+            done += part.shape[0]
+        self._code(*rows.finished())
         self._measure(signals)
+
+    def places(self, ids: Ints) -> Ints:
+        """The positions of known atoms, shape (k,)."""
+        known = np.array(self.ids, dtype=np.int64)
+        order = np.argsort(known)
+        return np.asarray(order[np.searchsorted(known, ids, sorter=order)])
 
     def content(self, ids: NDArray[np.int64]) -> Floats:
         """The certified gap of each signal."""
         return self.gaps
 
     def support(self, weights: Any = None) -> tuple[NDArray[np.int64], Floats]:
-        """Numbers atom * B + signal and weights where a weight is not zero."""
-        codes = (self.codes if weights is None else weights).tocsc()
-        ids = np.repeat(np.array(self.ids, dtype=np.int64), np.diff(codes.indptr))
-        ids *= self.signals.shape[0]
-        ids += codes.indices
-        return ids, codes.data
+        """Numbers atom * B + signal and weights where a weight is not zero.
+
+        They go by signal, and within a signal by atom.
+        """
+        codes, known = (
+            self.codes if weights is None else weights,
+            np.array(self.ids, dtype=np.int64),
+        )
+        found, ids = np.empty(codes.nnz), np.empty(codes.nnz, dtype=np.int64)
+        count, at = self.signals.shape[0], 0
+        for part in self.pieces(np.arange(count), len(known)):
+            rows = codes[part[0] : part[-1] + 1]
+            end = at + rows.nnz
+            atom, signal = known[rows.indices], np.repeat(part, np.diff(rows.indptr))
+            order = np.lexsort((atom, signal))
+            found[at:end] = rows.data[order]
+            ids[at:end] = (atom * count + signal)[order]
+            at = end
+        return ids, found
 
     def total(self, n: int) -> int:
         """A weight for each atom and signal."""

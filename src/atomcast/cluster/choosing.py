@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from atomcast.atoms.signals import DictionaryAtoms, SignalsActiveSet
 from atomcast.loop.replica import Replica
@@ -32,11 +33,13 @@ def propose_to_signals(
     active = replica.active
     assert isinstance(atoms, DictionaryAtoms)
     assert isinstance(active, SignalsActiveSet)
-    signals, none = len(active.open), (np.zeros(0, dtype=np.int64), np.zeros(0))
-    rows = {node: [none] for node in sorted(held)}
+    signals, holders = len(active.open), sorted(held)
+    room = len(holders), int(np.count_nonzero(active.open))
+    pair, score = np.empty(room, dtype=np.int64), np.empty(room)
+    counts = np.zeros(len(holders), dtype=np.int64)
     for some, scores in atoms.pieces(replica):
         merit = replica.domain.merit(scores)
-        for node, found in rows.items():
+        for k, node in enumerate(holders):
             columns = held[node]
             own = merit if len(held) == 1 else merit[:, columns]
             best = own.max(axis=1)
@@ -44,11 +47,22 @@ def propose_to_signals(
             # Of scores that tie with the best, the one with the smallest id wins.
             floor = (best - 2 * TIE * best)[use, np.newaxis]
             column = columns[np.argmax(own[use] >= floor, axis=1)]
-            found.append((ids[column] * signals + some[use], scores[use, column]))
-    lengths = [sum(len(score) for _, score in found) for found in rows.values()]
-    every = [one for found in rows.values() for one in found] or [none]
-    pair, score = map(np.concatenate, zip(*every, strict=True))
-    owner, merit = np.repeat(list(rows), lengths), replica.domain.merit(score)
+            new = slice(counts[k], counts[k] + len(use))
+            pair[k, new], score[k, new] = ids[column] * signals + some[use], scores[use, column]
+            counts[k] += len(use)
+    pair, score = _without_gaps(pair, counts), _without_gaps(score, counts)
+    owner, merit = np.repeat(np.array(holders, dtype=np.int64), counts), replica.domain.merit(score)
     largest = np.full(nodes, -np.inf)
-    np.maximum.at(largest, owner, merit)
+    ends = np.cumsum(counts)
+    for node, first, last in zip(holders, ends - counts, ends, strict=True):
+        largest[node] = merit[first:last].max(initial=-np.inf)
     return Proposals(owner, pair, score, merit, largest, signals=signals)
+
+
+def _without_gaps(table: NDArray[Any], counts: Ids) -> NDArray[Any]:
+    """The first so many entries of each row, one row after the other; in the same memory."""
+    flat, end = table.reshape(-1), 0
+    for row, count in zip(table, counts.tolist(), strict=True):
+        flat[end : end + count] = row[:count]
+        end += count
+    return flat[:end]

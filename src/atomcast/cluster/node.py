@@ -121,6 +121,8 @@ class Fleet:
         #: How many atoms each node has scored for its last proposals, and how long that took.
         self.scored: NDArray[np.int64] = np.zeros(nodes, dtype=np.int64)
         self.seconds = 0.0
+        #: How many of these were left unread, because bounds told enough of them.
+        self.unread = 0
         #: How many atoms a second each node scores, once that is known; for balanced selections.
         self.speeds: Floats | None = None
 
@@ -151,7 +153,7 @@ class Fleet:
         self.scored = np.zeros_like(part._held_by) if request.random else part._held_by
         start = perf_counter()
         proposals = part._propose(replica, request)
-        self.seconds = perf_counter() - start
+        self.seconds, self.unread = perf_counter() - start, part.unread
         return proposals
 
     def _selected(self, replica: Replica, selection: Subset) -> Fleet:
@@ -248,7 +250,9 @@ class Fleet:
         if self._bounded is not None and replica.domain.steady and not request.random:
             found = scores_that_count(self._bounded, replica, request, self._local)
             if found is not None:
-                return found
+                scores, self.unread = found
+                return scores
+        self.unread = 0
         return self.atoms.scores(replica)
 
     def _thinned(

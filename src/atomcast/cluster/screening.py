@@ -15,7 +15,7 @@ Positions = NDArray[np.int64]
 
 def scores_that_count(
     atoms: BoundedAtoms, replica: Replica, request: Request, known: Positions
-) -> Floats | None:
+) -> tuple[Floats, int] | None:
     """Scores that lead to the same proposals and the same gap as those of all atoms would.
 
     They are exact wherever an atom may be proposed, may be the best or is known. What stands for
@@ -33,7 +33,8 @@ def scores_that_count(
 
     Returns
     -------
-    array of shape (n,), or None where it is quicker to find all scores
+    tuple (array of shape (n,), int), or None where it is quicker to find all scores
+        The scores, and how many atoms were left unread.
     """
     bounds = atoms.bounds(replica)
     if bounds is None:
@@ -54,7 +55,7 @@ def scores_that_count(
     if exact is None:
         return None
     scores[columns] = exact
-    return scores
+    return scores, len(scores) - len(columns)
 
 
 def _below(merit: float) -> float:

@@ -79,10 +79,13 @@ class Coder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SolvedEstimator):
         solver = self._coding(n, signals.shape[1])
         result = solver.solve(coding_problem(signals, radii), shards, cluster)
         warn_unless_converged(result, solver, stacklevel=4)
-        places = np.empty((2, len(result.atom_ids)), np.int32 if max(count, n) < 1 << 31 else int)
-        np.floor_divide(result.atom_ids, count, out=places[1], casting="unsafe")
-        np.remainder(result.atom_ids, count, out=places[0], casting="unsafe")
-        codes = sparse.csr_array((result.atom_weights, tuple(places)), shape=(count, n))
+        # Weights go by signal and atom: they need not be sorted, nor copied.
+        whole = np.int32 if max(count, n) < 1 << 31 else np.int64
+        atom, signal = (np.empty(len(result.atom_ids), whole) for _ in range(2))
+        np.floor_divide(result.atom_ids, count, out=atom, casting="unsafe")
+        np.remainder(result.atom_ids, count, out=signal, casting="unsafe")
+        starts = np.searchsorted(signal, np.arange(count + 1)).astype(whole)
+        codes = sparse.csr_array((result.atom_weights, atom, starts), shape=(count, n))
         return Encoded(codes, result.content if radii is not None else None, result)
 
     def _spread(self, dictionary: Any) -> tuple[Shards, Any]:

@@ -38,7 +38,8 @@ class State:
     """What a callback sees: the iterate of this round, certified, before the next step.
 
     Calling `snapshot` gives what another process needs to go on from here. Where several processes
-    run the loop, `speaks` is true on the one that should print and write files.
+    run the loop, `speaks` is true on the one that should print and write files. Of so many atoms as
+    are `unread`, bounds told that they need not be read in this round.
     """
 
     round: int
@@ -51,6 +52,7 @@ class State:
     ledger: Ledger
     snapshot: Callable[[], Snapshot] = _no_run
     speaks: bool = True
+    unread: int = 0
 
     @property
     def row(self) -> Row:
@@ -65,6 +67,7 @@ class State:
             ledger.values,
             ledger.bytes,
             ledger.seconds,
+            self.unread,
         )
 
 
@@ -210,6 +213,7 @@ def run(
             ledger=session.ledger,
             snapshot=snapshot,
             speaks=session.speaks,
+            unread=session.unread,
         )
         rows.append(state.row)
         status = replica.step.verdict(replica, agreement, gap)
@@ -223,6 +227,7 @@ def run(
         wanted, known = replica.wanted(agreement), replica.active.atoms
         # Nobody keeps what was cast: it may be large, and in the next round there is more.
         replica.advance(wanted, session.cast(replica, wanted))
+        del agreement, wanted  # many signals agree on much, and in the next round again
     watchers.finish(state)
     if not certified:
         status = certify(replica, best, session, status)

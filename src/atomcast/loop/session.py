@@ -112,6 +112,8 @@ class Session(Closing):
     apart: bool = False
     #: How many values a row or column that is an atom has on average, as all nodes know.
     usual_size: float = 0.0
+    #: How many atoms of all nodes were left unread in the last round, because bounds told enough.
+    unread: int = 0
     #: Whether there is no cluster at all: then nothing is sent, and no other one does the same.
     alone: bool = False
 

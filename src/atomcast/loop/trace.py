@@ -34,6 +34,8 @@ class Row(NamedTuple):
     bytes: int
     #: Simulated time so far, where a network has latencies or nodes take time to compute.
     simulated_seconds: float = 0.0
+    #: Atoms of all nodes that were not read in this round: bounds of their scores told enough.
+    unread: int = 0
 
 
 class Trace:

@@ -19,6 +19,8 @@ Ids = NDArray[np.int64]
 TIE = 1e-12
 #: Up to so many rows, a loop over plain numbers is faster than calls on arrays.
 FEW = 12
+#: So many proposals of many signals are looked at in one piece.
+PIECE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -445,18 +447,23 @@ def _chosen_by_signals(proposals: Proposals) -> Agreement:
 
 def _best_of_signals(proposals: Proposals) -> Ids:
     """The row that wins each signal, by signal: mostly, one is the best, and nothing to sort."""
-    signal, merit = proposals.id % proposals.signals, proposals.merit
-    floor = np.full(proposals.signals, -np.inf)
-    np.maximum.at(floor, signal, merit)
+    floor, pieces = np.full(proposals.signals, -np.inf), range(0, len(proposals.id), PIECE)
+    rows = [slice(start, start + PIECE) for start in pieces]  # few at a time take little memory
+    for some in rows:
+        np.maximum.at(floor, proposals.id[some] % proposals.signals, proposals.merit[some])
     floor -= 2 * TIE * np.abs(floor, where=np.isfinite(floor), out=np.zeros_like(floor))
-    near = np.flatnonzero(merit >= floor[signal])
+    merit, near = proposals.merit, np.zeros(len(proposals.id), dtype=bool)
+    for some in rows:
+        near[some] = merit[some] >= floor[proposals.id[some] % proposals.signals]
+    near = near.nonzero()[0]
+    signal = proposals.id[near] % proposals.signals
     winner = np.full(proposals.signals, -1)
-    winner[signal[near]] = near
-    tied = near[np.bincount(signal[near], minlength=proposals.signals)[signal[near]] > 1]
+    winner[signal] = near
+    tied = near[np.bincount(signal, minlength=proposals.signals)[signal] > 1]
     if len(tied):
         id = proposals.id[tied]
         first = tied[leaders(merit[tied], id, np.zeros_like(id), 1, proposals.signals)]
-        winner[signal[first]] = first
+        winner[proposals.id[first] % proposals.signals] = first
     return winner[winner >= 0]
 
 

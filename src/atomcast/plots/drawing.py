@@ -33,6 +33,7 @@ LABELS = {
     "values": "values sent",
     "bytes": "bytes sent",
     "simulated_seconds": "simulated seconds",
+    "unread": "atoms not read",
 }
 #: Distinguishable with any kind of colour vision (Okabe and Ito).
 COLORS = ("#0072B2", "#D55E00", "#009E73", "#CC79A7", "#E69F00", "#56B4E9", "#000000")

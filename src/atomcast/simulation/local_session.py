@@ -156,6 +156,7 @@ class LocalSession(Session):
         if self._weighing is not None and request.candidates:  # it knows better than a node alone
             request = replace(request, count=request.candidates, candidates=0)
         parts = [fleet.propose(replica, request) for fleet in self._fleets]
+        self.unread = sum(fleet.unread for fleet in self._fleets)
         return parts[0] if len(parts) == 1 else Proposals.merged(parts)
 
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from functools import partial
 from typing import TYPE_CHECKING, Any, ClassVar
 
@@ -25,6 +25,8 @@ Ints = NDArray[np.int64]
 
 #: So many signals are fitted in one piece, at most.
 PIECE = 512
+#: And so many pieces before what came of them is put where it stays.
+AT_A_TIME = 32
 #: An error of less than this share of a signal's square counts as so much; and a gap below the
 #: second share is rounding.
 NEGLIGIBLE, ROUNDING = 1e-10, 1e-14
@@ -115,7 +117,7 @@ class PursuitCoding(Coding):
         assert choice is not None
         before = np.diff(active.codes.indptr)[signals]
         chosen = np.empty(len(active.open), dtype=np.int64)
-        chosen[choice.signal] = [active.position[id] for id in choice.id.tolist()]
+        chosen[choice.signal] = active.places(choice.id)
 
         def fit(part: Ints, products: Floats, codes: Floats) -> None:
             supports = np.full((len(part), self.n_nonzero), -1)
@@ -163,13 +165,18 @@ def _fit(
     active.gram  # noqa: B018  # known before the threads begin
     height = min(PIECE, active.height(len(active)))
     pieces = ranges(len(signals), max(-(-len(signals) // height), 1))
-    fitted: list[Any] = [None] * len(pieces)
 
-    def work(k: int) -> None:
+    def work(found: dict[int, Any], k: int) -> None:
         part = signals[pieces[k]]
         codes = active.codes[part].toarray()
         fit(part, active.rows(part) @ atoms.T, codes)
-        fitted[k] = sparse.csr_array(codes)
+        found[k] = sparse.csr_array(codes)
 
-    run_all([partial(work, k) for k in range(len(pieces))])
-    active.update(signals, fitted)
+    def fitted() -> Iterator[sparse.csr_array]:
+        for first in range(0, len(pieces), AT_A_TIME):
+            some = range(len(pieces))[first : first + AT_A_TIME]
+            found: dict[int, Any] = {}
+            run_all([partial(work, found, k) for k in some])
+            yield from map(found.__getitem__, some)
+
+    active.update(signals, fitted())

@@ -185,7 +185,7 @@ class MPISession(Session):
 
     def _agreed(self, replica: Replica, request: Request, own: Said) -> Agreement:
         """What all ranks agree on, after checking that all are at the same point."""
-        each = self._table.one_each(own, state_digest(replica), self._wish)
+        each = self._table.one_each(own, state_digest(replica), self._wish, self._fleet.unread)
         votes, digests = self._table.votes, self._table.digests
         if FAILED in votes:
             raise_failure(self._comm, None)
@@ -193,6 +193,7 @@ class MPISession(Session):
             with told_by_all():
                 check_digests(digests, replica.round)
         self._stop = next((vote for vote in votes if vote), 0)
+        self.unread = sum(self._table.unread)
         if each is not None and request.count == 1:
             return self._account.agree_on_one(each, replica.ledger_round)
         if isinstance(own, Proposals) and own.sum is not None:

@@ -13,8 +13,8 @@ from atomcast.cluster.mpi.failures import import_mpi
 from atomcast.messages.proposals import FEW, OneEach, OneProposal, Proposals
 
 #: Where in a row stands what; the proposed ids, scores and merits follow.
-BEST, PARTIAL, COUNT, DIGEST, VOTE, HEAD = range(6)
-_HEAD, _WITH_ONE = Struct("=ddqqq"), Struct("=ddqqqqdd")
+BEST, PARTIAL, COUNT, DIGEST, VOTE, UNREAD, HEAD = range(7)
+_HEAD, _WITH_ONE = Struct("=ddqqqq"), Struct("=ddqqqqqdd")
 #: Up to so many proposals travel in the row; if a rank has more, a second collective follows.
 LARGEST_WIDTH = 16
 #: The vote of a rank that cannot go on.
@@ -31,8 +31,9 @@ class Table:
 
     Attributes
     ----------
-    votes, digests : sequence of int
-        What the ranks sent along with their last proposals.
+    votes, digests, unread : sequence of int
+        What the ranks sent along with their last proposals: their wish to stop, what tells their
+        states apart, and how many of their atoms they left unread.
     """
 
     def __init__(self, comm: Any) -> None:
@@ -42,6 +43,7 @@ class Table:
         self._ranks, self._ones = np.arange(self._nodes), (1,) * self._nodes
         self.votes: Sequence[int] = ()
         self.digests: Sequence[int] = ()
+        self.unread: Sequence[int] = ()
         self.width = 1
 
     @property
@@ -63,15 +65,15 @@ class Table:
         each = self.one_each(own, digest, vote)
         return self.proposals(own) if each is None else each.table()
 
-    def one_each(self, own: Said | None, digest: int, vote: int) -> OneEach | None:
+    def one_each(self, own: Said | None, digest: int, vote: int, unread: int = 0) -> OneEach | None:
         """The same in plain numbers, if all ranks propose one atom; else see `proposals`."""
-        self._fill(own, digest, vote)
+        self._fill(own, digest, vote, unread)
         if self._nodes > 1:
             self._comm.Allgather(self._in_place, self._rows)
         if self._width > 1 or self._nodes > FEW:
-            self.digests, self.votes = self._rows_ints[:, DIGEST:HEAD].T.tolist()
+            self.digests, self.votes, self.unread = self._rows_ints[:, DIGEST:HEAD].T.tolist()
             return None
-        best, partial, count, self.digests, self.votes, id, score, merit = zip(
+        best, partial, count, self.digests, self.votes, self.unread, id, score, merit = zip(
             *_WITH_ONE.iter_unpack(self._all), strict=True
         )
         if own is None or count != self._ones or (type(own) is Proposals and own.signals):
@@ -89,20 +91,20 @@ class Table:
         node, best = np.repeat(self._ranks, counts), self._rows[:, BEST].copy()
         return Proposals(node, ids, scores, merits, best, partial, signals)
 
-    def _fill(self, own: Said | None, digest: int, vote: int) -> None:
+    def _fill(self, own: Said | None, digest: int, vote: int, unread: int) -> None:
         if own is None:
-            _HEAD.pack_into(self._bytes, 0, -np.inf, 0.0, 0, digest, vote)
+            _HEAD.pack_into(self._bytes, 0, -np.inf, 0.0, 0, digest, vote, unread)
             return
         if isinstance(own, OneProposal):
             if self._width == 1:
-                head = (own.best, own.partial or 0.0, 1, digest, vote)
+                head = (own.best, own.partial or 0.0, 1, digest, vote, unread)
                 _WITH_ONE.pack_into(self._bytes, 0, *head, own.id, own.score, own.merit)
                 return
             own = own.table(self._nodes)
         row, width, count = self._row, self._width, len(own.id)
         best, partial = own.best.item(self._rank), own.partial
         summed = 0.0 if partial is None else partial.item(self._rank)
-        _HEAD.pack_into(self._bytes, 0, best, summed, count, digest, vote)
+        _HEAD.pack_into(self._bytes, 0, best, summed, count, digest, vote, unread)
         if count <= width:
             self._row_ints[HEAD : HEAD + count] = own.id
             row[HEAD + width : HEAD + width + count] = own.score

@@ -33,6 +33,8 @@ from atomcast.steps import Step
 from atomcast.storage.fingerprint import shard_fingerprint
 from atomcast.storage.snapshot import parse_checkpoint
 
+#: So many numbers come before the proposals of a node.
+HEAD = 4
 #: What a turn tells: the agreement, and for each owner in turn how many atoms it has sent.
 News = tuple[Any, ...]
 
@@ -169,7 +171,8 @@ class RayNode:
         assert self._fleet is not None
         assert self._replica is not None
         proposals = self._fleet.propose(self._replica, request)
-        return to_row(proposals, self._node, state_digest(self._replica))
+        beside = state_digest(self._replica), self._fleet.unread
+        return to_row(proposals, self._node, *beside)
 
     def atoms(self, ids: Sequence[int]) -> list[bytes] | None:
         """Atoms of this node that have won, as they travel; None if it has lost its shard."""
@@ -285,20 +288,22 @@ class RayNode:
         return [wire.decode(m, length) for m, length in zip(messages, lengths, strict=True)]
 
 
-def to_row(own: Proposals, node: int, digest: int) -> bytes:
-    """One node's proposals as bytes: eight for each number."""
+def to_row(own: Proposals, node: int, digest: int, unread: int = 0) -> bytes:
+    """One node's proposals as bytes, and what goes beside them: eight for each number."""
     partial = np.nan if own.partial is None else own.partial[node]
-    head = np.array([own.best[node], partial, 0.0])
-    head.view(np.int64)[2] = digest
+    head = np.array([own.best[node], partial, 0.0, 0.0])
+    head.view(np.int64)[2:] = digest, unread
     if own.sum is not None:
         return head.tobytes() + own.sum.tobytes()
     return b"".join((head.tobytes(), own.id.tobytes(), own.score.tobytes(), own.merit.tobytes()))
 
 
-def from_rows(rows: Sequence[bytes], summed: bool = False) -> tuple[Proposals, list[int]]:
-    """The proposals of all nodes, or what adds up to a sum, and the digests that came with them."""
-    heads = np.array([np.frombuffer(row, count=3) for row in rows])
-    tables = [np.frombuffer(row, offset=24) for row in rows]
+def from_rows(
+    rows: Sequence[bytes], summed: bool = False
+) -> tuple[Proposals, list[int], list[int]]:
+    """What all nodes propose, or add to a sum; their digests; how many atoms they left unread."""
+    heads = np.array([np.frombuffer(row, count=HEAD) for row in rows])
+    tables = [np.frombuffer(row, offset=8 * HEAD) for row in rows]
     total = np.sum(tables, axis=0) if summed else None
     tables = [(part[:0] if summed else part).reshape(3, -1) for part in tables]
     table = np.concatenate(tables, axis=1)
@@ -311,4 +316,5 @@ def from_rows(rows: Sequence[bytes], summed: bool = False) -> tuple[Proposals, l
         partial=None if np.isnan(heads[:, 1]).any() else heads[:, 1].copy(),
         sum=total,
     )
-    return proposals, np.ascontiguousarray(heads[:, 2]).view(np.int64).tolist()
+    digests, unread = np.ascontiguousarray(heads[:, 2:].T).view(np.int64).tolist()
+    return proposals, digests, unread

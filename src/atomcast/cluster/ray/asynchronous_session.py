@@ -110,7 +110,7 @@ class AsynchronousRaySession(RaySession):
                 node, lambda actor: actor.work.remote(at, None, "scan", complete, [])
             )
         row, version, checkable = told
-        own, digests = from_rows([row])
+        own, digests, _ = from_rows([row])
         expected = [self._digests[version]] * (self.nodes + 1)
         expected[node] = digests[0]
         check_digests(expected, version)

@@ -165,7 +165,8 @@ class RaySession(Session):
             for _, radius in rows:
                 replica.radius.update(radius)
             rows = [row for row, _ in rows]
-        proposals, digests = from_rows(rows, replica.problem.summed)
+        proposals, digests, unread = from_rows(rows, replica.problem.summed)
+        self.unread = sum(unread)
         check_digests([*digests, state_digest(replica)], round)
         if proposals.sum is not None:
             return agree_on_sum(self._accountant, proposals.sum, replica)
