@@ -24,7 +24,7 @@ Positions = NDArray[np.int64]
 
 #: So many faces are tried boldly, and so many if they are not.
 BOLD, MILD = 10, 24
-#: Atoms whose merits alone differ by less than this share of the largest may be copies.
+#: Atoms whose merits alone differ by no more than this share of the largest may be copies.
 ALIKE = 1e-6
 TINY = float(np.finfo(np.float64).tiny)
 
@@ -161,11 +161,14 @@ def _pivots(
     return None
 
 
-def _copies(merit_alone: Floats) -> Positions:
-    """Which of some atoms, each alone as good as another, are perhaps copies of that one."""
-    order = np.argsort(merit_alone)
-    alike = np.diff(merit_alone[order]) <= ALIKE * merit_alone[order[-1]]
-    return order[1:][alike]
+def _copies(alone: Floats) -> Positions:
+    """Which of some atoms are perhaps copies of earlier ones: alone, they are just as good.
+
+    Which of them come first is the same on every node, and whatever rounding does.
+    """
+    order = np.argsort(alone)
+    new = np.diff(alone[order], prepend=-np.inf) > ALIKE * alone[order[-1]]
+    return np.setdiff1d(order, np.minimum.reduceat(order, new.nonzero()[0]))
 
 
 def _published(domain: Domain, active: ActiveSet, weights: Floats, tolerance: float) -> bool:

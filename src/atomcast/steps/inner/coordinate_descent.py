@@ -279,7 +279,7 @@ class _Bounds:
         # Nothing was learned from above: the highest penalty is too far away to go half-way.
         middle = 0.5 * (self.low + self.high)
         if 0.0 < self.low < self.high == self.highest:
-            return min(middle, STEEP**self.refused * self.low)
+            return min(middle, 2.0 * STEEP ** (self.refused - 1) * self.low)
         return middle
 
     def _ahead(self) -> float:
@@ -294,4 +294,4 @@ class _Bounds:
         if not (now - before) * fall > 0.0:
             return np.nan
         ahead = now + excess * (now - before) / fall
-        return min(ahead, STEEP * now) if now > 0.0 else ahead
+        return min(ahead, STEEP**self.refused * now) if now > 0.0 else ahead
