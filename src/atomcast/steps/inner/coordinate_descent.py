@@ -36,6 +36,9 @@ PATIENCE = 4
 #: Where weights begin at zero, the first penalties fall by no more than this factor each, lest far
 #: too many weights come in at once, which sweeps hardly get rid of.
 STEEP, FIRST = 10.0, 4
+#: Columns that depend on each other let the norm fall at no cost until signs change: of a face with
+#: so small a multiplier, beside the penalty, sweeps alone tell the next one.
+FLAT_LEVEL = 0.01
 #: Bounds have led on where the norm is by this factor nearer to what it should be.
 NEARER = 0.7
 #: Sweeps end near a solution: by this share, a penalty may be beyond what they have shown.
@@ -106,7 +109,10 @@ class CoordinateDescent:
                 inside = self._norm(solution) <= self.domain.scale
             if not inside:
                 solution = weights.copy()
-                penalty = self._solve_face(model, solution, gradient, penalty, excess, accuracy)
+                level = self._solve_face(model, solution, gradient, penalty, excess, accuracy)
+                if abs(level) <= FLAT_LEVEL * penalty and np.any(weights * solution < 0.0):
+                    level = bounds.by_sweeps(penalty * (1.0 + excess / self.domain.scale))
+                penalty = level
             if excess < 0.0 and penalty < 0.0 and self.domain.has_origin:
                 continue  # the border only stands in the way: stay inside
             weights, gradient = self._toward(model, weights, solution, origin)
@@ -273,7 +279,7 @@ class _Bounds:
         self.refused += 1
         if not np.isfinite(self.low):
             return self.high
-        ahead = self._ahead()
+        ahead = self.by_sweeps(np.nan)
         if self.low < ahead < self.high:
             return ahead
         # Nothing was learned from above: the highest penalty is too far away to go half-way.
@@ -282,16 +288,13 @@ class _Bounds:
             return min(middle, 2.0 * STEEP ** (self.refused - 1) * self.low)
         return middle
 
-    def _ahead(self) -> float:
-        """Where the norm would be right if it went on as it did from sweep to sweep; or NaN.
-
-        Columns that depend on each other say so on no face: there the norm falls at no cost.
-        """
+    def by_sweeps(self, otherwise: float) -> float:
+        """Where the norm would be right if it went on as it did from the last sweeps but one."""
         if len(self.seen) < 2:
-            return np.nan
+            return otherwise
         (before, more), (now, excess) = self.seen
         fall = more - excess
         if not (now - before) * fall > 0.0:
-            return np.nan
+            return otherwise
         ahead = now + excess * (now - before) / fall
-        return min(ahead, STEEP**self.refused * now) if now > 0.0 else ahead
+        return min(ahead, STEEP ** max(self.refused, 1) * now) if now > 0.0 else ahead
