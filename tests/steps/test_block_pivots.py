@@ -51,12 +51,21 @@ def test_independent_columns_need_no_other_method(beta):
 
 
 @pytest.mark.parametrize("rest", [-1e-14, 0.0, 1e-14])  # rounding may leave anything of them
-def test_equal_columns_are_left_to_the_careful_method(rest):
+def test_of_equal_columns_the_first_ones_carry_the_weights(rest):
     X, y = regression(1, 20, 5)
-    active, domain = known_atoms(np.hstack([X, X]), y), L1Ball(5.0)
+    active, domain = known_atoms(np.hstack([X, -X]), y), L1Ball(5.0)
     active.kept_products.extend(active)
     matrix = active.kept_products.matrix
     matrix[range(10), range(10)] *= 1.0 + rest
+    assert minimise_by_pivots(domain, active, 1e-9 * float(y @ y))
+    assert active.value() <= optimum(X, y, domain)[0] + 1e-8 * float(y @ y)
+    assert not active.weights[5:].any()
+
+
+def test_columns_that_depend_on_others_are_left_to_the_careful_method():
+    X, y = regression(1, 4, 8)
+    y = X @ np.ones(8)
+    active, domain = known_atoms(X, y), L1Ball(7.0)
     assert not minimise_by_pivots(domain, active, 1e-9 * float(y @ y))
     corrective.Quadratic(domain).minimise(active, 1e-9 * float(y @ y))
     assert active.value() <= optimum(X, y, domain)[0] + 1e-8 * float(y @ y)

@@ -347,11 +347,26 @@ def test_sparse_columns_are_not_factorised():
 
 def test_a_penalty_near_its_bound_is_taken_and_one_beyond_does_not_lead_far_away():
     bounds = _Bounds(from_zero=True, highest=26.0)
-    bounds.learn(0.03, excess=0.009)
+    bounds.learn(0.03, excess=0.009, settled=True)
     assert bounds.within(0.03 * (1 - 1e-5)) == 0.03 * (1 - 1e-5)
     assert 0.03 < bounds.within(0.01) <= 0.06
-    bounds.learn(0.05, excess=-0.1)
+    bounds.learn(0.05, excess=-0.1, settled=True)
+    assert bounds.within(0.01) == pytest.approx(0.03 + 0.02 * 0.009 / 0.109)
+    bounds.learn(0.05, excess=-0.1, settled=True)  # nothing to draw a line through
     assert bounds.within(0.01) == pytest.approx(0.04)
+
+
+def test_bounds_that_lead_on_are_not_forgotten():
+    """One-hot columns: a face says nothing of the penalty, but each sweep comes nearer."""
+    bounds = _Bounds(from_zero=True, highest=3000.0)
+    penalty = bounds.within(1e-5)
+    for _ in range(20):
+        excess = 700.0 - 460.0 * penalty
+        if abs(excess) < 0.1:
+            break
+        bounds.learn(penalty, excess, settled=penalty < 0.01)
+        penalty = bounds.within(1e-6)
+    assert penalty == pytest.approx(700.0 / 460.0, rel=1e-3)
 
 
 @pytest.mark.parametrize("stored", ["dense", "sparse"])

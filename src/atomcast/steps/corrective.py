@@ -363,10 +363,10 @@ class Quadratic:
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known atoms."""
-        if isinstance(active, ExplicitActiveSet) and active.multipliable and self.domain.has_origin:
-            near = is_near(self.domain, active)
-            if near and minimise_by_homotopy(self.domain, active, tolerance):
-                return
+        way = self._way(active)
+        near = way is not None and is_near(self.domain, way, tolerance)
+        if way and near and minimise_by_homotopy(self.domain, way, tolerance):
+            return
         model = self._model(active)
         if model is not None:
             weights, found = self.descent.minimise(model, tolerance)
@@ -376,12 +376,19 @@ class Quadratic:
         # Where atoms are so much alike that faster ways give up, slow is better.
         if len(active) > gram.MOST_WEIGHTS:  # models of those that matter, one after the other
             Newton(self.domain, partial(Quadratic, self.domain)).minimise(active, tolerance)
-        elif (
-            model is not None
-            or isinstance(active, QuadraticModel)  # which comes here if it was not easy
-            or not minimise_by_pivots(self.domain, active, tolerance)
-        ):
+            return
+        # A model comes here if it was not easy.
+        easy = model is None and not isinstance(active, QuadraticModel)
+        if easy and minimise_by_pivots(self.domain, active, tolerance):
+            return
+        if not (way and not near and minimise_by_homotopy(self.domain, way, tolerance)):
             self.corral.minimise(active, tolerance)
+
+    def _way(self, active: ActiveSet) -> ExplicitActiveSet | None:
+        """The same atoms, if there is a way from face to face for them that is worth its price."""
+        if not (isinstance(active, ExplicitActiveSet) and self.domain.has_origin):
+            return None
+        return active if active.multipliable else None
 
     def _model(self, active: ActiveSet) -> ColumnModel | None:
         """What coordinate descent should minimise; None if the exact method is faster."""

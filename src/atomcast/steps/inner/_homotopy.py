@@ -14,6 +14,8 @@ from atomcast.known._sweeps import REORDER
 
 #: A column that keeps no more than this share of its square beside those in use is one of them.
 DEPENDENT = 1e-11
+#: Atoms that come in are told apart by shares of this size, which no two have in common.
+SPREAD, GOLDEN = 0.5, 0.6180339887498949
 #: A slope is zero if it is no more than this share of the largest.
 ROUNDING = 1e-9
 
@@ -41,16 +43,19 @@ def _rank_one(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _join(
-    gram: Any, inverse: Any, chosen: Any, size: int, j: int, across: Any, work: Any
+    gram: Any, inverse: Any, chosen: Any, size: int, rank: int, j: int, across: Any, work: Any
 ) -> bool:  # pragma: no cover - compiled
-    """Let the inverse have one more row; False if the column depends on those in use."""
+    """Let the inverse have one more row; False if the column depends on those in use.
+
+    Where as many are in use as can be, it does, whatever rounding says.
+    """
     for i in range(size):
         across[i] = gram[j, chosen[i]]
     _product(inverse, size, across, work)
     rest = gram[j, j]
     for i in range(size):
         rest -= across[i] * work[i]
-    if rest <= DEPENDENT * gram[j, j]:
+    if size >= rank or rest <= DEPENDENT * gram[j, j]:
         return False
     _rank_one(inverse, size, work, 1.0 / rest)
     for i in range(size):
@@ -131,7 +136,7 @@ def _first_in(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def _same_face(
-    gram: Any, inverse: Any, chosen: Any, size: int, weights: Any, free: Any, work: Any
+    gram: Any, inverse: Any, chosen: Any, size: int, rank: int, weights: Any, free: Any, work: Any
 ) -> int:  # pragma: no cover - compiled
     """Let the inverse be that of the weights which are not zero; returns their number, or -1."""
     across, projected = work
@@ -143,7 +148,7 @@ def _same_face(
         free[chosen[i]] = False
     for j in range(len(weights)):
         if weights[j] != 0.0 and free[j]:
-            if not _join(gram, inverse, chosen, size, j, across, projected):
+            if not _join(gram, inverse, chosen, size, rank, j, across, projected):
                 return -1
             free[j] = False
             size += 1
@@ -175,8 +180,8 @@ def _exchanged(
 
 @njit(cache=True, nogil=True, error_model="numpy")
 def follow(
-    gram: Any, inverse: Any, chosen: Any, size: int, slopes: Any, weights: Any, radius: float,
-    signed: bool, faces: int,
+    gram: Any, inverse: Any, chosen: Any, size: int, rank: int, slopes: Any, weights: Any,
+    radius: float, signed: bool, faces: int,
 ) -> int:  # fmt: skip # pragma: no cover - compiled
     """From some weights to the best ones within a ball, in place.
 
@@ -189,6 +194,8 @@ def follow(
         The products of the columns with each other.
     inverse, chosen, size : arrays with as many rows, and the number of those in use
         The inverse of the products of the columns in use, and which these are; changed in place.
+    rank : int
+        How many columns are independent at most.
     slopes, weights : arrays of shape (k,)
         Where the way begins; changed in place.
     radius : float
@@ -202,7 +209,7 @@ def follow(
     signs, change, extra = np.empty(k), np.empty(k), np.zeros(k)
     along, slack, free = np.empty(k), np.empty(k), np.ones(k, dtype=np.bool_)
     work = (np.empty(k), np.empty(k))
-    size = _same_face(gram, inverse, chosen, size, weights, free, work)
+    size = _same_face(gram, inverse, chosen, size, rank, weights, free, work)
     if size < 0:
         return -1
     level, first = np.inf, -1
@@ -215,7 +222,7 @@ def follow(
             merit = abs(slopes[j]) if signed else -slopes[j]
             if merit > level:
                 level, first = merit, j
-        if first < 0 or not _join(gram, inverse, chosen, 0, first, *work):
+        if first < 0 or not _join(gram, inverse, chosen, 0, rank, first, *work):
             return -1
         signs[0], free[first], size = -np.sign(slopes[first]), False, 1
     floor = 1e-300  # slopes of weights inside the ball are zero but for rounding
@@ -224,11 +231,15 @@ def follow(
     if level < -floor:
         return -1
     level = max(level, floor)
-    # By so much a slope may be above the level at first, and less and less on the way.
+    # By so much a slope may be above the level at first, and less and less on the way. Those of
+    # atoms that are not in use may by some more, each by another share: if all of them came in at
+    # the same time, the way might go in circles.
     slacks = 0.0
     for j in range(k):
         merit = abs(slopes[j]) if signed or not free[j] else -slopes[j]
         slack[j] = max(merit - level, 0.0)
+        if free[j]:
+            slack[j] *= 1.0 + SPREAD * ((j * GOLDEN) % 1.0)
         slacks += slack[j]
     rest, spared = 1.0, first
     for _ in range(faces):
@@ -270,7 +281,7 @@ def follow(
         for j in range(k):
             slopes[j] += step * along[j]
         level, rest, spared = level - step * fall, rest - step, -1
-        joined = atom >= 0 and _join(gram, inverse, chosen, size, atom, *work)
+        joined = atom >= 0 and _join(gram, inverse, chosen, size, rank, atom, *work)
         if atom >= 0:
             free[atom], place = False, -1
             if not joined:
@@ -281,7 +292,7 @@ def follow(
             _leave(inverse, chosen, size, place, work[0])
             size -= 1
             signs[place] = signs[size]
-            joined = atom >= 0 and _join(gram, inverse, chosen, size, atom, *work)
+            joined = atom >= 0 and _join(gram, inverse, chosen, size, rank, atom, *work)
         if joined:
             signs[size], spared = sign, atom
             size += 1

@@ -20,9 +20,12 @@ from atomcast.known.active_set import ActiveSet
 from atomcast.known.gram import DEPENDENT
 
 Floats = NDArray[np.float64]
+Positions = NDArray[np.int64]
 
 #: So many faces are tried boldly, and so many if they are not.
 BOLD, MILD = 10, 24
+#: Atoms whose merits alone differ by no more than this share of the largest may be copies.
+ALIKE = 1e-6
 TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -111,7 +114,7 @@ def _pivots(
     sides = np.array([-at_zero, first])  # of the equations on a face
     signs = sides[1]
     slack = tolerance / domain.scale if penalty is None else 1e-9 * penalty
-    least = np.sqrt(DEPENDENT * matrix.diagonal())
+    least, left_out = np.sqrt(DEPENDENT * matrix.diagonal()), None
     for _ in range(most):
         free = signs.nonzero()[0]
         if not len(free):
@@ -120,8 +123,14 @@ def _pivots(
         # As LAPACK wants them, so that nothing is copied: the transpose is the same matrix.
         face, right = rows.take(free, 1).T, sides.take(free, 1).T
         factor, solution, failed = dposv(face, right, overwrite_a=True, overwrite_b=True)
+        # Whether equal atoms make it fail is a matter of rounding.
         if failed or (factor.diagonal() <= least.take(free)).any():
-            return None  # whether equal atoms make it fail is a matter of rounding
+            alone = np.abs(at_zero.take(free)) / np.maximum(least.take(free), TINY)
+            copies = free[_copies(alone)]
+            if left_out is not None or not len(copies):
+                return None
+            signs[copies], left_out = 0.0, copies
+            continue
         found, across = solution[:, 0], solution[:, 1]
         if penalty is not None:
             level = penalty
@@ -139,6 +148,8 @@ def _pivots(
         slopes = at_zero + found.dot(rows)
         joining = domain.merit(slopes) > level + slack
         joining[free] = False
+        if left_out is not None and joining[left_out].any():
+            return None  # they are no copies of others, which would do for them
         join = joining.nonzero()[0]
         if clean and not len(join):
             weights = np.zeros(len(signs))
@@ -148,6 +159,16 @@ def _pivots(
             return weights
         signs[join] = domain.signs(slopes[join])
     return None
+
+
+def _copies(alone: Floats) -> Positions:
+    """Which of some atoms are perhaps copies of earlier ones: alone, they are just as good.
+
+    Which of them come first is the same on every node, and whatever rounding does.
+    """
+    order = np.argsort(alone)
+    new = np.diff(alone[order], prepend=-np.inf) > ALIKE * alone[order[-1]]
+    return np.setdiff1d(order, np.minimum.reduceat(order, new.nonzero()[0]))
 
 
 def _published(domain: Domain, active: ActiveSet, weights: Floats, tolerance: float) -> bool:

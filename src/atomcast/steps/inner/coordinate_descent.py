@@ -36,6 +36,11 @@ PATIENCE = 4
 #: Where weights begin at zero, the first penalties fall by no more than this factor each, lest far
 #: too many weights come in at once, which sweeps hardly get rid of.
 STEEP, FIRST = 10.0, 4
+#: Columns that depend on each other let the norm fall at no cost until signs change: of a face with
+#: so small a multiplier, beside the penalty, sweeps alone tell the next one.
+FLAT_LEVEL = 0.01
+#: Bounds have led on where the norm is by this factor nearer to what it should be.
+NEARER = 0.7
 #: Sweeps end near a solution: by this share, a penalty may be beyond what they have shown.
 ROOM = 1e-3
 
@@ -95,8 +100,7 @@ class CoordinateDescent:
             chosen = (weights != 0.0) | (merit > min(penalty, level))
             settled = self.sweep(model, weights, gradient, chosen, penalty, 0.02 * enough)
             excess = self._norm(weights) - self.domain.scale
-            if settled:
-                bounds.learn(penalty, excess)
+            bounds.learn(penalty, excess, settled)
             inside = self.domain.has_origin and penalty == 0.0 and excess < 0.0
             accuracy = (SOLVED * TIGHTER**alternation, 0.2 * enough)
             if inside:
@@ -105,7 +109,10 @@ class CoordinateDescent:
                 inside = self._norm(solution) <= self.domain.scale
             if not inside:
                 solution = weights.copy()
-                penalty = self._solve_face(model, solution, gradient, penalty, excess, accuracy)
+                level = self._solve_face(model, solution, gradient, penalty, excess, accuracy)
+                if abs(level) <= FLAT_LEVEL * penalty and np.any(weights * solution < 0.0):
+                    level = bounds.by_sweeps(penalty * (1.0 + excess / self.domain.scale))
+                penalty = level
             if excess < 0.0 and penalty < 0.0 and self.domain.has_origin:
                 continue  # the border only stands in the way: stay inside
             weights, gradient = self._toward(model, weights, solution, origin)
@@ -238,15 +245,21 @@ class _Bounds:
 
     def __init__(self, from_zero: bool, highest: float) -> None:
         self.lowest, self.highest = (0.0 if from_zero else -np.inf), highest
-        self.refused = 0
+        self.refused, self.nearest = 0, np.inf
+        self.seen: list[tuple[float, float]] = []
         self._forget()
 
     def _forget(self) -> None:
         self.low, self.high = self.lowest, self.highest
         self.inside = True  # whether no penalty at all may be right
 
-    def learn(self, penalty: float, excess: float) -> None:
+    def learn(self, penalty: float, excess: float, settled: bool) -> None:
         """Weights are too large in sum at a penalty that is too small."""
+        self.seen = [*self.seen[-1:], (penalty, excess)]
+        if abs(excess) < NEARER * self.nearest:  # what was shown so far has led on
+            self.refused, self.nearest = 0, abs(excess)
+        if not settled:
+            return
         if excess > 0.0:
             self.low = max(self.low, penalty)
             self.inside = False
@@ -254,7 +267,7 @@ class _Bounds:
             self.high = min(self.high, penalty)
 
     def within(self, penalty: float) -> float:
-        """A penalty between the bounds: this one, or the middle if it is not."""
+        """A penalty between the bounds: this one, or another if it is not."""
         penalty = min(max(penalty, self.lowest), self.highest)
         if self.refused >= PATIENCE:
             self._forget()
@@ -266,6 +279,22 @@ class _Bounds:
         self.refused += 1
         if not np.isfinite(self.low):
             return self.high
+        ahead = self.by_sweeps(np.nan)
+        if self.low < ahead < self.high:
+            return ahead
         # Nothing was learned from above: the highest penalty is too far away to go half-way.
         middle = 0.5 * (self.low + self.high)
-        return min(middle, 2.0 * self.low) if 0.0 < self.low < self.high == self.highest else middle
+        if 0.0 < self.low < self.high == self.highest:
+            return min(middle, 2.0 * STEEP ** (self.refused - 1) * self.low)
+        return middle
+
+    def by_sweeps(self, otherwise: float) -> float:
+        """Where the norm would be right if it went on as it did from the last sweeps but one."""
+        if len(self.seen) < 2:
+            return otherwise
+        (before, more), (now, excess) = self.seen
+        fall = more - excess
+        if not (now - before) * fall > 0.0:
+            return otherwise
+        ahead = now + excess * (now - before) / fall
+        return min(ahead, STEEP ** max(self.refused, 1) * now) if now > 0.0 else ahead

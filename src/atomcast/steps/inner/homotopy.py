@@ -24,29 +24,34 @@ FACES = 4
 CHANGED = 0.2
 #: A loss that is no more than this share of that without weights is as good as none.
 PERFECT = 1e-14
-#: So many times sweeps go over columns that have little to do with each other.
-SWEEPS = 12
+#: So many times sweeps go over columns that have little to do with each other for the gap to be
+#: less than half of what it was.
+SWEEPS = 2
+TINY = 1e-300
 
 
-def is_near(domain: Domain, active: ExplicitActiveSet) -> bool:
+def is_near(domain: Domain, active: ExplicitActiveSet, tolerance: float) -> bool:
     """Whether the way from face to face seems to take fewer operations than sweeps would.
 
     A face takes as many as there are entries in its inverse, and in its columns of the Gram matrix.
     Atoms that violate optimality come in, and the inverse has to be that of the weights at hand.
-    Sweeps are the more, the nearer the columns in use are to be as many as they have entries: the
-    bound is that for columns which are drawn at random.
+    Sweeps and steps on faces are the more, the smaller the tolerance is beside the gap, and the
+    nearer the columns in use are to be as many as they have entries: the bound is that of conjugate
+    gradients for columns which are drawn at random, and half of those that come in stay.
     """
     assert active.columns is not None
     known, weights, slopes = active.kept_products, active.weights, active.scores()
-    level = -float(weights @ slopes) / domain.scale
+    inner, merit = float(weights @ slopes), domain.merit(slopes)
+    level, gap = -inner / domain.scale, domain.gap(inner, float(merit.max()))
     d, stored, used = active.objective.d, active.columns.stored, int(np.count_nonzero(weights))
-    violators = (domain.merit(slopes) > level) & (weights == 0.0)
+    violators = (merit > level) & (weights == 0.0)
     coming = min(int(np.count_nonzero(violators)), d)
-    size = min(used + coming, d)
+    size, staying = min(used + coming, d), min(used + coming / 2, d)
     behind = min(used if known.face is None else _changes(known.face, weights), used / 3)
     new = len(active) - known.count
     way = (coming + behind) * size * (size + len(active)) + new * stored
-    return bool(way * (1.0 - math.sqrt(size / (d + 1))) ** 2 < SWEEPS * stored)
+    sweeps = SWEEPS * math.log(max(gap / max(tolerance, TINY), math.e))
+    return bool(way * (1.0 - math.sqrt(staying / (d + 1))) ** 1.5 < sweeps * stored)
 
 
 def _changes(face: Face, weights: Floats) -> int:
@@ -68,6 +73,7 @@ def minimise_by_homotopy(domain: Domain, active: ExplicitActiveSet, tolerance: f
     face.make_room(len(known.buffer))
     perfect = PERFECT * active.objective.value(np.zeros(active.objective.d))
     signed = bool(domain.merit(np.ones(1))[0] > 0.0)
+    rank = active.objective.d - (active.objective.curvature(active.image).rank_one is not None)
     before = active.weights.copy(), active.value()
     lost = False
     for attempt in range(2):
@@ -78,8 +84,8 @@ def minimise_by_homotopy(domain: Domain, active: ExplicitActiveSet, tolerance: f
         if attempt or _changes(face, weights) > CHANGED * len(used):
             face.set(known.matrix, used)
         size = follow(
-            known.buffer, face.inverse, face.chosen, face.size, slopes, weights, domain.scale,
-            signed, FACES * len(active),
+            known.buffer, face.inverse, face.chosen, face.size, rank, slopes, weights,
+            domain.scale, signed, FACES * len(active),
         )  # fmt: skip
         face.size, lost = max(size, 0), size < 0
         active.set_weights(_within(domain, weights))
