@@ -241,6 +241,8 @@ Size = TypeVar("Size", float, Floats)
 #: By how many roundings of every product two sums of the same products may differ: sums may be
 #: taken in any order, and those of stumps from sums of which they are differences.
 ROUNDINGS = 4.0
+#: More atoms than this are compared as arrays.
+MANY = 32
 EPS, TINY = float(np.finfo(np.float64).eps), float(np.finfo(np.float64).tiny)
 
 
@@ -249,20 +251,22 @@ class Misfit(NamedTuple):
 
     Parameters
     ----------
-    difference : list of k floats
-    allowed : list of k floats
+    difference : array of shape (k,), or list of k floats
+    allowed : array of shape (k,), or list of k floats
         What rounding may make of it, whatever the order of summation.
-    length : list of k floats
+    length : array of shape (k,), or list of k floats
         The Euclidean norm of each atom.
     """
 
-    difference: list[float]
-    allowed: list[float]
-    length: list[float]
+    difference: Floats | list[float]
+    allowed: Floats | list[float]
+    length: Floats | list[float]
 
 
 def misfit_of(difference: Floats, allowed: Floats, length: Floats) -> Misfit:
-    """The same of arrays."""
+    """The same of arrays; of few atoms, as most rounds have them, numbers are quicker to check."""
+    if len(difference) > MANY:
+        return Misfit(difference, allowed, length)
     return Misfit(difference.tolist(), allowed.tolist(), length.tolist())
 
 
@@ -348,6 +352,14 @@ def check_form(active: ActiveSet, atoms: Sequence[Atom], wanted: Sequence[tuple[
             raise FalseMessageError(f"node {owner} sent an atom {id} that cannot be: {doubt}")
 
 
+def _first_doubtful(misfit: Misfit, scale: float) -> int:
+    """The first of many atoms to look at closely; how many there are if there is none."""
+    difference, allowed, length = map(np.asarray, misfit)
+    unusable = ~((length >= SMALLEST) & (length <= LARGEST) & (scale * length <= LARGEST))
+    doubtful = (unusable & (length != 0.0)) | ~(np.abs(difference) <= allowed)
+    return int(doubtful.argmax()) if doubtful.any() else len(doubtful)
+
+
 def check_scores(
     misfit: Misfit,
     ids: Sequence[int],
@@ -357,6 +369,9 @@ def check_scores(
 ) -> None:
     """Raise an error for the first atom that is not what its score says, or beyond all scales."""
     k = 0
+    if isinstance(misfit.length, np.ndarray):
+        k = _first_doubtful(misfit, scale)
+        misfit = Misfit(*(np.asarray(part)[k : k + 1].tolist() for part in misfit))
     for difference, allowed, length in zip(*misfit, strict=True):
         usable = length == 0.0 or (SMALLEST <= length <= LARGEST and scale * length <= LARGEST)
         if not (usable and abs(difference) <= allowed):
