@@ -54,4 +54,4 @@ class TargetAtoms(KernelAtoms):
         return scores
 
     def _correct(self, active: KernelActiveSet) -> None:
-        """Nothing: kernel values of a regression are always in double precision."""
+        """Nothing: what a node keeps of a regression is always in double precision."""

@@ -109,6 +109,7 @@ class KernelSVR(RegressorMixin, KernelMachine):  # type: ignore[misc]
             (OwnLabels if mine else LocalLabels)(used, weights),
             n,
             self.cache_bytes,
+            solver.tol,
         )
         result = solver.solve(problem, shards, cluster)
         self._keep_machine(result, kept)

@@ -68,6 +68,11 @@ def _sample(spec: KernelSpec, code: LabelCode, solver: Solver) -> int:
     return few if solver.step == "corrective" else 1
 
 
+def _precision(tol: float) -> Any:
+    """How kernel values are kept where a problem is solved to a tolerance."""
+    return np.float32 if tol >= SINGLE_PRECISION_TOL else np.float64
+
+
 def kernel_problem(
     spec: KernelSpec,
     code: LabelCode,
@@ -90,8 +95,7 @@ def kernel_problem(
         Solve such a problem for each of these machines, over points that they share, instead of
         one in which classes are as the code has them.
     """
-    dtype: Any = np.float32 if solver.tol >= SINGLE_PRECISION_TOL else np.float64
-    storage, sample = Storage(cache_bytes, dtype), _sample(spec, code, solver)
+    storage, sample = Storage(cache_bytes, _precision(solver.tol)), _sample(spec, code, solver)
     numbered = spec.kernel == "precomputed"
     atoms = partial(kernel_atoms, labels=labels, storage=storage, numbered=numbered)
     if machines is not None:
@@ -120,6 +124,7 @@ def target_problem(
     labels: LocalLabels,
     n: int,
     cache_bytes: int,
+    tol: float,
 ) -> Problem:
     """Minimise the dual of regression within a tube, where the rows of the data are the points.
 
@@ -131,9 +136,12 @@ def target_problem(
     n : int
         How many points there are in all, which the gap depends on.
     cache_bytes : int
+    tol : float
+        To which the problem will be solved.
     """
-    storage = Storage(cache_bytes)
-    atoms = partial(kernel_atoms, labels=labels, storage=storage, kind=TargetAtoms)
+    storage = Storage(cache_bytes, _precision(tol))
+    # Nodes sum in double precision: only what is known to all can be computed anew if it must be.
+    atoms = partial(kernel_atoms, labels=labels, storage=Storage(cache_bytes), kind=TargetAtoms)
     return Problem(
         WholeSpace(n),
         partial(TargetActiveSet, spec, code, storage, epsilon),

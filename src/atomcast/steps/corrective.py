@@ -31,7 +31,7 @@ from atomcast.steps.inner.homotopy import is_near, minimise_by_homotopy
 from atomcast.steps.inner.machine_solver import FIRST_GAP, GreedyDescent, MachineSolver
 from atomcast.steps.inner.newton import MANY_PRODUCTS, Inner, Newton, QuadraticModel
 from atomcast.steps.inner.projected_newton import ProjectedNewton
-from atomcast.steps.inner.tube_newton import TubeNewton
+from atomcast.steps.inner.tube_descent import TubeDescent
 from atomcast.steps.pool import CANDIDATES_MORE, WEIGHTY, Pool
 from atomcast.steps.step import Floats, Step
 from atomcast.steps.thinning import Thinning, cheapest_batch, dearness
@@ -204,7 +204,7 @@ class Corrective(Step):
         active, n = replica.active, self.alone
         if not isinstance(active, KernelActiveSet):
             return False
-        least = {"machines": 1, "points": MANY_POINTS + 1}.get(active.inner_kind, SOME_POINTS + 1)
+        least = MANY_POINTS + 1 if active.inner_kind == "points" else 1
         return least <= n <= min(SOME_POINTS, active.storage.points)
 
     def request(self, replica: Replica) -> Request:
@@ -302,7 +302,7 @@ class Corrective(Step):
         if isinstance(inner, MachineSolver):
             share = 0.0 if final else min(0.05, 0.2 * gap / replica.unit)
             return max((0.9 if final else 0.7) * replica.target, share * gap)
-        kernel = isinstance(inner, KernelQuadratic | TubeNewton)
+        kernel = isinstance(inner, KernelQuadratic | TubeDescent)
         few = len(active) <= MANY_POINTS if kernel else not active.sweepable
         if active.quadratic and few and active.inner_kind != "groups":  # exact, at no extra cost
             return 1e-3 * replica.target
@@ -330,7 +330,7 @@ class Corrective(Step):
 
     def memory(self) -> dict[str, NDArray[Any]]:
         """The last violation, and what the inner solver carries from round to round."""
-        if isinstance(self.inner, KernelQuadratic | TubeNewton):
+        if isinstance(self.inner, KernelQuadratic | TubeDescent):
             self._carried = self.inner.memory()
         return {"last_violation": np.array([self._last_violation]), **self._carried}
 
@@ -443,7 +443,7 @@ KINDS: dict[str, Callable[[Any, Memory], Inner]] = {
     "vertices": lambda domain, _: Quadratic(domain),
     "points": KernelQuadratic,
     "machines": lambda *_: MachineSolver(),
-    "targets": lambda domain, memory: TubeNewton(domain.scale, memory),
+    "targets": lambda domain, memory: TubeDescent(domain.scale, memory),
     "groups": lambda domain, _: GroupSolver(domain),
     "sums": lambda domain, _: SemiQuadratic(domain),
 }

@@ -60,7 +60,7 @@ def corrected(
     gap = level - min(least, best)
     if not len(rough) or bound <= CLEAR * gap or least - bound > best:
         return 0
-    some = np.concatenate([_spread(0, first), _spread(first, len(rough))])
+    some = np.concatenate([spread(0, first), spread(first, len(rough))])
     slack = TIMES * float(np.abs(exact(some) - rough[some]).max())
     if slack <= NOTHING * gap or least - slack > best:
         return 0
@@ -70,6 +70,6 @@ def corrected(
     return len(at)
 
 
-def _spread(start: int, stop: int) -> Positions:
+def spread(start: int, stop: int) -> Positions:
     """Some positions, spread over a range."""
     return np.arange(start, stop, max((stop - start) // SAMPLE, 1))

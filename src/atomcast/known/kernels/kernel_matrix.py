@@ -31,6 +31,8 @@ HEIGHT, VALUES = 512, 1 << 20
 #: Where more than so many times as many points come as were known, what was computed of these does
 #: not matter.
 FEW_KNOWN = 8
+#: A product with a vector of which no more than one in so many is used takes the rows of these.
+FEW_USED = 4
 #: Rows of points with more features are not computed one by one: a product of many is quicker.
 WIDE = 32
 
@@ -124,10 +126,15 @@ class AugmentedKernel:
         if self._dtype == double or lacking:
             return False
         self._dtype = double
-        if self._matrix is not None:
+        if self._matrix is not None and self._matrix.dtype != double:
             self._matrix, self._recipe, self._columns = np.empty((0, 0)), None, 0
             self._make_room(0)
             self._append_block(0)
+        return True
+
+    def let_go(self) -> bool:
+        """Keep no values, and compute them in double precision from now on; True."""
+        self._dtype, self._matrix, self._recipe = np.dtype(np.float64), None, None
         return True
 
     def rows_at(self, positions: Positions) -> Rows:
@@ -216,7 +223,7 @@ class AugmentedKernel:
         if not isinstance(kernel, RBF) or sparse.issparse(points) or self._bits is not None:
             return None
         assert self._matrix is not None
-        few = self.count**2 < LARGE_BLOCK or old * FEW_KNOWN >= self.count
+        few = old * FEW_KNOWN >= self.count
         if few or self._matrix.dtype != np.float32 or self._labels.dtype != np.uint8:
             return None
         units = kernel.units(points) if points.shape[1] <= WIDE else None
@@ -381,7 +388,9 @@ class AugmentedKernel:
     def times(self, vector: Floats) -> Floats:
         """The product of the matrix with a vector, shape (count,), summed in double precision."""
         used = np.flatnonzero(vector)
-        if self.matrix is not None and len(used) * self.count >= LARGE_BLOCK:
+        if self._matrix is not None and len(used) * self.count >= LARGE_BLOCK:
+            if FEW_USED * len(used) < self.count:
+                return self.rows_at(np.arange(self.count)).combined(vector)
             return self.row_products(0, vector)
         result = np.zeros(self.count)
         for piece in self._pieces(used):

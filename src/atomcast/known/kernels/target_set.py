@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.domains.balls import Domain
+from atomcast.known.kernels.exact import TIMES, spread
 from atomcast.known.kernels.functions import KernelSpec
 from atomcast.known.kernels.labels import LabelCode
 from atomcast.known.kernels.point_set import (
@@ -39,7 +40,8 @@ class TargetActiveSet(KernelActiveSet):
     with K~ as in `KernelActiveSet` for points of one class. As K~ has 1/C on its diagonal, f is at
     most ``sum_i C g_i^2 / 2`` above its minimum, for any subgradient g plus any constant, the same
     for all points: the level, which is the intercept of the regression. The score of a point is its
-    share C g_i^2 / 2 of that sum, with the sign of g_i.
+    share C g_i^2 / 2 of that sum, with the sign of g_i. Where kernel values are in single
+    precision, g_i is taken to be larger by what rounding may have made of it.
 
     Parameters
     ----------
@@ -55,6 +57,8 @@ class TargetActiveSet(KernelActiveSet):
         self.epsilon = epsilon
         #: Follows from the weights; there is none before the first.
         self.level: float | None = None
+        #: What rounding of kernel values may have made of the product of a point of length one.
+        self._rounding = 0.0
 
     @property
     def targets(self) -> Floats:
@@ -70,6 +74,9 @@ class TargetActiveSet(KernelActiveSet):
         """Replace all weights, by someone who knows the products K~ beta too."""
         super().install(weights, products)
         used = np.flatnonzero(weights)
+        self._rounding = 0.0
+        if len(used) and not self.precise:
+            self._rounding = self.gram.rounding_of(weights) / float(self._lengths.max())
         if len(used):
             self.level = level_of(
                 weights[used],
@@ -80,6 +87,32 @@ class TargetActiveSet(KernelActiveSet):
             )
         elif len(self):
             self.level = self.middle()
+
+    @property
+    def _lengths(self) -> Floats:
+        """How long the known points are in the kernel space."""
+        return np.sqrt(np.maximum(self.gram.diagonal - self.gram.ridge, 0.0))
+
+    @property
+    def slack(self) -> Floats | None:
+        """What rounding may have made of the product of each known point; None if nothing."""
+        return self._rounding * self._lengths if self._rounding else None
+
+    def measure_rounding(self) -> None:
+        """Find out in a few sums what rounding has made of them: mostly less than it might have."""
+        if self._rounding:
+            some, lengths = spread(0, len(self)), self._lengths
+            off = np.abs(self.exact_products(self.weights, some) - self.image_products[some])
+            shares = off / np.maximum(lengths[some], 1e-3 * lengths.max())
+            self._rounding = min(self._rounding, TIMES * float(shares.max()))
+
+    def sharpen(self) -> bool:
+        """Have kernel values, and the products, in double precision from now on."""
+        if self.precise or not (super().sharpen() or self.gram.let_go()):
+            return False
+        self.storage = replace(self.storage, dtype=np.float64)
+        self.install(self.weights.copy(), self.gram.times(self.weights))
+        return True
 
     def middle(self) -> float:
         """The number that no known target is further from than necessary."""
@@ -92,19 +125,25 @@ class TargetActiveSet(KernelActiveSet):
         targets: Floats,
         costs: Floats,
         level: float | None = None,
+        slack: Floats | None = None,
     ) -> Floats:
         """The scores of points, now or at another level; zero before there is one."""
         level = self.level if level is None else level
         if level is None:
             return np.zeros(len(targets))
         slope, epsilon = products + level - targets, self.epsilon
-        inside = np.sign(slope) * np.maximum(np.abs(slope) - epsilon, 0.0)
-        excess = np.where(weights == 0.0, inside, slope + epsilon * np.sign(weights))
+        slack = np.zeros(len(slope)) if slack is None else slack
+        # A point without weight has the least of all subgradients, one with weight only one.
+        least = np.maximum(np.abs(slope) + slack - epsilon, 0.0)
+        own = slope + epsilon * np.sign(weights)
+        unused = np.asarray(weights == 0.0)
+        excess = np.where(unused, np.copysign(least, slope), own + np.copysign(slack, own))
         return np.asarray(0.5 * costs * np.abs(excess) * excess)
 
     def scores(self) -> Floats:
         """The score of each known point."""
-        return self.shares(self.weights, self.image_products, self.targets, self.costs)
+        known = self.weights, self.image_products, self.targets, self.costs
+        return self.shares(*known, slack=self.slack)
 
     def value(self) -> float:
         """The objective; up to rounding, the level makes no difference to it."""

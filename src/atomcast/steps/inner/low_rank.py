@@ -9,6 +9,7 @@ they fall short of one.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -22,6 +23,8 @@ from atomcast.known.kernels.rows import Rows
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
+#: Ranks that are low, in the matrix of so many times as many points.
+RANKS, SMALL = (128, 256, 512), 8
 #: So many points at a time are looked at for those that the others are combinations of. Where
 #: nearly all of the first ones, as many as the largest rank, are none, it is not low.
 SOME, FULL = 64, 0.95
@@ -50,10 +53,15 @@ class PivotedFactor:
         self._start = float(self.rest.max())
         self._enough = max(REST * float(rows.ridge.min()), LEAST)
 
+    @property
+    def complete(self) -> bool:
+        """Whether next to nothing is left out."""
+        return bool(self.rest.max() <= self._enough)
+
     def reaches(self, most: int) -> bool:
         """Whether a rank of at most so much leaves next to nothing."""
         some = np.linspace(0, len(self.rows) - 1, most).astype(np.int64)
-        while self.rest.max() > self._enough:
+        while not self.complete:
             if self.rank:
                 if not self._promising(most):
                     return False
@@ -61,6 +69,21 @@ class PivotedFactor:
             if not self._grow(some, most):
                 return False
         return True
+
+    def inverse(self, at: Positions) -> Callable[[Floats], Floats]:
+        """The inverse of the matrix of some points, but for what the rank leaves out."""
+        assert self.rows.ridge is not None
+        factor = np.ascontiguousarray(self.factor[: self.rank, at])
+        weight = 1.0 / (self.rows.ridge + np.maximum(self.rest, 0.0))[at]
+        inner = np.eye(self.rank) + (factor * weight) @ factor.T
+        solved = linalg.cho_factor(inner, overwrite_a=True, check_finite=False)
+
+        def apply(vector: Floats) -> Floats:
+            scaled = weight * vector
+            middle = linalg.cho_solve(solved, factor @ scaled, check_finite=False)
+            return scaled - weight * (middle @ factor)
+
+        return apply
 
     def _promising(self, most: int) -> bool:
         """Whether the rest will be small enough if it falls as it has fallen so far."""

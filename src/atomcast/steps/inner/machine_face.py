@@ -5,6 +5,8 @@ K~ is a kernel matrix with signs, side_i side_j matrix_ij.
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg import lapack
@@ -61,19 +63,14 @@ def _solved(
     margin errors cost much, single precision alone leaves most of the way.
     """
     from atomcast.known.kernels._loops import some_products
-    from atomcast.known.kernels._row_loops import lower_part
 
-    own, side, places = np.zeros((len(used),) * 2, rows.values.dtype), side[used], rows.places(used)
-    lower_part(rows.values, places, used.astype(np.uint64), own)
-    factored, solved = FACTOR[own.dtype.char]
-    # LAPACK counts by columns: to it, the lower part is the upper one.
-    factor, failed = factored(own.T, overwrite_a=True, clean=False)
-    if failed:
+    places, side, solved = rows.places(used), side[used], factored(rows, used)
+    if solved is None:
         return None
     residual, change, whole = side * short, np.zeros(len(used)), np.zeros(used[-1] + 1)
     direction, strength, product = np.zeros(len(used)), np.inf, np.empty(len(used))
     for _ in range(CORRECTIONS):
-        towards = solved(factor, residual.astype(own.dtype))[0].astype(np.float64)
+        towards = solved(residual)
         before, strength = strength, float(residual @ towards)
         if not strength > 0.0:
             break
@@ -86,3 +83,17 @@ def _solved(
         if np.abs(residual).max() <= enough:
             break
     return side * change
+
+
+def factored(rows: Rows, used: Positions) -> Callable[[Floats], Floats] | None:
+    """The inverse of the part of the matrix at some points, in its precision; None if it fails."""
+    from atomcast.known.kernels._row_loops import lower_part
+
+    own = np.zeros((len(used),) * 2, rows.values.dtype)
+    lower_part(rows.values, rows.places(used), used.astype(np.uint64), own)
+    factor_of, solved = FACTOR[own.dtype.char]
+    # LAPACK counts by columns: to it, the lower part is the upper one.
+    factor, failed = factor_of(own.T, overwrite_a=True, clean=False)
+    if failed:
+        return None
+    return lambda vector: solved(factor, vector.astype(own.dtype))[0].astype(np.float64)

@@ -16,7 +16,13 @@ from atomcast.known.active_set import LEAST_UNIT, ActiveSet
 from atomcast.known.kernels.machine_set import MachineActiveSet
 from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.known.kernels.rows import Rows
-from atomcast.steps.inner.low_rank import PivotedFactor, descend_by_rank, relative_gap
+from atomcast.steps.inner.low_rank import (
+    RANKS,
+    SMALL,
+    PivotedFactor,
+    descend_by_rank,
+    relative_gap,
+)
 from atomcast.steps.inner.machine_face import go_to_face
 from atomcast.steps.inner.refining import refine
 
@@ -31,9 +37,8 @@ SHARE = 0.1
 #: Up to so many points are never divided, nor are they where more than this share is likely to
 #: matter: those that fall short by no less than minus this share of what the worst one does.
 FEW, MOST, SLACK = 512, 0.7, 0.5
-#: Ranks that are low for a kernel matrix. Rank r is looked for after r^2 steps divided by this, in
-#: that of so many times as many points.
-RANKS, STEPS_FOR, SMALL = (128, 256, 512), 8, 8
+#: Rank r is looked for after r^2 steps divided by this.
+STEPS_FOR = 8
 #: Descent on some points ends where the gap has fallen to this share: then others matter.
 FALL = 0.03
 

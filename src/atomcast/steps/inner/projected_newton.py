@@ -300,6 +300,19 @@ class LowRank:
         self._last = apply
         return apply
 
+    def on(self, gram: AugmentedKernel, at: Positions) -> Callable[[Floats], Floats]:
+        """The same as a function of what the free points alone have."""
+        free = np.zeros(gram.count, dtype=bool)
+        free[at] = True
+        apply = self.preconditioner(gram, free)
+
+        def restricted(vector: Floats) -> Floats:
+            whole = np.zeros(gram.count)
+            whole[at] = vector
+            return apply(whole)[at]
+
+        return restricted
+
 
 def lower_factor(matrix: Floats, ridge: float = 0.0) -> Floats:
     """The Cholesky factor of a matrix with a ridge, by default none, as a share of its diagonal.

@@ -8,7 +8,7 @@ a piece, the weights solve K~ beta + level = y -+ epsilon over the points outsid
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, NamedTuple
 
@@ -16,21 +16,22 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
 
-from atomcast.known.active_set import ActiveSet
 from atomcast.known.kernels.kernel_matrix import AugmentedKernel
 from atomcast.known.kernels.target_set import TargetActiveSet
+from atomcast.steps.inner.low_rank import RANKS, SMALL, PivotedFactor
+from atomcast.steps.inner.machine_face import factored
 from atomcast.steps.inner.projected_newton import LowRank
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
 Memory = Mapping[str, NDArray[Any]]
+Linear = Callable[[Floats], Floats]
 
-#: Weights are at least this exact, as a share of the objective.
-ROUGH = 1e-2
 #: Pieces to go to; a dozen are usual.
 PIECES = 100
-#: Up to so many points outside the tube, a factor of their matrix is the fastest way.
-DENSE = 1500
+#: Up to so many points outside the tube, a factor of their matrix in double precision is quick, up
+#: to so many where values are computed anew, and up to so many in the precision of the matrix.
+FEW, ANEW, DENSE = 500, 1500, 6000
 #: Conjugate gradients end where errors are this share of what is allowed, or fail after some steps.
 SHARE, MOST_STEPS = 0.3, 100
 #: How often weights of the wrong sign may be left out of a piece.
@@ -59,37 +60,67 @@ class Fit(NamedTuple):
         )
 
 
+class Inverses:
+    """What is close to inverses of parts of a matrix.
+
+    Parameters
+    ----------
+    gram : AugmentedKernel
+    low_rank : LowRank
+        A rough idea of it, for many points.
+    """
+
+    def __init__(self, gram: AugmentedKernel, low_rank: LowRank) -> None:
+        self._gram, self._low_rank = gram, low_rank
+        self._factor: PivotedFactor | None = None
+        self._tried = 0
+
+    def of(self, at: Positions) -> Iterator[tuple[Linear, Linear]]:
+        """Products with the matrix of some points, and their inverse, the quickest way first."""
+        gram = self._gram
+        if not gram.kept:
+            if len(at) > ANEW:
+                yield partial(_times, gram, at), self._low_rank.on(gram, at)
+            return
+        rows = gram.rows_at(at)
+        if self.are_low(len(at) // SMALL):
+            assert self._factor is not None
+            yield rows.combined, self._factor.inverse(at)
+        elif len(at) > DENSE:
+            yield rows.combined, self._low_rank.on(gram, at)
+        inverse = factored(rows, np.arange(len(at)))
+        if inverse is not None:
+            yield rows.combined, inverse
+
+    def are_low(self, most: int) -> bool:
+        """Whether the rank of the matrix is low, and up to so much."""
+        if self._factor is None:
+            self._factor = PivotedFactor(self._gram.rows_at(np.arange(self._gram.count)))
+        for rank in (rank for rank in RANKS if self._tried < rank <= most):
+            if not self._factor.complete:
+                self._tried = rank
+                self._factor.reaches(rank)
+        return self._factor.complete
+
+
 class TubeNewton:
-    """The inner solver of the corrective step for regression.
+    """Newton's method for regression.
 
     Parameters
     ----------
     count : float
         How many points there are in all: each may contribute such a part of the tolerance.
-    memory : mapping
-        What the solver of the same run, in another process, had gathered.
+    inverses : Inverses
     """
 
-    def __init__(self, count: float, memory: Memory) -> None:
-        self._count = count
-        self._low_rank = LowRank(memory)
+    def __init__(self, count: float, inverses: Inverses) -> None:
+        self._count, self._inverses = count, inverses
 
-    def memory(self) -> Memory:
-        """What another process needs to go on in the same way."""
-        return self._low_rank.memory()
-
-    def minimise(self, active: ActiveSet, tolerance: float) -> None:
-        """Set the best weights, to within a gap of `tolerance` over the known points."""
-        assert isinstance(active, TargetActiveSet)
-        # The bound on the gap may be so large that what it allows would spoil the weights.
-        enough = min(tolerance, ROUGH * abs(active.value()))
-        self._minimise(active, enough / self._count)
-
-    def _minimise(self, active: TargetActiveSet, share: float) -> None:
-        """The same, where no point may contribute more than a share to the gap."""
+    def minimise(self, active: TargetActiveSet, aim: float) -> None:
+        """Set the best weights, to within a gap that is a share of the objective."""
         level = active.middle() if active.level is None else active.level
         here = Fit(active.weights.copy(), active.image_products.copy(), level)
-        best = here
+        best, share = here, aim * abs(active.value()) / self._count
         piece: Floats | None = None
         for _ in range(PIECES):
             errors = here.errors(active)
@@ -111,10 +142,19 @@ class TubeNewton:
         """The minimum where the points with a side, 1 or -1, are outside the tube."""
         gram, right, at = active.gram, active.targets - active.epsilon * side, np.flatnonzero(side)
         found = None
-        if len(at) > DENSE:
-            found = self._by_gradients(gram, right, side != 0.0, near, share)
-        beta, level = _by_factor(gram, right, at, near.level) if found is None else found
-        return Fit(beta, gram.times(beta), level)
+        if len(at) > FEW:
+            enough = 2.0 * SHARE**2 * share * gram.ridge[at]
+            start = near.beta[at]
+            tries = (
+                _by_gradients(times, inverse, right[at], start, near.level, enough)
+                for times, inverse in self._inverses.of(at)
+            )
+            found = next((one for one in tries if one is not None), None)
+        if found is None:
+            found = _by_factor(gram, right, at, near.level)
+        beta = np.zeros(len(side))
+        beta[at] = found[0]
+        return Fit(beta, gram.times(beta), found[1])
 
     def _cleaned(self, active: TargetActiveSet, side: Floats, fit: Fit, share: float) -> Fit:
         """The fit without weights so small that they have the wrong sign as it is inexact."""
@@ -127,66 +167,75 @@ class TubeNewton:
             fit = self._on_piece(active, side, fit, share)
         return fit
 
-    def _by_gradients(
-        self,
-        gram: AugmentedKernel,
-        right: Floats,
-        free: NDArray[np.bool_],
-        start: Fit,
-        share: float,
-    ) -> tuple[Floats, float] | None:
-        """The same as `_by_factor`, by conjugate gradients among weights that sum to zero.
 
-        None if that takes too many steps.
-        """
-        precondition = self._low_rank.preconditioner(gram, free)
-        ones = precondition(free.astype(np.float64))
+def _by_gradients(
+    times: Linear, inverse: Linear, right: Floats, start: Floats, level: float, enough: Floats
+) -> tuple[Floats, float] | None:
+    """The same as `_by_factor`, by conjugate gradients among weights that sum to zero.
 
-        def balanced(residual: Floats) -> tuple[Floats, float]:
-            """A residual preconditioned, with a sum of zero, and the level that this takes."""
-            scaled = precondition(residual)
-            level = float(scaled.sum() / ones.sum())
-            return scaled - level * ones, level
+    None if that takes too many steps.
 
-        goal = np.where(free, start.beta, 0.0)
-        goal -= goal.sum() / ones.sum() * ones
-        level, enough = start.level, 2.0 * SHARE**2 * share * gram.ridge
-        residual, direction, before = right - gram.times(goal) - level, np.zeros(len(goal)), np.inf
-        for _ in range(MOST_STEPS):
-            residual = np.where(free, residual, 0.0)
-            towards, more = balanced(residual)
-            # Small numbers are left that are about as precise as they are small.
-            level, residual = level + more, np.where(free, residual - more, 0.0)
-            if np.all(residual**2 <= enough):
-                return goal, level
-            strength = float(residual @ towards)
-            if not strength > 0.0:
-                break
-            direction, before = towards + strength / before * direction, strength
-            product = gram.times(direction)
-            length = strength / float(direction @ product)
-            goal, residual = goal + length * direction, residual - length * product
-        return None
+    Parameters
+    ----------
+    times, inverse : functions
+        From a vector to its product with the matrix, and with what is close to its inverse.
+    right : array of shape (m,)
+    start, level : where to begin
+    enough : array of shape (m,)
+        What the squares of residuals may be.
+    """
+    ones = inverse(np.ones(len(right)))
+
+    def balanced(residual: Floats) -> tuple[Floats, float]:
+        """A residual preconditioned, with a sum of zero, and the level that this takes."""
+        scaled = inverse(residual)
+        level = float(scaled.sum() / ones.sum())
+        return scaled - level * ones, level
+
+    goal = start - start.sum() / ones.sum() * ones
+    residual, direction, before = right - times(goal) - level, np.zeros(len(goal)), np.inf
+    for _ in range(MOST_STEPS):
+        towards, more = balanced(residual)
+        # Small numbers are left that are about as precise as they are small.
+        level, residual = level + more, residual - more
+        if np.all(residual**2 <= enough):
+            return goal, level
+        strength = float(residual @ towards)
+        if not strength > 0.0:
+            break
+        direction, before = towards + strength / before * direction, strength
+        product = times(direction)
+        length = strength / float(direction @ product)
+        goal, residual = goal + length * direction, residual - length * product
+    return None
+
+
+def _times(gram: AugmentedKernel, at: Positions, vector: Floats) -> Floats:
+    """The product of the matrix of some points with a vector."""
+    whole = np.zeros(gram.count)
+    whole[at] = vector
+    return gram.times(whole)[at]
 
 
 def _worst(active: TargetActiveSet, fit: Fit) -> float:
     """The largest contribution of a known point to the gap that a fit would have."""
     active.install(fit.beta, fit.products)
-    return float(np.max(np.abs(active.scores())))
+    known = active.weights, active.image_products, active.targets, active.costs
+    return float(np.max(np.abs(active.shares(*known))))
 
 
 def _by_factor(
     gram: AugmentedKernel, right: Floats, at: Positions, level: float
 ) -> tuple[Floats, float]:
     """Weights of some points with K~ beta + level = right there, and a sum of zero; the level."""
-    beta = np.zeros(len(right))
+    weights = np.zeros(0)
     if len(at):
         factor = linalg.cho_factor(gram.rows(at)[:, at], lower=True, check_finite=False)
         both = np.column_stack([right[at] - level, np.ones(len(at))])
         weights, ones = linalg.cho_solve(factor, both, check_finite=False).T
         rest = float(weights.sum() / ones.sum())
-        beta[at], level = weights - rest * ones, level + rest
-    return beta, level
+        weights, level = weights - rest * ones, level + rest
+    return weights, level
 
 
 def _slope(active: TargetActiveSet, here: Fit, goal: Fit, length: float) -> float:
