@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from atomcast.domains.balls import L1Ball
 from atomcast.domains.group_ball import GroupBall
 from atomcast.known.active_set import LEAST_UNIT
+from atomcast.loop.trace import Row
 from atomcast.messages.atom import Atom, check_scores
 from atomcast.messages.proposals import Agreement, Request
 from atomcast.problems.problem import Problem
@@ -201,13 +202,17 @@ class Replica:
             return self.subset.certifies(agreement)
         return agreement.complete
 
-    def take(self, atoms: Sequence[Atom]) -> None:
-        """Take the first step with all atoms there are, where nobody has to be asked for them."""
+    def take(self, atoms: Sequence[Atom]) -> list[Row]:
+        """Take the first step with all atoms there are, where nobody has to be asked for them.
+
+        Returns what the trace says of that round, if the step was worth it.
+        """
         active, self.has_all = self.active, True
         active.append(atoms)
         found = self.found()
-        if active.gap(self.domain, found) <= self.target:
-            return  # none of them is of use
+        gap, before = active.gap(self.domain, found), active.value()
+        if gap <= self.target:
+            return []  # none of them is of use
         known = list(active.position)
         ids, scores = np.array(known), active.scores()
         if len(scores) > len(known):  # of the weights of an atom, the best stands for it
@@ -217,6 +222,7 @@ class Replica:
         check_scores(active.misfit(known, scores), known, joining, atoms, self.domain.scale)
         self.step.advance(self, joining)
         self.round += 1
+        return [Row(0, 0.0, before, gap, atoms=0, values=0, bytes=0)]
 
     def found(self) -> Agreement:
         """What one who has all atoms need ask nobody for: how good the best is; none can join."""

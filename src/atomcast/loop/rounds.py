@@ -191,9 +191,13 @@ def run(
     watchers: Watchers,
     snapshot: Callable[[], Snapshot],
     max_rounds: int,
+    rows: list[Row],
 ) -> Result:
-    """Rounds until the gap is small enough, or something else ends the run."""
-    start, rows = time.perf_counter(), list[Row]()
+    """Rounds until the gap is small enough, or something else ends the run.
+
+    `rows` is what the trace says of rounds before them.
+    """
+    start = time.perf_counter()
     known = replica.active.atoms
     while True:
         agreement = session.propose(replica, replica.request())

@@ -21,6 +21,7 @@ from atomcast.loop.result import Result
 from atomcast.loop.resuming import Past, finished_results, resume, snapshot_of, start_from
 from atomcast.loop.rounds import Best, run
 from atomcast.loop.session import Cluster, LoopElsewhere, RunSpec, Session
+from atomcast.loop.trace import Row
 from atomcast.problems.problem import Problem
 from atomcast.selection.rules import Selection, as_selection
 from atomcast.steps import Compound, Step, check_step, make_step
@@ -222,23 +223,25 @@ class Solver:
                     interrupts,
                     watching(self.callbacks, interrupts, shown) as watchers,
                 ):
-                    if replica.step.alone:  # others would have to do the same
-                        self._prepare(replica, session, first)
-                    result = run(replica, best, session, watchers, snapshot, self.max_rounds)
+                    rows = self._prepare(replica, session, first) if replica.step.alone else []
+                    result = run(replica, best, session, watchers, snapshot, self.max_rounds, rows)
                 if past is not None:
                     past.add(result.status, replica, best)
                 if session.speaks:
                     log_result(result)
                 yield result
 
-    def _prepare(self, replica: Replica, session: Session, first: bool) -> None:
-        """What comes before the first round where nobody has to be asked or sent anything."""
+    def _prepare(self, replica: Replica, session: Session, first: bool) -> list[Row]:
+        """What comes before the first question where nobody has to be sent anything.
+
+        Others would have to do the same. Returns the rounds that take no question.
+        """
         if not first:
             replica.step.settle(replica)
         elif self.max_rounds and not len(replica.active) and replica.step.takes_all(replica):
             atoms = session.everything()
-            if atoms:
-                replica.take(atoms)
+            return replica.take(atoms) if atoms else []
+        return []
 
     @property
     def tolerance(self) -> Tolerance:
