@@ -79,6 +79,13 @@ def multinomial_rows(seeds: int, repeats: int) -> Iterator[Row]:
             yield Row(f"multinomial, {row.problem}, {how}", row.size, seconds)
 
 
+def table_rows(seeds: int, repeats: int) -> Iterator[Row]:
+    """Small tables of scikit-learn, fitted as its users would."""
+    from tables import comparisons
+
+    yield from comparisons(max(repeats, 5))
+
+
 def group_rows(seeds: int, repeats: int) -> Iterator[Row]:
     """Gene-like data."""
     from group_lasso import comparisons
@@ -128,6 +135,7 @@ OWN: dict[str, Callable[[int, int], Iterator[Row] | Iterator[Figure]]] = {
     "lasso": lasso_rows,
     "logistic": logistic_rows,
     "multinomial": multinomial_rows,
+    "tables": table_rows,
     "groups": group_rows,
     "paths": path_rows,
     "binary": binary_rows,

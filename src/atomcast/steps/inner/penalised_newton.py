@@ -36,7 +36,7 @@ def penalised_weights(domain: Domain, active: ExplicitActiveSet, penalty: float)
         gram = active.kept_products
         gram.extend(active)
         return penalised_solution(domain, gram.matrix, active.weights, active.scores(), penalty)
-    active = active.sketch()
+    active, easy = active.sketch(), True
 
     def cost() -> float:
         return active.value() + penalty * float(np.abs(active.weights).sum())
@@ -47,9 +47,9 @@ def penalised_weights(domain: Domain, active: ExplicitActiveSet, penalty: float)
         hessian = active.hessian(chosen)
         np.einsum("ii->i", hessian)[:] *= 1.0 + RIDGE
         model, new = (domain, hessian, old[chosen], slopes[chosen], penalty), np.zeros_like(old)
-        found = penalised_solution(*model)
+        found = penalised_solution(*model) if easy else None
         if found is None:
-            found = one_by_one(*model)
+            easy, found = False, one_by_one(*model)
         if found is None:
             break
         new[chosen] = found
