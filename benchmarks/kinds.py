@@ -1,8 +1,8 @@
 """Generated data of several kinds, for benchmarks that should not be tuned to one of them.
 
 Each maker takes a seed and returns (X, y), y real: text-like columns, gene-like rows, a tall dense
-matrix, correlated columns, columns in units that have nothing to do with each other, and a small
-table.
+matrix, correlated columns, columns in units that have nothing to do with each other, categories,
+columns that are nearly copies of others, and a small table.
 """
 
 from __future__ import annotations
@@ -56,6 +56,28 @@ def badly_scaled(seed: int):
     return (X @ sparse.diags(units)).tocsc(), y
 
 
+def one_hot(seed: int, d: int = 10_000):
+    """Twelve categories, some of them with many values: the columns of each add up to one."""
+    rng = np.random.default_rng(seed)
+    tables = []
+    for values in rng.choice([3, 10, 50, 300, 1_000], 12):
+        share = 1.0 / np.arange(1, values + 1)
+        drawn = rng.choice(values, d, p=share / share.sum())
+        ones = (np.ones(d), (np.arange(d), drawn))
+        tables.append(sparse.csc_matrix(ones, shape=(d, values)))
+    X = sparse.hstack(tables).tocsc()
+    effects = rng.standard_normal(X.shape[1]) * (rng.random(X.shape[1]) < 0.05)
+    return X, X @ (effects / np.sqrt(np.maximum(X.mean(axis=0).A1, 1e-3))) + rng.standard_normal(d)
+
+
+def copies(seed: int, d: int = 400, n: int = 800):
+    """Each column four times, but for a thousandth of it."""
+    rng = np.random.default_rng(seed)
+    X = rng.standard_normal((d, n // 4))[:, rng.integers(0, n // 4, n)]
+    X += 1e-3 * rng.standard_normal((d, n))
+    return X, X[:, :20] @ rng.standard_normal(20) + rng.standard_normal(d)
+
+
 def small(seed: int, d: int = 80, n: int = 60):
     """A table of the size of a class exercise: what counts is the time that any fit takes."""
     return tall(seed, d, n)
@@ -67,6 +89,8 @@ KINDS = {
     "tall": tall,
     "correlated": correlated,
     "badly scaled": badly_scaled,
+    "one-hot": one_hot,
+    "copies": copies,
     "small": small,
 }
 

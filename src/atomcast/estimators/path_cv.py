@@ -20,6 +20,7 @@ from atomcast.cluster.mpi.rank_shards import RankShards
 from atomcast.data._split import SplitShards
 from atomcast.data.matrices import rows_product
 from atomcast.data.shards import Shards
+from atomcast.estimators.condensed import condensed
 from atomcast.estimators.inputs import rows_of
 from atomcast.estimators.radial import RadialModel
 from atomcast.estimators.radii import SHARE, Walk, checked_betas, radius_names
@@ -184,6 +185,11 @@ def falling(mean: Floats) -> bool:
     return best == len(mean) - 1 > 0 and mean[-2] - mean[-1] > MATTERS * mean.max()
 
 
+def alone(cluster: Any) -> bool:
+    """Whether nobody else is there to whom a run would send anything."""
+    return isinstance(cluster, LocalCluster) and cluster.alone
+
+
 def leading_to(betas: Floats) -> list[float]:
     """Some of the radii up to the last: warm starts need not be so close together."""
     return betas[(len(betas) - 1) % LEAD :: LEAD].tolist()
@@ -277,6 +283,9 @@ class Trial:
         model, (train, test) = self._model, self._folds[k]
         objective, told = model._loss(*self._rated, train), self._rated.rows(test)
         held_out, rows = held_out_and_rest(self._shards, k, train, test, self._cluster)
+        few = condensed(self._shards, train, objective) if alone(self._cluster) else None
+        if few is not None:
+            objective, rows = few.objective, few.shards
         problems = map(partial(model._ball, objective), radii)
         at_once = max(TOGETHER // (self._shards.count() * getattr(objective, "classes", 1)), 1)
         losses, path = list[list[float]](), list[tuple[Floats, Rows]]()
@@ -285,7 +294,10 @@ class Trial:
             results = self.journal.results(problems, rows, self._cluster, names)
             while part := list(islice(results, at_once)):
                 coefs = [model._coefficients(result, objective) for result in part]
-                intercepts = [objective.intercept(np.asarray(result.image)) for result in part]
+                if few is not None:
+                    intercepts = list[Any](map(few.intercept, coefs))
+                else:
+                    intercepts = [objective.intercept(np.asarray(one.image)) for one in part]
                 losses += self._losses(held_out, told, coefs, intercepts)
                 path += map(_row, coefs, intercepts)
                 sent = part[-1].ledger
