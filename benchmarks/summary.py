@@ -149,7 +149,7 @@ SCRIPTS = {
     "speedup": ["engines.py", "--speedup", "--json"],
     "folds": ["lasso_cv.py", "--jobs", "2"],
     "exponents": ["exponents.py", "--repeats", "2", "--seeds", "2", "--json"],
-    "memory": ["memory.py", "--mb", "60", "--kinds", "dense", "sparse", "--json"],
+    "memory": ["memory.py", "--mb", "150", "--kinds", "dense", "sparse", "--json"],
 }
 #: How they are quick.
 QUICK = {"exponents": ["--repeats", "1", "--seeds", "1"], "memory": ["--only", "Lasso"]}
