@@ -200,18 +200,35 @@ def test_what_does_not_fit_in_the_cache_is_computed_anew():
     assert anew.result_.status == "optimal"
 
 
-def test_all_points_join_at_once_only_where_their_kernel_values_are_kept():
+@pytest.mark.parametrize("kernel", ["rbf", "laplacian"])
+def test_all_points_join_at_once_where_their_kernel_values_are_kept_or_quickly_computed(kernel):
     X, y = make_classification(600, 20, n_informative=10, random_state=1)
-    at_once = KernelSVC(C=1.0, gamma=0.05).fit(X, y)
+    at_once = KernelSVC(kernel=kernel, C=1.0, gamma=0.05).fit(X, y)
     assert at_once.result_.trace.atoms[1] == 600
-    bit_by_bit = KernelSVC(C=1.0, gamma=0.05, cache_bytes=1_000_000).fit(X, y)
-    assert bit_by_bit.result_.trace.atoms[1] < 600
-    assert bit_by_bit.result_.objective == pytest.approx(at_once.result_.objective, rel=1e-3)
+    short = KernelSVC(kernel=kernel, C=1.0, gamma=0.05, cache_bytes=1_000_000).fit(X, y)
+    assert (short.result_.trace.atoms[1] == 600) == (kernel == "rbf")
+    assert short.result_.objective == pytest.approx(at_once.result_.objective, rel=1e-3)
+
+
+@pytest.mark.parametrize("rows", [20, 100, 500])
+@pytest.mark.parametrize("cost", [1.0, 30.0])
+def test_a_model_does_not_depend_on_how_many_rows_are_kept(rows, cost):
+    X, y = make_classification(1200, 20, n_informative=10, flip_y=0.2, random_state=2)
+    whole = KernelSVC(C=cost, gamma=0.05).fit(X, y)
+    short = KernelSVC(C=cost, gamma=0.05, cache_bytes=rows * 4 * 1200).fit(X, y)
+    assert short.result_.status == "optimal"
+    assert short.result_.objective == pytest.approx(whole.result_.objective, rel=1e-3)
+    K = augmented(X, y, 0.05, cost)
+    scores = 2 * K @ short.result_.weights
+    gap = short.result_.weights @ scores - scores.min()
+    assert gap <= 1.05e-3 * short.result_.objective
 
 
 def test_half_of_the_points_that_still_fit_join_at_most():
     X, y = make_classification(1500, 20, n_informative=10, flip_y=0.4, random_state=1)
-    model = KernelSVC(C=1.0, gamma=0.05, cache_bytes=4_000_000, solver=Solver(tol=1e-2)).fit(X, y)
+    solver = Solver(tol=1e-2)
+    model = KernelSVC(kernel="laplacian", gamma=0.02, cache_bytes=4_000_000, solver=solver)
+    model.fit(X, y)
     known = model.result_.trace.atoms[1:]
     half = (1000 - known[:-1]) // 2
     assert known[-1] > 1000  # so that all of the way is seen

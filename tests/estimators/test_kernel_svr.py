@@ -115,6 +115,15 @@ def test_many_points_at_once_have_the_weights_that_newton_finds(monkeypatch):
         assert fits[1].n_iter_ == 1
 
 
+@pytest.mark.parametrize(("cost", "rows"), [(1.0, 20), (1.0, 300), (100.0, 100)])
+def test_where_there_is_no_room_for_all_rows_some_will_do(cost, rows):
+    X, y = examples(900)
+    model = KernelSVR(cost, epsilon=0.5, gamma=0.7, cache_bytes=rows * 4 * 900).fit(X, y)
+    assert model.result_.status == "optimal"
+    above = (primal(model, X, y) + model.result_.objective) / abs(model.result_.objective)
+    assert -1e-4 <= above <= 1e-3
+
+
 @pytest.mark.parametrize("cost", [1.0, 300.0, 3e4])
 def test_a_kernel_of_low_rank_is_no_trouble(cost):
     X = 20.0 * np.random.default_rng(0).random((1500, 1))

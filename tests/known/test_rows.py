@@ -99,3 +99,27 @@ def test_machines_that_share_rows_find_what_machines_of_their_own_find(how):
     rough, fine = (model.result_.objective for model in both)
     assert fine * (1 - 1e-6) <= rough <= fine * (1 + 1e-3)
     assert (both[0].predict(X) != both[1].predict(X)).mean() <= 0.01
+
+
+def test_rows_pass_where_there_is_room_for_few():
+    X, codes, exact = example(1100)
+    gram = AugmentedKernel(RBF(GAMMA), LabelCode(2, COSTS), 30 * 4 * 1100, np.float32)
+    gram.extend(X, codes)
+    rows = gram.all_rows
+    assert not gram.kept
+    assert rows.room == 30
+    assert rows.matrix.nbytes <= gram.cache_bytes
+    weights = np.random.default_rng(0).standard_normal(1100)
+    np.testing.assert_allclose(rows.combined(weights), weights @ exact, atol=1e-3)
+    for first in (0, 500, 0, 1070):
+        used = np.arange(first, first + 30)
+        np.testing.assert_allclose(rows.values[rows.places(used)], exact[used], atol=1e-5)
+    many, ridge = np.arange(0, 1100, 10), np.diag(1.0 / COSTS[codes])
+    np.testing.assert_allclose(rows.without_ridge(many), (exact - ridge)[many], atol=1e-5)
+    # Fewer points have more rows in the same memory, and all of few have.
+    for some, room in ((np.arange(0, 1100, 2), 60), (np.arange(100), 100)):
+        part, own = rows.at(some), exact[np.ix_(some, some)]
+        assert part.room == room
+        assert np.shares_memory(part.matrix, rows.matrix)
+        np.testing.assert_allclose(part.combined(weights[some]), weights[some] @ own, atol=1e-3)
+        np.testing.assert_allclose(rows.combined(weights), weights @ exact, atol=1e-3)

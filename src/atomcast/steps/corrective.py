@@ -182,8 +182,15 @@ class Corrective(Step):
         """
         if not (self.alone and isinstance(replica.active, KernelActiveSet)):
             return size
-        half = (replica.active.storage.points - atoms) // 2
+        active = replica.active
+        if self.alone <= active.storage.points or self._pass(active):
+            return size
+        half = (active.storage.points - atoms) // 2
         return min(size, half) if half >= FEW_POINTS else size
+
+    def _pass(self, active: KernelActiveSet) -> bool:
+        """Whether rows of points that do not fit can be computed as quickly as they are needed."""
+        return (active.gram.passing is not None) if active.atoms else active.spec.kernel == "rbf"
 
     def wanted(self, replica: Replica, agreement: Agreement) -> Agreement:
         """All of it; where nothing is sent, the more of it the farther the optimum is."""
@@ -205,7 +212,7 @@ class Corrective(Step):
         if not isinstance(active, KernelActiveSet):
             return False
         least = MANY_POINTS + 1 if active.inner_kind == "points" else 1
-        return least <= n <= min(SOME_POINTS, active.storage.points)
+        return least <= n <= SOME_POINTS
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
@@ -421,8 +428,8 @@ class KernelQuadratic:
 
     def __init__(self, domain: Domain, memory: Memory) -> None:
         self.corral = Corral(domain)
-        self.greedy = GreedyDescent()
         self.newton = ProjectedNewton(memory)
+        self.greedy = GreedyDescent(self.newton)
         self.few = MANY_POINTS
         if "corral.inverse" in memory:
             self.corral.remember(memory)
@@ -430,8 +437,8 @@ class KernelQuadratic:
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known atoms."""
         assert isinstance(active, KernelActiveSet)
-        kept: Inner = self.corral if len(active) <= self.few else self.greedy
-        (kept if active.gram.kept else self.newton).minimise(active, tolerance)
+        few = len(active) <= self.few and active.gram.kept
+        (self.corral if few else self.greedy).minimise(active, tolerance)
 
     def memory(self) -> Memory:
         """What the method in use has gathered: its rounding decides where inexact weights end."""

@@ -25,7 +25,14 @@ def compute(matrix: Any, recipe: Any, at: Any) -> None:  # pragma: no cover - co
     slot, n = recipe.slot, uint64(len(codes))
     if slot[at] < 0:
         slot[at] = slot[n]
-        slot[n] += 1
+        if slot[n] < len(matrix):
+            slot[n] += 1
+        else:
+            place = np.argmin(recipe.stamp[: len(matrix)])
+            lost = recipe.owner[place]
+            slot[lost], recipe.done[lost], slot[at] = -1, False, place
+        if len(recipe.owner) > 0:
+            recipe.owner[slot[at]] = at
     row = matrix[uint64(slot[at])]
     for start in range(uint64(0), n, block):
         size = min(block, n - uint64(start))
@@ -53,6 +60,10 @@ def fetched(
         if not recipe.done[at]:
             compute(matrix, recipe, at)
         at = uint64(recipe.slot[at])
+        if len(recipe.stamp) > 0:
+            now = uint64(len(recipe.stamp) - 1)
+            recipe.stamp[now] += 1
+            recipe.stamp[at] = recipe.stamp[now]
     if place[i] < 0:
         place[i] = place[count]
         place[count] += 1

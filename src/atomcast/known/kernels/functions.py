@@ -200,12 +200,13 @@ class RBF:
         left[:, :-2], left[:, -2], left[:, -1] = 0.5 * right[:-2].T, 1.0, right[-2]
         return left, right
 
-    def units(self, X: NDArray[Any]) -> NDArray[np.float32] | None:
+    def units(self, X: NDArray[Any], most: int = FACTOR) -> NDArray[np.float32] | None:
         """Dense points in units of the kernel, shape (d, n), in single precision if that will do.
 
-        Differences of coordinates lose less than products do.
+        Differences of coordinates lose less than products do. None if it will not, or if there are
+        more than so many values.
         """
-        if X.size > FACTOR:
+        if X.size > most:
             return None
         scaled, squares = self.scaled(X)
         benign = squares.max(initial=0.0) <= BENIGN_UNITS

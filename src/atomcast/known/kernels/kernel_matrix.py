@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from functools import partial
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,7 +13,7 @@ from scipy import sparse
 from atomcast._threads import ranges, run_all
 from atomcast.data.matrices import cut
 from atomcast.known.columns import grown
-from atomcast.known.kernels.functions import RBF, Kernel, Laplacian, LastRow, pieces
+from atomcast.known.kernels.functions import FACTOR, RBF, Kernel, Laplacian, LastRow, pieces
 from atomcast.known.kernels.labels import Codes, LabelCode
 from atomcast.known.kernels.points import Points, is_binary
 from atomcast.known.kernels.rows import RowRecipe, Rows
@@ -33,6 +33,8 @@ HEIGHT, VALUES = 512, 1 << 20
 FEW_KNOWN = 8
 #: A product with a vector of which no more than one in so many is used takes the rows of these.
 FEW_USED = 4
+#: With room for fewer rows than this, none is kept.
+LEAST_ROWS = 16
 #: Rows of points with more features are not computed one by one: a product of many is quicker.
 WIDE = 32
 
@@ -85,6 +87,7 @@ class AugmentedKernel:
         self._exponent = 0.0
         #: How rows come about when they are first needed; None if all are there.
         self._recipe: RowRecipe | None = None
+        self._passing: Rows | Literal["unknown"] | None = "unknown"
 
     @property
     def matrix(self) -> NDArray[Any] | None:
@@ -125,7 +128,7 @@ class AugmentedKernel:
         lacking = self.kept and double.itemsize * self.count**2 > self.cache_bytes
         if self._dtype == double or lacking:
             return False
-        self._dtype = double
+        self._dtype, self._passing = double, None
         if self._matrix is not None and self._matrix.dtype != double:
             self._matrix, self._recipe, self._columns = np.empty((0, 0)), None, 0
             self._make_room(0)
@@ -135,6 +138,7 @@ class AugmentedKernel:
     def let_go(self) -> bool:
         """Keep no values, and compute them in double precision from now on; True."""
         self._dtype, self._matrix, self._recipe = np.dtype(np.float64), None, None
+        self._passing = None
         return True
 
     def rows_at(self, positions: Positions) -> Rows:
@@ -170,7 +174,7 @@ class AugmentedKernel:
         some, self._recipe = self._recipe is not None, None  # then they would be needed again
         if not alone or (self._matrix is not None and old == len(self._matrix)):
             self._fill_columns()
-        self.count = len(labels)
+        self.count, self._passing = len(labels), "unknown"
         self._points, self._labels = points, labels
         ridge = self.code.ridge(labels[old:], weights)
         new = cut(points, old, self.count, 0)
@@ -229,10 +233,42 @@ class AugmentedKernel:
         units = kernel.units(points) if points.shape[1] <= WIDE else None
         if units is None:
             return None
-        slot = np.arange(self.count + 1) if self.shared else np.full(self.count + 1, -1)
-        slot[-1], done = 0, np.zeros(self.count, dtype=np.bool_)
-        other = np.float32(self.code.other)
-        return RowRecipe(self.diagonal, done, slot, units, self._labels.astype(np.uint8), other)
+        recipe = self._filled_as_needed(units, self.count)
+        if self.shared:
+            recipe.slot[:-1] = np.arange(self.count)
+        return recipe
+
+    def _filled_as_needed(self, units: NDArray[np.float32], room: int) -> RowRecipe:
+        """How rows of these points come about, with room for so many."""
+        codes, other = self._labels.astype(np.uint8), np.float32(self.code.other)
+        return RowRecipe.filled_as_needed(self.diagonal, units, codes, other, room)
+
+    @property
+    def all_rows(self) -> Rows | None:
+        """All rows, as far as they fit; None if they do not, and others are too slow to compute."""
+        return self.rows_at(np.arange(self.count)) if self.kept else self.passing
+
+    @property
+    def passing(self) -> Rows | None:
+        """All rows, of which there is room only for some at a time; None if that is too slow."""
+        if self._passing == "unknown":
+            self._passing = self._passing_rows()
+        return self._passing
+
+    def _passing_rows(self) -> Rows | None:
+        kernel, points = self.kernel, self._points
+        if not isinstance(kernel, RBF) or sparse.issparse(points) or self._bits is not None:
+            return None
+        room = self.cache_bytes // (self._row_dtype.itemsize * self.count)
+        double = self._row_dtype == np.float64
+        if double or room < LEAST_ROWS or self._labels.dtype != np.uint8:
+            return None
+        units = kernel.units(points, max(self.cache_bytes // 16, FACTOR))
+        if units is None:
+            return None
+        recipe = self._filled_as_needed(units, min(room, self.count))
+        matrix = np.empty((min(room, self.count), self.count), np.float32)
+        return Rows(matrix, np.arange(self.count), recipe, self.ridge)
 
     def _append_rbf(self, old: int) -> bool:
         """The same where single precision is asked for and enough; whether that is so."""

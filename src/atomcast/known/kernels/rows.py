@@ -29,6 +29,11 @@ class RowRecipe(NamedTuple):
         The class of each point.
     other : float32
         The product of two labels that differ.
+    owner : int array of shape (m,), or (0,)
+        Where there is no room for all rows, which one stands in each place; nothing if there is.
+    stamp : int array of shape (m + 1,), or (0,)
+        When each place was last asked for, which comes last: the row that was not for longest makes
+        room for the next.
     """
 
     diagonal: Floats
@@ -37,13 +42,31 @@ class RowRecipe(NamedTuple):
     points: NDArray[np.float32]
     codes: NDArray[np.uint8]
     other: Any
+    owner: Positions
+    stamp: Positions
+
+    @classmethod
+    def filled_as_needed(
+        cls,
+        diagonal: Floats,
+        points: NDArray[np.float32],
+        codes: NDArray[np.uint8],
+        other: Any,
+        room: int,
+    ) -> RowRecipe:
+        """That of a matrix of which no row is there yet, with room for some."""
+        count, short = len(codes), room < len(codes)
+        slot, done = np.full(count + 1, -1), np.zeros(count, dtype=np.bool_)
+        slot[-1] = 0
+        owner, stamp = np.zeros(short * room, np.int64), np.zeros(short * (room + 1), np.int64)
+        return cls(diagonal, done, slot, points, codes, other, owner, stamp)
 
     @classmethod
     def whole(cls, diagonal: Floats) -> RowRecipe:
         """That of a matrix of which all rows are there."""
         nothing = np.empty((0, 0), np.float32)
         codes, done, slot = np.empty(0, np.uint8), np.empty(0, np.bool_), np.empty(0, np.int64)
-        return cls(diagonal, done, slot, nothing, codes, np.float32(1.0))
+        return cls(diagonal, done, slot, nothing, codes, np.float32(1.0), slot, slot)
 
 
 class Rows:
@@ -90,10 +113,33 @@ class Rows:
         """What compiled loops take."""
         return self.matrix, self.points, self.values, self.place, self.recipe
 
+    @property
+    def room(self) -> int:
+        """How many rows can be there at a time."""
+        return len(self.recipe.owner) or len(self)
+
     def at(self, some: Positions) -> Rows:
-        """The same at some of the points."""
+        """The same at some of the points.
+
+        Where there is not room for all rows, these take the place of the others, which are lost.
+        """
         ridge = None if self.ridge is None else self.ridge[some]
+        if len(self.recipe.owner):
+            return self._instead(some, ridge)
         return Rows(self.matrix, self.points[some].astype(np.int64), self.recipe, ridge)
+
+    def _instead(self, some: Positions, ridge: Floats | None) -> Rows:
+        """Rows of some points in the memory of these."""
+        old, count = self.recipe, len(some)
+        old.done[:], old.slot[:], old.stamp[:] = False, -1, 0
+        old.slot[-1] = 0
+        room = min(self.matrix.size // count, count)
+        matrix = self.matrix.reshape(-1)[: room * count].reshape(room, count)
+        points = np.ascontiguousarray(old.points[:, some])
+        recipe = RowRecipe.filled_as_needed(
+            old.diagonal[some], points, old.codes[some], old.other, room
+        )
+        return Rows(matrix, np.arange(count), recipe, ridge)
 
     def between(self, some: Positions) -> Floats:
         """The part at some rows and columns, without the ridge, in double precision."""
@@ -111,7 +157,10 @@ class Rows:
 
     def without_ridge(self, some: Positions) -> Floats:
         """Some rows of the kernel alone, in double precision, shape (m, k)."""
-        values = self.values[self.places(some), : len(self)].astype(np.float64)
+        values = np.empty((len(some), len(self)))
+        for start in range(0, len(some), self.room):
+            part = slice(start, start + self.room)
+            values[part] = self.values[self.places(some[part]), : len(self)]
         values[np.arange(len(some)), some] = self.kernel_diagonal[some]
         return values
 
@@ -123,7 +172,10 @@ class Rows:
         return diagonal
 
     def places(self, used: Positions) -> NDArray[np.uint64]:
-        """Where some rows stand among `values`, taken out if they were not yet."""
+        """Where some rows stand among `values`, taken out if they were not yet.
+
+        They may be no more than there is room for.
+        """
         from atomcast.known.kernels._row_loops import fetch
 
         fetch(*self.parts, used)

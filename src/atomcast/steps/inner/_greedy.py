@@ -48,7 +48,7 @@ def greedy_steps(
     diagonal, short, lanes = np.empty(n), np.empty(n), np.empty(LANES)
     for j in range(n):
         diagonal[j], short[j] = recipe.diagonal[points[j]], 1.0 - margins[j]
-    room = beta * diagonal
+    room, short_of_room = beta * diagonal, len(recipe.stamp) > 0
     a, b, change_a, change_b, steps, enough = uint64(0), uint64(0), 0.0, 0.0, 0, False
     row_a = row_b = values[fetched(matrix, points, values, place, recipe, a)]
     while True:
@@ -69,9 +69,9 @@ def greedy_steps(
         change_a, change_b = max(-beta[a], short[a] / diagonal[a]), 0.0
         beta[a] += change_a
         # To ask for a row that is there takes longer than to see that it is.
-        if place[a] < 0:
+        if place[a] < 0 or short_of_room:
             fetched(matrix, points, values, place, recipe, a)
-        if place[b] < 0:
+        if place[b] < 0 or short_of_room:
             fetched(matrix, points, values, place, recipe, b)
         row_a, row_b = values[uint64(place[a])], values[uint64(place[b])]
         if a != b:

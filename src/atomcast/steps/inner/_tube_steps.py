@@ -53,7 +53,7 @@ def tube_steps(
     for j in range(n):
         up[j] = epsilon if beta[j] >= 0.0 else -epsilon
         down[j] = epsilon if beta[j] > 0.0 else -epsilon
-    low, high = np.empty(LANES), np.empty(LANES)
+    low, high, short_of_room = np.empty(LANES), np.empty(LANES), len(recipe.stamp) > 0
     a, b, change, steps, enough = uint64(0), uint64(0), 0.0, 0, False
     row_a = row_b = values[fetched(matrix, points, values, place, recipe, a)]
     while True:
@@ -65,9 +65,9 @@ def tube_steps(
             enough = violation <= 0.0 or (free > 0.0 and count * worst <= aim * abs(value))
             if enough or steps >= most or steps * n > CALL + 8 * free * n + free**3 / NEWTON:
                 break
-        if place[a] < 0:
+        if place[a] < 0 or short_of_room:
             fetched(matrix, points, values, place, recipe, a)
-        if place[b] < 0:
+        if place[b] < 0 or short_of_room:
             fetched(matrix, points, values, place, recipe, b)
         row_a, row_b = values[uint64(place[a])], values[uint64(place[b])]
         bend = recipe.diagonal[points[a]] + recipe.diagonal[points[b]] - 2.0 * row_a[b]

@@ -34,6 +34,8 @@ def go_to_face(rows: Rows, side: Floats, beta: Floats, margins: Floats, enough: 
         return side * rows.combined(side * change)
 
     change, used = np.zeros(len(beta)), np.flatnonzero(beta)
+    if len(used) > rows.room:  # their rows cannot be there all at once: descent has to do
+        return
     short = left = 1.0 - margins
     while len(used):
         found = _solved(rows, side, used, left[used], enough)

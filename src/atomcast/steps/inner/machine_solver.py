@@ -24,6 +24,7 @@ from atomcast.steps.inner.low_rank import (
     relative_gap,
 )
 from atomcast.steps.inner.machine_face import go_to_face
+from atomcast.steps.inner.projected_newton import ProjectedNewton
 from atomcast.steps.inner.refining import refine
 
 Floats = NDArray[np.float64]
@@ -44,7 +45,16 @@ FALL = 0.03
 
 
 class GreedyDescent:
-    """The same for one machine over all points that are known."""
+    """The same for one machine over all points that are known.
+
+    Parameters
+    ----------
+    otherwise : ProjectedNewton
+        For points whose rows neither fit nor can be computed quickly.
+    """
+
+    def __init__(self, otherwise: ProjectedNewton) -> None:
+        self._otherwise = otherwise
 
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known points."""
@@ -53,7 +63,10 @@ class GreedyDescent:
 
         def improve() -> float:
             nonlocal factor
-            factor = _improve_alone(active, aim, factor)
+            rows = active.gram.all_rows
+            if rows is None:
+                return self._otherwise.improve(active, tolerance)
+            factor = _improve_alone(active, rows, aim, factor)
             return aim
 
         refine(active, improve)
@@ -76,13 +89,13 @@ def _relative(active: KernelActiveSet, tolerance: float) -> float:
 
 
 def _improve_alone(
-    active: KernelActiveSet, aim: float, factor: PivotedFactor | None
+    active: KernelActiveSet, rows: Rows, aim: float, factor: PivotedFactor | None
 ) -> PivotedFactor | None:
     """Improve the weights of the only machine, by a factor of its matrix if one is known."""
     # In units of the margin, where the objective is the inverse of the sum.
     value = active.value() or 1.0
     beta, margins = (part / value for part in (active.weights, active.image_products))
-    rows, side = active.gram.rows_at(np.arange(len(beta))), np.ones(len(beta))
+    side = np.ones(len(beta))
     own = factor is not None and factor.rows.matrix is rows.matrix
     if not (own and factor and descend_by_rank(factor, side, beta, margins, aim)):
         factor = descend(rows, side, beta, margins, aim)

@@ -59,9 +59,9 @@ class ProjectedNewton:
         The tolerance is a duality gap within the known atoms.
         """
         assert isinstance(active, KernelActiveSet)
-        refine(active, partial(self._improve, active, tolerance))
+        refine(active, partial(self.improve, active, tolerance))
 
-    def _improve(self, active: KernelActiveSet, tolerance: float) -> float:
+    def improve(self, active: KernelActiveSet, tolerance: float) -> float:
         """The same but for rounding of kernel values; returns the relative gap."""
         gram = active.gram
         beta, products = _started(active)

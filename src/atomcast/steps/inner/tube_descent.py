@@ -12,6 +12,7 @@ import math
 import numpy as np
 
 from atomcast.known.active_set import LEAST_UNIT, ActiveSet
+from atomcast.known.kernels.rows import Rows
 from atomcast.known.kernels.target_set import TargetActiveSet
 from atomcast.steps.inner.low_rank import RANKS, SMALL
 from atomcast.steps.inner.projected_newton import LowRank
@@ -88,11 +89,11 @@ class TubeDescent:
     def _improve(self, active: TargetActiveSet, aim: float) -> None:
         """Set better weights, to within a share of the objective but for rounding."""
         inverses = Inverses(active.gram, self._low_rank)
-        few = len(active) <= FEW or not active.gram.kept
-        if few or not self._descend(active, aim, inverses):
+        rows = None if len(active) <= FEW else active.gram.all_rows
+        if rows is None or not self._descend(active, rows, aim, inverses):
             TubeNewton(self._count, inverses).minimise(active, aim)
 
-    def _descend(self, active: TargetActiveSet, aim: float, inverses: Inverses) -> bool:
+    def _descend(self, active: TargetActiveSet, rows: Rows, aim: float, inverses: Inverses) -> bool:
         """Set weights by descent; whether they are good enough.
 
         Where it takes long, and the matrix is of low rank, Newton's method is quick.
@@ -100,8 +101,8 @@ class TubeDescent:
         from atomcast.steps.inner._tube_steps import tube_steps
 
         targets, beta = active.targets, active.weights.copy()
-        slope, rows = active.image_products - targets, active.gram.rows_at(np.arange(len(beta)))
-        points, enough = (targets, active.costs, float(active.epsilon)), False
+        slope, enough = active.image_products - targets, False
+        points = targets, active.costs, float(active.epsilon)
         for rank in (*RANKS, 0):
             if not rank:
                 most = STEPS * len(beta)

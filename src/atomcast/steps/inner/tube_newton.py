@@ -94,6 +94,8 @@ class Inverses:
 
     def are_low(self, most: int) -> bool:
         """Whether the rank of the matrix is low, and up to so much."""
+        if not self._gram.kept:
+            return False
         if self._factor is None:
             self._factor = PivotedFactor(self._gram.rows_at(np.arange(self._gram.count)))
         for rank in (rank for rank in RANKS if self._tried < rank <= most):
