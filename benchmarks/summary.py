@@ -35,6 +35,7 @@ from rows import Figure, Row, heard, least_times, tell
 HERE = Path(__file__).parent
 #: The ratio that a problem should not exceed, by how its name begins.
 AIMS = {
+    "table": 1.5,
     "Lasso, Dorothea": 1.0,
     "Lasso, synthetic": 1.0,
     "Lasso, small": 1.5,

@@ -78,7 +78,7 @@ def comparisons(repeats: int) -> Iterator[Row]:
             fits = {who: partial(fitted, make, X, y) for who, make in makers.items()}
             seconds = least_times(fits, repeats)
         size = np.count_nonzero(model.coef_) if hasattr(model, "coef_") else len(model.support_)
-        yield Row(name, int(size), seconds)
+        yield Row(f"table, {name}", int(size), seconds)
 
 
 def main() -> None:
