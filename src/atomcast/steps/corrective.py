@@ -54,6 +54,8 @@ SOME_POINTS = 16384
 #: Where the curvature changes, the first scores say little of what is of use in the end: so few
 #: atoms join at first where they are sent, and later no more than are known.
 FIRST = 4
+#: Winners whose scores differ by no more than this share of the largest are copies of each other.
+EQUAL = 1e-10
 #: Where the gap is no larger a share of the objective, the next round is probably the last.
 NEAR = 1.0
 
@@ -126,6 +128,7 @@ class Corrective(Step):
         self.atoms_per_round = atoms_per_round
         self.thin = thin
         self._last_violation = 0.0
+        self._alike = 1.0  # of so many winners in the mean, all but one were copies
         self._thinning: Thinning | None = None
         self._pool: Pool | None = None
         self.inner: Inner | None = None
@@ -186,11 +189,24 @@ class Corrective(Step):
 
     def wanted(self, replica: Replica, agreement: Agreement) -> Agreement:
         """All of it; where nothing is sent, the more of it the farther the optimum is."""
-        if self._free(replica) is None:
+        free, active = self._free(replica), replica.active
+        if free is None:
             return agreement
-        active, gap = replica.active, replica.domain.gap(replica.active.inner(), agreement.best)
+        if isinstance(free, FreeBatches) and free.width == 1 and active.atoms:
+            agreement = self._without_copies(agreement)
+        gap = replica.domain.gap(active.inner(), agreement.best)
         most = self._batch(replica, active.atoms, len(active), gap / replica.unit)
         return agreement if len(agreement.id) <= most else agreement.first(most)
+
+    def _without_copies(self, agreement: Agreement) -> Agreement:
+        """The first of those that are equally good: the others are copies of it, or come later.
+
+        The next time, so many more are asked for that as many are left.
+        """
+        merit = np.abs(agreement.score)
+        new = np.abs(np.diff(merit, prepend=np.inf)) > EQUAL * merit.max(initial=0.0)
+        self._alike = len(new) / max(np.count_nonzero(new), 1)
+        return agreement if new.all() else agreement.of(new.nonzero()[0])
 
     def first(self, replica: Replica) -> int:
         """All there are, if they are few and nobody has to be sent them."""
@@ -208,7 +224,7 @@ class Corrective(Step):
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
-        count = self._batch(replica, replica.active.atoms, len(replica.active))
+        count = int(self._alike * self._batch(replica, replica.active.atoms, len(replica.active)))
         if not replica.feasible:
             return Request(count=count, known_too=False)
         # Below this merit an atom's share of the gap is within the tolerance: it is not needed.
@@ -322,11 +338,12 @@ class Corrective(Step):
         """The last violation, and what the inner solver carries from round to round."""
         if isinstance(self.inner, KernelQuadratic | TubeNewton):
             self._carried = self.inner.memory()
-        return {"last_violation": np.array([self._last_violation]), **self._carried}
+        return {"last_violation": np.array([self._last_violation, self._alike]), **self._carried}
 
     def remember(self, memory: dict[str, NDArray[Any]]) -> None:
         """Take over the memory; the corral and the Gram matrix follow from the weights."""
-        self._last_violation = float(memory["last_violation"][0])
+        self._last_violation, *alike = memory["last_violation"].tolist()
+        self._alike = alike[0] if alike else 1.0  # files of earlier versions have none
         self._carried = {name: array for name, array in memory.items() if name.startswith(CARRIED)}
 
 
