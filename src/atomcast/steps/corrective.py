@@ -205,7 +205,7 @@ class Corrective(Step):
         """
         merit = np.abs(agreement.score)
         new = np.abs(np.diff(merit, prepend=np.inf)) > EQUAL * merit.max(initial=0.0)
-        self._alike = len(new) / max(np.count_nonzero(new), 1)
+        self._alike = len(new) / int(new.sum()) if len(new) else 1.0
         return agreement if new.all() else agreement.of(new.nonzero()[0])
 
     def first(self, replica: Replica) -> int:
@@ -224,7 +224,9 @@ class Corrective(Step):
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
-        count = int(self._alike * self._batch(replica, replica.active.atoms, len(replica.active)))
+        count = self._batch(replica, replica.active.atoms, len(replica.active))
+        if self._alike > 1.0:  # only where nothing is sent
+            count = min(int(self._alike * count), self.alone)
         if not replica.feasible:
             return Request(count=count, known_too=False)
         # Below this merit an atom's share of the gap is within the tolerance: it is not needed.
@@ -342,8 +344,9 @@ class Corrective(Step):
 
     def remember(self, memory: dict[str, NDArray[Any]]) -> None:
         """Take over the memory; the corral and the Gram matrix follow from the weights."""
-        self._last_violation, *alike = memory["last_violation"].tolist()
-        self._alike = alike[0] if alike else 1.0  # files of earlier versions have none
+        violation = memory["last_violation"]
+        self._last_violation = float(violation[0])
+        self._alike = float(violation[1]) if len(violation) > 1 else 1.0  # older files have none
         self._carried = {name: array for name, array in memory.items() if name.startswith(CARRIED)}
 
 
