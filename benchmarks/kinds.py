@@ -2,7 +2,7 @@
 
 Each maker takes a seed and returns (X, y), y real: text-like columns, gene-like rows, a tall dense
 matrix, correlated columns, columns in units that have nothing to do with each other, categories,
-columns that are nearly copies of others, and a small table.
+columns that are copies of others, and a small table.
 """
 
 from __future__ import annotations
@@ -71,10 +71,9 @@ def one_hot(seed: int, d: int = 10_000):
 
 
 def copies(seed: int, d: int = 400, n: int = 800):
-    """Each column four times, but for a thousandth of it."""
+    """Columns of which most stand there several times."""
     rng = np.random.default_rng(seed)
     X = rng.standard_normal((d, n // 4))[:, rng.integers(0, n // 4, n)]
-    X += 1e-3 * rng.standard_normal((d, n))
     return X, X[:, :20] @ rng.standard_normal(20) + rng.standard_normal(d)
 
 

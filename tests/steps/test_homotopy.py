@@ -150,3 +150,15 @@ def test_cross_validation_predicts_as_each_model_does():
             *coef, intercept = model.coefs_paths_[k, r, 0]
             error = np.mean((y[rows] - X[rows] @ coef - intercept) ** 2)
             assert model.mse_path_[r, k] == pytest.approx(error)
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_many_that_come_in_at_once_lead_to_no_circle(seed):
+    """Most rows are explained, so that nearly every column depends on those in use."""
+    X, y = drawn(seed, 60, 200)
+    end = lars_at(X, y, [1.0])[1]
+    domain, tolerance = L1Ball(0.97 * float(end)), 1e-9 * float(y @ y)
+    active = known(X[:, :90], y)
+    assert minimise_by_homotopy(domain, active, tolerance)
+    active.append([Atom(j, len(y), X[:, j].copy()) for j in range(90, 200)])
+    assert minimise_by_homotopy(domain, active, tolerance)

@@ -55,6 +55,8 @@ SOME_POINTS = 16384
 #: Where the curvature changes, the first scores say little of what is of use in the end: so few
 #: atoms join at first where they are sent, and later no more than are known.
 FIRST = 4
+#: Winners whose scores differ by no more than this share of the largest are copies of each other.
+EQUAL = 1e-10
 #: Where the gap is no larger a share of the objective, the next round is probably the last.
 NEAR = 1.0
 
@@ -127,6 +129,7 @@ class Corrective(Step):
         self.atoms_per_round = atoms_per_round
         self.thin = thin
         self._last_violation = 0.0
+        self._alike = 1.0  # of so many winners in the mean, all but one were copies
         self._thinning: Thinning | None = None
         self._pool: Pool | None = None
         self.inner: Inner | None = None
@@ -194,11 +197,24 @@ class Corrective(Step):
 
     def wanted(self, replica: Replica, agreement: Agreement) -> Agreement:
         """All of it; where nothing is sent, the more of it the farther the optimum is."""
-        if self._free(replica) is None:
+        free, active = self._free(replica), replica.active
+        if free is None:
             return agreement
-        active, gap = replica.active, replica.domain.gap(replica.active.inner(), agreement.best)
+        if isinstance(free, FreeBatches) and free.width == 1 and active.atoms:
+            agreement = self._without_copies(agreement)
+        gap = replica.domain.gap(active.inner(), agreement.best)
         most = self._batch(replica, active.atoms, len(active), gap / replica.unit)
         return agreement if len(agreement.id) <= most else agreement.first(most)
+
+    def _without_copies(self, agreement: Agreement) -> Agreement:
+        """The first of those that are equally good: the others are copies of it, or come later.
+
+        The next time, so many more are asked for that as many are left.
+        """
+        merit = np.abs(agreement.score)
+        new = np.abs(np.diff(merit, prepend=np.inf)) > EQUAL * merit.max(initial=0.0)
+        self._alike = len(new) / int(new.sum()) if len(new) else 1.0
+        return agreement if new.all() else agreement.of(new.nonzero()[0])
 
     def first(self, replica: Replica) -> int:
         """All there are, if they are few and nobody has to be sent them."""
@@ -219,6 +235,8 @@ class Corrective(Step):
         if replica.has_all:
             return Request()  # none is left to join
         count = self._batch(replica, replica.active.atoms, len(replica.active))
+        if self._alike > 1.0:  # only where nothing is sent
+            count = min(int(self._alike * count), self.alone)
         if not replica.feasible:
             return Request(count=count, known_too=False)
         # Below this merit an atom's share of the gap is within the tolerance: it is not needed.
@@ -339,11 +357,13 @@ class Corrective(Step):
         """The last violation, and what the inner solver carries from round to round."""
         if isinstance(self.inner, KernelQuadratic | TubeDescent):
             self._carried = self.inner.memory()
-        return {"last_violation": np.array([self._last_violation]), **self._carried}
+        return {"last_violation": np.array([self._last_violation, self._alike]), **self._carried}
 
     def remember(self, memory: dict[str, NDArray[Any]]) -> None:
         """Take over the memory; the corral and the Gram matrix follow from the weights."""
-        self._last_violation = float(memory["last_violation"][0])
+        violation = memory["last_violation"]
+        self._last_violation = float(violation[0])
+        self._alike = float(violation[1]) if len(violation) > 1 else 1.0  # older files have none
         self._carried = {name: array for name, array in memory.items() if name.startswith(CARRIED)}
 
 
