@@ -419,7 +419,7 @@ def test_badly_scaled_features_leave_a_model(kernel, monkeypatch):
     monkeypatch.setattr("atomcast.steps.corrective.MANY_POINTS", 100)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 5)) * [1e3, 1.0, 1e-3, 1.0, 1.0]
-    few = {"solver": Solver(max_rounds=4), "cache_bytes": 50_000}  # no room for a matrix
+    few = {"solver": Solver(max_rounds=3), "cache_bytes": 50_000}  # no room for a matrix
     model = KernelSVC(C=100.0, kernel=kernel, gamma=1.0, **few)
     with pytest.warns(match="the relative gap is"):
         model.fit(X, X[:, 1] > 0)

@@ -17,6 +17,7 @@ from numpy.typing import NDArray
 from atomcast.domains.balls import Domain
 from atomcast.known import gram
 from atomcast.known.active_set import FEW, ActiveSet, ExplicitActiveSet
+from atomcast.known.kernels.kernel_matrix import DEAR
 from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Ids, Request
@@ -193,7 +194,10 @@ class Corrective(Step):
 
     def _pass(self, active: KernelActiveSet) -> bool:
         """Whether rows of points that do not fit can be computed as quickly as they are needed."""
-        return (active.gram.passing is not None) if active.atoms else active.spec.kernel == "rbf"
+        if active.atoms:
+            return active.gram.passing is not None
+        cheap = not active.code.weighted and float(active.code.costs.max()) <= DEAR
+        return cheap and active.spec.kernel == "rbf"
 
     def wanted(self, replica: Replica, agreement: Agreement) -> Agreement:
         """All of it; where nothing is sent, the more of it the farther the optimum is."""
@@ -228,7 +232,8 @@ class Corrective(Step):
         if not isinstance(active, KernelActiveSet):
             return False
         least = MANY_POINTS + 1 if active.inner_kind == "points" else 1
-        return least <= n <= SOME_POINTS
+        fit = n <= active.storage.points or self._pass(active)
+        return least <= n <= SOME_POINTS and fit
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""

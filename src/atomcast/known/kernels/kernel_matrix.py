@@ -33,8 +33,9 @@ HEIGHT, VALUES = 512, 1 << 20
 FEW_KNOWN = 8
 #: A product with a vector of which no more than one in so many is used takes the rows of these.
 FEW_USED = 4
-#: With room for fewer rows than this, none is kept.
-LEAST_ROWS = 16
+#: With room for fewer rows than this, none is kept; nor where errors cost more than this: without
+#: steps on a face, which take all of its rows, descent is slow then.
+LEAST_ROWS, DEAR = 16, 30.0
 #: Rows of points with more features are not computed one by one: a product of many is quicker.
 WIDE = 32
 
@@ -258,6 +259,8 @@ class AugmentedKernel:
     def _passing_rows(self) -> Rows | None:
         kernel, points = self.kernel, self._points
         if not isinstance(kernel, RBF) or sparse.issparse(points) or self._bits is not None:
+            return None
+        if DEAR * float(self.ridge.min()) < 1.0:
             return None
         room = self.cache_bytes // (self._row_dtype.itemsize * self.count)
         double = self._row_dtype == np.float64

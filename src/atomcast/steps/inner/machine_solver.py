@@ -50,7 +50,7 @@ class GreedyDescent:
     Parameters
     ----------
     otherwise : ProjectedNewton
-        For points whose rows neither fit nor can be computed quickly.
+        For points whose rows do not fit, if others are slow to compute, or errors are dear.
     """
 
     def __init__(self, otherwise: ProjectedNewton) -> None:
@@ -65,7 +65,7 @@ class GreedyDescent:
             nonlocal factor
             rows = active.gram.all_rows
             if rows is None:
-                return self._otherwise.improve(active, tolerance)
+                return self._otherwise.improve(active, aim)
             factor = _improve_alone(active, rows, aim, factor)
             return aim
 

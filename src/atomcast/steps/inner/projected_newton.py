@@ -59,10 +59,13 @@ class ProjectedNewton:
         The tolerance is a duality gap within the known atoms.
         """
         assert isinstance(active, KernelActiveSet)
-        refine(active, partial(self.improve, active, tolerance))
+        refine(active, partial(self.improve, active, 0.0, tolerance))
 
-    def improve(self, active: KernelActiveSet, tolerance: float) -> float:
-        """The same but for rounding of kernel values; returns the relative gap."""
+    def improve(self, active: KernelActiveSet, aim: float, tolerance: float = 0.0) -> float:
+        """The same but for rounding of kernel values, or to a share `aim` of the objective.
+
+        Returns that share.
+        """
         gram = active.gram
         beta, products = _started(active)
         least, stalled = np.inf, 0
@@ -74,13 +77,14 @@ class ProjectedNewton:
             # Rounding can leave nothing to gain although the gap is above the tolerance.
             stalled = 0 if value < least * (1 - 1e-14) else stalled + 1
             least = min(least, value)
-            if gap <= tolerance or stalled == 3:
+            enough = max(tolerance, aim * value)
+            if gap <= enough or stalled == 3:
                 break
-            self._enough = SHARE * tolerance * total / 2.0
+            self._enough = SHARE * enough * total / 2.0
             beta, products = self._step(gram, beta, products)
         total = float(beta.sum())
         active.install(beta / total, products / total)
-        return tolerance / active.value()
+        return max(tolerance / active.value(), aim)
 
     def _step(self, gram: AugmentedKernel, beta: Floats, products: Floats) -> tuple[Floats, Floats]:
         """One Newton step on the free points, projected, with an exact line search."""
