@@ -247,7 +247,7 @@ class CoordinateDescent:
         inside: bool,
         accuracy: tuple[float, float],
     ) -> tuple[Floats, Floats, float]:
-        """The solution on the face without weights that are in its way, its gradient and multiplier.
+        """The solution on the face without weights that are in its way; gradient and multiplier.
 
         Columns that all but depend on each other have solutions far away, before which a small
         weight changes its sign. Where the first one does, it leaves; then the rest is solved again.
