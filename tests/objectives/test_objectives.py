@@ -142,3 +142,35 @@ def test_an_image_that_was_changed_in_place_is_another(classes):
     image *= 2.0
     assert objective.value(image) == made().value(image)
     np.testing.assert_array_equal(objective.gradient(image), made().gradient(image))
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("scale", [0.1, 1.0, 8.0])
+@pytest.mark.parametrize("classes", [2, 3, 5])
+def test_the_curvature_holds_so_much_of_the_square_of_the_gradient(classes, scale, intercept):
+    """And no more, but where intercepts take some of it."""
+    rng = np.random.default_rng(classes)
+    y, c = np.arange(12) % classes, rng.uniform(0.5, 2.0, 12)
+    if classes == 2:
+        objective, z = Logistic(2.0 * y - 1.0, intercept, c), scale * rng.standard_normal(12)
+        full = hessian(objective, z)
+    else:
+        objective, z = Multinomial(y, intercept, c), scale * rng.standard_normal((12, classes))
+        units = np.eye(z.size).reshape(12, classes, z.size)
+        full = objective.curvature(z).applied(units).reshape(z.size, z.size)
+    gradient, steepness = objective.gradient(z).ravel(), objective.steepness(z)
+    assert steepness > 0.0
+    least = [
+        np.linalg.eigvalsh(full - r * steepness * np.outer(gradient, gradient)).min()
+        for r in (1.0, 1.01)
+    ]
+    assert least[0] >= -1e-9 * np.abs(full).max()
+    if not intercept and scale <= 1.0:  # beyond, rounding hides it
+        assert least[1] < -1e-9 * np.abs(full).max()
+
+
+def test_small_losses_of_several_classes_keep_their_digits():
+    y, margin = np.arange(9) % 3, 40.0
+    z = 1e4 + margin * (y[:, None] == np.arange(3))
+    exact = 9 * np.log1p(2.0 * np.exp(-margin))
+    assert Multinomial(y).value(z) == pytest.approx(exact, rel=1e-12)

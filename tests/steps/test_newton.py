@@ -142,3 +142,32 @@ def test_redundant_features_take_no_more_rounds():
     result = SparseLogisticRegression(beta=40.0).fit(X, y).result_
     assert result.status == "optimal"
     assert result.rounds <= 20
+
+
+def walks(seed, d=120, n=200):
+    rng = np.random.default_rng(seed)
+    X = np.cumsum(rng.standard_normal((d, n)), axis=1)
+    return X, X[:, :20] @ rng.standard_normal(20) + rng.standard_normal(d) > 0.0
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+def test_losses_that_fall_like_exponentials_take_few_models(intercept, monkeypatch):
+    """A model of the loss itself ends at a third of it: it would take 25 to 34 of them."""
+    models, step = [], Newton._step
+    monkeypatch.setattr(Newton, "_step", lambda *given: models.append(1) or step(*given))
+    for seed in range(3):
+        X, y = walks(seed)
+        models.clear()
+        result = SparseLogisticRegression(100.0, fit_intercept=intercept).fit(X, y).result_
+        assert result.status == "optimal"
+        assert result.objective < 1e-7 * 120 * np.log(2.0)
+        assert len(models) <= 22
+
+
+def test_a_loss_that_is_all_but_nothing_is_certified_for_three_classes():
+    """Its digits were lost in a difference of large scores, and steps that helped were refused."""
+    X, rng = awkward(15, 16, 17)
+    y = rng.permutation(np.arange(16) % 3)
+    result = SparseLogisticRegression(100.0, solver=Solver(tol=1e-5)).fit(X, y).result_
+    assert result.status == "optimal"
+    assert result.objective < 2e-5

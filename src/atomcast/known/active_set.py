@@ -300,6 +300,10 @@ class ActiveSet(ABC):
         """
         return None
 
+    def steepness(self) -> float:
+        """How much of the square of the gradient the curvature holds; see `Objective`."""
+        return 0.0
+
     def hessian(self, positions: NDArray[np.int64]) -> Floats:
         """The part of A'HA that belongs to some of the weights, shape (m, m)."""
         return self.products(0, len(self))[np.ix_(positions, positions)]
@@ -559,6 +563,10 @@ class ExplicitActiveSet(ActiveSet):
         new = with_appended(None, self.objective.d, atoms)
         parts = [new] if self.columns is None else [self.columns, new]
         return np.concatenate([self._across(part, new, 0, new.count) for part in parts])
+
+    def steepness(self) -> float:
+        """What the objective says."""
+        return self.objective.steepness(self.image)
 
     def hessian(self, positions: NDArray[np.int64]) -> Floats:
         """The part of A'HA that belongs to some of the atoms, shape (m, m)."""

@@ -109,3 +109,9 @@ class Logistic(Objective):
         if total <= 0.0:
             return Curvature(diagonal)
         return Curvature(diagonal, diagonal / np.sqrt(total))
+
+    def steepness(self, z: Floats) -> float:
+        """One over the sum of c g^2 / h, which is that of the exponentials of minus the margins."""
+        with np.errstate(over="ignore"):
+            total = float(self.sample_weight @ np.exp(-self._exponentials(z)[0]))
+        return 1.0 / total if total > 0.0 else 0.0

@@ -167,14 +167,21 @@ class Multinomial(Objective):
     def value(self, z: Floats) -> float:
         """The weighted sum of the losses at an image of shape (d, T)."""
         chosen = z[np.arange(self.d), self.y] + self.intercept(z)[self.y]
-        return float(self.sample_weight @ (self._exponentials(z)[1] - chosen))
+        losses = self._exponentials(z)[1] - chosen
+        if float(losses.max()) < 0.5:  # small losses are lost in the difference of large scores
+            losses = -np.log1p(-self._others(z))
+        return float(self.sample_weight @ losses)
+
+    def _others(self, z: Floats) -> Floats:
+        """The probability that it is not the true class, shape (d,); 1 - p would lose digits."""
+        others = self._exponentials(z)[0].copy()
+        others[np.arange(self.d), self.y] = 0.0
+        return np.asarray(others.sum(axis=1))
 
     def gradient(self, z: Floats) -> Floats:
         """Probabilities minus one for the true class, weighted; shape (d, T)."""
         result = self._exponentials(z)[0].copy()
-        mine = np.arange(self.d), self.y
-        result[mine] = 0.0
-        result[mine] = -result.sum(axis=1)  # 1 - p would lose digits where p is all but one
+        result[np.arange(self.d), self.y] = -self._others(z)
         return self.sample_weight[:, None] * result
 
     def curvature(  # type: ignore[override]  # of scores for each class, not of one image
@@ -185,6 +192,13 @@ class Multinomial(Objective):
         if not self.fit_intercept:
             return curvature
         return replace(curvature, intercept_inverse=_intercept_inverse(curvature))
+
+    def steepness(self, z: Floats) -> float:
+        """One over the sum of the odds against the true classes, weighted: see `Logistic`."""
+        right = self._exponentials(z)[0][np.arange(self.d), self.y]
+        with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
+            total = float(self.sample_weight @ (self._others(z) / right))
+        return 1.0 / total if total > 0.0 else 0.0
 
 
 def _intercept_inverse(curvature: SoftmaxCurvature) -> Floats:

@@ -86,6 +86,14 @@ class Objective(ABC):
         """The step in [0, max_step] that minimises g(z + step * direction)."""
         return newton_line_search(self, z, direction, max_step)
 
+    def steepness(self, z: Floats) -> float:
+        """The largest r for which H - r g g' is no concave function, at least; zero is always true.
+
+        Losses that fall like exponentials have all but straight logarithms, and a model with this
+        Hessian is one of them: it does not end where it has fallen by one.
+        """
+        return 0.0
+
     def intercept(self, z: Floats) -> Any:
         """The constant that goes with the image z: a number, or one for each class."""
         return 0.0

@@ -55,6 +55,11 @@ class CoordinateDescent:
     """
 
     alternations = ALTERNATIONS
+    #: Up to so many weights whose signs are in the way of a face's solution leave it one by one.
+    in_the_way = 10
+    #: Where weights need not be exact, those before an alternation that adds less than this share
+    #: to the gain will do.
+    worth = 0.0
 
     def __init__(self, domain: Domain) -> None:
         self.domain = domain
@@ -83,9 +88,12 @@ class CoordinateDescent:
                 scores = model.columns.scores(origin + share * (gradient - origin))
             inner, merit = float(feasible @ scores), self._merit(scores)
             value = 0.5 * (inner + float(feasible @ scores_there))  # less that at the origin
+            first = value if np.isnan(first) else first
+            if self.worth and first - value <= (1.0 + self.worth) * (first - least):
+                self.gain = first - least
+                return best, True
             if value < least:
                 least, best = value, feasible
-            first = value if np.isnan(first) else first
             self.gain = first - value
             if self.domain.gap(inner, float(np.max(merit))) <= tolerance:
                 return feasible, True
@@ -115,7 +123,14 @@ class CoordinateDescent:
                 penalty = level
             if excess < 0.0 and penalty < 0.0 and self.domain.has_origin:
                 continue  # the border only stands in the way: stay inside
-            weights, gradient = self._toward(model, weights, solution, origin)
+            there, slopes = self._toward(model, weights, solution, origin)
+            flipped = weights * solution < 0.0
+            far_away = not self.worth and there[flipped].any()  # and sweeps would take for ever
+            if far_away and np.count_nonzero(flipped) <= self.in_the_way:
+                there, slopes, penalty = self._around(
+                    model, weights, gradient, solution, penalty, inside, accuracy
+                )
+            weights, gradient = there, slopes
         self.gain = first - least
         return best, False
 
@@ -222,18 +237,51 @@ class CoordinateDescent:
         flipped = np.flatnonzero(weights * solution < 0.0)
         if not len(flipped):
             return solution, model.at(solution)[1]
-        change = solution - weights
-        steps = -weights[flipped] / change[flipped]
-        choices = [weights]
-        for step in (1.0, float(steps.min())):
-            moved = weights + step * change
-            moved[flipped[steps <= step]] = 0.0
-            choices.append(moved)
+        choices = [weights, _moved(weights, solution, 1.0), _moved(weights, solution)]
         shares = [self._share(choice) for choice in choices]
         pairs = zip(shares, choices, strict=True)
         values, gradients = model.at(np.array([share * choice for share, choice in pairs]))
         best = int(np.argmin(values))
         return choices[best], origin + (gradients[best] - origin) / shares[best]
+
+    def _around(
+        self,
+        model: ColumnModel,
+        weights: Floats,
+        gradient: Floats,
+        solution: Floats,
+        penalty: float,
+        inside: bool,
+        accuracy: tuple[float, float],
+    ) -> tuple[Floats, Floats, float]:
+        """The solution on the face without weights that are in its way; gradient and multiplier.
+
+        Columns that all but depend on each other have solutions far away, before which a small
+        weight changes its sign. Where the first one does, it leaves; then the rest is solved again.
+        """
+        for _ in range(self.in_the_way):
+            if not np.any(weights * solution < 0.0):
+                return solution, model.at(solution)[1], penalty
+            weights = _moved(weights, solution)
+            gradient = model.at(weights)[1]
+            excess = None if inside else self._norm(weights) - self.domain.scale
+            solution = weights.copy()
+            penalty = self._solve_face(model, solution, gradient, penalty, excess, accuracy)
+        return weights, gradient, penalty
+
+
+def _moved(weights: Floats, solution: Floats, step: float | None = None) -> Floats:
+    """Weights on the way to others, at a step, or where the first sign changes.
+
+    Those that have changed their sign by then are zero.
+    """
+    change = solution - weights
+    flipped = np.flatnonzero(weights * solution < 0.0)
+    steps = -weights[flipped] / change[flipped]
+    step = float(steps.min()) if step is None else step
+    moved = weights + step * change
+    moved[flipped[steps <= step]] = 0.0
+    return moved
 
 
 class _Bounds:

@@ -8,6 +8,7 @@ step size to choose.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable, Sequence
 from typing import Protocol
 
@@ -40,8 +41,18 @@ MANY_PRODUCTS = 300
 FEWEST, PER_PRODUCTS = 8, 40
 #: Sweeps over columns end at a model's gap of this share of the objective's.
 CLOSE = 0.2
+#: As long as the gap says less than the objective does of what there may be to gain, models need
+#: not be exact: sweeps end where they add less than this share, for the next model is another.
+WORTH = 0.05
+#: Weights from sweeps that were given up will do if they gain this share of what is at stake.
+USEFUL = 0.1
+#: Losses fall like exponentials where they have this share of what these would be; their products
+#: are then worth finding for up to so many weights.
+STEEP, MANY_STEEP = 0.8, 1000
 #: A step that gains less than this share of what there may be to gain has not come far.
 HARDLY = 1e-3
+#: By this share, values may be off.
+ROUNDING = 1e-14
 #: Steps after which rounding must be what is left of the gap.
 STEPS = 200
 
@@ -154,17 +165,15 @@ class Newton:
             active.set_weights(np.eye(1, len(active), start)[0] * self.domain.scale)
         stalled = 0
         for _ in range(STEPS):
-            scores = active.scores()
-            merit = self.domain.known_merit(active.ids, scores)
-            level = -float(active.weights @ scores) / self.domain.scale
-            gap = self.domain.gap(-self.domain.scale * level, float(merit.max(initial=-np.inf)))
+            scores, merit, level, gap = self._state(active)
             above = active.value() - active.lower_bound
             if gap <= tolerance or above <= self.enough or stalled == 3:
                 return
             chosen, at_stake = self._chosen(active, merit, level), min(gap, above)
             before = active.value()
-            self._step(active, chosen, scores, at_stake)
-            if active.value() >= before:
+            far = gap >= above and not stalled
+            polished = self._step(active, chosen, scores, at_stake, far)
+            if active.value() >= before and not (polished and self._state(active)[3] < gap):
                 # The model was of no use, as where losses are all but zero: a plain step instead.
                 best = int(np.argmax(merit))
                 toward = active.vertex(self.domain, active.ids[best], float(scores[best]))
@@ -172,6 +181,14 @@ class Newton:
             # Where hardly more than rounding is gained, a few more steps polish, then stop.
             gained = before - active.value()
             stalled = stalled + 1 if gained <= HARDLY * at_stake else 0
+
+    def _state(self, active: ActiveSet) -> tuple[Floats, Floats, float, float]:
+        """Scores and merits of the known atoms, the level of those in use, and the gap."""
+        scores = active.scores()
+        merit = self.domain.known_merit(active.ids, scores)
+        level = -float(active.weights @ scores) / self.domain.scale
+        gap = self.domain.gap(-self.domain.scale * level, float(merit.max(initial=-np.inf)))
+        return scores, merit, level, gap
 
     def _chosen(self, active: ActiveSet, merit: Floats, level: float) -> Positions:
         """The weights that the model is about: those in use, and those that should be.
@@ -190,24 +207,41 @@ class Newton:
         places = np.flatnonzero(np.isin(blocks, blocks[chosen]))
         return places[np.argsort(blocks[places], kind="stable")]
 
-    def _step(self, active: ActiveSet, chosen: Positions, scores: Floats, gap: float) -> None:
-        """Go to the minimiser of the model, or as far towards it as the objective falls."""
-        found = self._by_columns(active, scores, gap)
+    def _step(
+        self, active: ActiveSet, chosen: Positions, scores: Floats, gap: float, far: bool
+    ) -> bool:
+        """Go to the minimiser of the model, or as far towards it as the objective falls.
+
+        Returns whether it is so near that values do not tell better from worse, but slopes do.
+        """
+        steepness = active.steepness() if far and len(chosen) <= MANY_STEEP else 0.0
+        above = active.value() - active.lower_bound
+        if steepness * above < STEEP:
+            steepness = 0.0
+        found = None if steepness else self._by_columns(active, scores, gap, far)
         if found is None and len(chosen) <= gram.MOST_WEIGHTS:
-            found = self._by_products(active, chosen, scores, gap)
+            found = self._by_products(active, chosen, scores, gap, steepness)
         if found is None:
-            return
+            return False
         new, promise = found
         old, before = active.weights.copy(), active.value()
+        if steepness:  # what is promised is a fall of the logarithm
+            promise = -above * math.expm1(-promise / above)
         active.set_weights(new)
-        if before - active.value() < ENOUGH * promise:
+        allowed = ROUNDING * abs(before)
+        near = promise <= allowed and abs(before - active.value()) <= allowed
+        if not near and before - active.value() < ENOUGH * promise:
             active.set_weights(old)
             active.search(new - old, 1.0)
+        return near
 
     def _by_columns(
-        self, active: ActiveSet, scores: Floats, gap: float
+        self, active: ActiveSet, scores: Floats, gap: float, far: bool
     ) -> tuple[Floats, float] | None:
-        """The minimiser of the model and what it promises, where sweeps are the fastest way."""
+        """The minimiser of the model and what it promises, where sweeps are the fastest way.
+
+        Far from the optimum, it need not be exact.
+        """
         if not self.domain.polytope or not active.sweepable:
             return None
         assert isinstance(active, ExplicitActiveSet)
@@ -219,21 +253,29 @@ class Newton:
         if isinstance(active.columns, DenseColumns) and len(active) <= gram.MOST_WEIGHTS:
             # By then, the products of all columns would have been found.
             descent.alternations = max(len(active) // PER_PRODUCTS, FEWEST)
+        descent.worth = WORTH if far else 0.0
         weights, found = descent.minimise(model, CLOSE * gap)
         if found and descent.gain <= 0.0:  # a smaller gap, but no lower: that would be refused
+            descent.worth = 0.0
             weights, found = descent.minimise(model, EXACT * gap)
-        return (weights, descent.gain) if found and descent.gain > 0.0 else None
+        return (weights, descent.gain) if descent.gain > (0.0 if found else USEFUL * gap) else None
 
     def _by_products(
-        self, active: ActiveSet, chosen: Positions, scores: Floats, gap: float
+        self, active: ActiveSet, chosen: Positions, scores: Floats, gap: float, steepness: float
     ) -> tuple[Floats, float]:
-        """The same by a dense Hessian of the chosen weights."""
+        """The same by a dense Hessian of the chosen weights.
+
+        Losses that fall like exponentials have models of their logarithm: without, each would end
+        at a third of where it begins. That is the same curvature but along the gradient.
+        """
         hessian = active.hessian(chosen)
         diagonal = np.einsum("ii->i", hessian)  # as it lies in there
         least = gap / self.domain.scale**2  # where a move by a whole vertex would gain the gap
-        diagonal += RIDGE * np.maximum(diagonal, least)
+        ridge = RIDGE * np.maximum(diagonal, least)
         ids = self.domain.blocks_of(active.ids)[chosen].tolist()
         old, slopes = active.weights[chosen], scores[chosen]
+        hessian -= np.outer(steepness * slopes, slopes) if steepness else 0.0
+        diagonal += ridge
         few = self.domain.polytope and len(chosen) <= MANY_PRODUCTS
         easy = few and (self.domain.has_origin or old.any())
         above = active.value() - active.lower_bound
