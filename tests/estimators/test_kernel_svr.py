@@ -124,6 +124,14 @@ def test_where_there_is_no_room_for_all_rows_some_will_do(cost, rows):
     assert -1e-4 <= above <= 1e-3
 
 
+@pytest.mark.parametrize("epsilon", [0.0, 0.1])
+def test_rounding_that_leaves_the_matrix_indefinite_is_no_end(epsilon):
+    X = np.random.default_rng(0).random((700, 1))
+    y = np.sin(9.0 * X[:, 0]) + 0.3 * np.random.default_rng(1).standard_normal(700)
+    model = KernelSVR(1e6, epsilon=epsilon, gamma=0.1).fit(X, y)
+    assert model.result_.status == "optimal"
+
+
 @pytest.mark.parametrize("cost", [1.0, 300.0, 3e4])
 def test_a_kernel_of_low_rank_is_no_trouble(cost):
     X = 20.0 * np.random.default_rng(0).random((1500, 1))

@@ -56,7 +56,7 @@ class CoordinateDescent:
 
     alternations = ALTERNATIONS
     #: Up to so many weights whose signs are in the way of a face's solution leave it one by one.
-    in_the_way = 10
+    in_the_way = 0
     #: Where weights need not be exact, those before an alternation that adds less than this share
     #: to the gain will do.
     worth = 0.0

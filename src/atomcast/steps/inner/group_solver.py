@@ -43,7 +43,6 @@ class GroupDescent(CoordinateDescent):
     """Coordinate descent over groups whose columns are orthogonal within each."""
 
     alternations = 300  # there is no other method to fall back on
-    in_the_way = 0  # groups have no signs
 
     def __init__(self, domain: BlockBall, blocks: BlockRanges) -> None:
         self.domain = domain

@@ -46,6 +46,8 @@ CLOSE = 0.2
 WORTH = 0.05
 #: Weights from sweeps that were given up will do if they gain this share of what is at stake.
 USEFUL = 0.1
+#: Up to so many weights that keep sweeps from the solution of a face leave it one by one.
+IN_THE_WAY = 10
 #: Losses fall like exponentials where they have this share of what these would be; their products
 #: are then worth finding for up to so many weights.
 STEEP, MANY_STEEP = 0.8, 1000
@@ -253,7 +255,7 @@ class Newton:
         if isinstance(active.columns, DenseColumns) and len(active) <= gram.MOST_WEIGHTS:
             # By then, the products of all columns would have been found.
             descent.alternations = max(len(active) // PER_PRODUCTS, FEWEST)
-        descent.worth = WORTH if far else 0.0
+        descent.worth, descent.in_the_way = (WORTH if far else 0.0), IN_THE_WAY
         weights, found = descent.minimise(model, CLOSE * gap)
         if found and descent.gain <= 0.0:  # a smaller gap, but no lower: that would be refused
             descent.worth = 0.0

@@ -129,7 +129,10 @@ class TubeNewton:
             side = np.where(np.abs(errors) > active.epsilon, np.sign(errors), 0.0)
             if piece is not None and np.array_equal(side, piece):
                 break
-            goal = self._cleaned(active, side, self._on_piece(active, side, here, share), share)
+            try:
+                goal = self._cleaned(active, side, self._on_piece(active, side, here, share), share)
+            except linalg.LinAlgError:  # by rounding: what was found so far has to do
+                break
             worst = partial(_worst, active)
             best = min((here, goal), key=worst)
             if worst(best) <= share:
