@@ -408,10 +408,15 @@ def _new_store(d: int, parts: Sequence[Atom | AtomBatch]) -> DenseColumns:
     return SignColumns(d)
 
 
+def _is_sign(values: NDArray[Any]) -> bool:
+    """Whether there is nothing but 1 and -1; the first value tells most others apart."""
+    return bool(abs(values.flat[0]) == 1.0 and np.all(np.abs(values) == 1.0))
+
+
 def _all_signs(parts: Sequence[Atom | AtomBatch]) -> bool:
     """Whether atoms are dense, and say nothing but 1 and -1."""
     return all(
         part.indices is None
-        and (part.values.dtype == np.int8 or bool(np.all(np.abs(part.values) == 1.0)))
+        and (part.values.dtype == np.int8 or _is_sign(part.values))
         for part in parts
     )
