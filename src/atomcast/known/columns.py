@@ -416,7 +416,6 @@ def _is_sign(values: NDArray[Any]) -> bool:
 def _all_signs(parts: Sequence[Atom | AtomBatch]) -> bool:
     """Whether atoms are dense, and say nothing but 1 and -1."""
     return all(
-        part.indices is None
-        and (part.values.dtype == np.int8 or _is_sign(part.values))
+        part.indices is None and (part.values.dtype == np.int8 or _is_sign(part.values))
         for part in parts
     )
