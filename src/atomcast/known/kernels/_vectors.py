@@ -17,6 +17,9 @@ from numba.extending import intrinsic
 
 #: Bytes of a vector, which rows must have or more, and how many of them are summed side by side.
 WIDTH, SUMS = 64, 2
+#: So many bytes ahead, memory is asked for: two cores need more on its way than they ask for of
+#: themselves.
+AHEAD = 8192
 #: Sums may be reordered; NaNs keep their meaning.
 FLAGS = ("reassoc", "contract", "nsz")
 WHOLE, INDEX = ir.IntType(64), ir.IntType(32)
@@ -34,12 +37,22 @@ class _Distance:
 
     def add(self, sum: Any, at: Any, mask: Any = None) -> None:
         """Add what the vectors that begin at a number have, or some of it."""
+        self._ask_for(at)
         builder, (x, z) = self._builder, (self._load(end, at) for end in self._ends)
         difference = builder.fsub(x, z)
         if mask is not None:
             difference = builder.select(mask, difference, self.zero)
         square = builder.fmul(difference, difference, flags=FLAGS)
         builder.store(builder.fadd(builder.load(sum), square, flags=FLAGS), sum)
+
+    def _ask_for(self, at: Any) -> None:
+        """Have the memory send what will be needed some rows later, whether it is there or not."""
+        builder, byte = self._builder, ir.IntType(8).as_pointer()
+        kind = ir.FunctionType(ir.VoidType(), [byte, INDEX, INDEX, INDEX])
+        function = cgutils.get_or_insert_function(builder.module, kind, "llvm.prefetch.p0i8")
+        later = builder.add(at, ir.Constant(WHOLE, AHEAD // self._itemsize))
+        place = builder.bitcast(builder.gep(self._ends[0], [later]), byte)
+        builder.call(function, [place, *(ir.Constant(INDEX, k) for k in (0, 3, 1))])
 
     def _load(self, start: Any, at: Any) -> Any:
         place = self._builder.gep(start, [at])
