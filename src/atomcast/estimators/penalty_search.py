@@ -89,7 +89,6 @@ class PenaltySearch:
         self._make, self._norm, self._objective = make, norm, objective
         self._penalty_for = penalty
         self._replica: Replica | None = None
-        self._told = False  # whether they have said which weights are best
         self._asked = 0  # so many atoms were known when they were last asked for a radius
 
     def solve(
@@ -128,8 +127,8 @@ class PenaltySearch:
         if not alone:
             ledger = joined([("search", empty.ledger), ("", result.ledger)])
             result = replace(result, ledger=ledger)
-        # Weights that known atoms have said took a step, too.
-        return as_penalised(result, value, gap, max(rounds, int(self._told)), done)
+        # Weights that were found before anybody was asked took a step, too.
+        return as_penalised(result, value, gap, max(rounds, int(near is None)), done)
 
     def _balls(self, alone: bool) -> Iterator[Problem]:
         """Balls to try, each chosen when the one before it is solved.
@@ -192,7 +191,6 @@ class PenaltySearch:
         step = self._replica.step
         if step.alone and step.any_order:  # others have replicas, and steps ways, of their own
             self._replica.active.set_weights(weights)  # where the next ball begins
-            self._told = True
         return norm
 
     def _guess(self) -> float:
