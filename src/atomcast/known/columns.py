@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from atomcast._threads import product
-from atomcast.known.sparse_products import dots, mixed
+from atomcast.known.sparse_products import Parts, crossed, dots, filled, mixed
 from atomcast.messages.atom import Atom, AtomBatch
 
 Floats = NDArray[np.float64]
@@ -217,7 +217,6 @@ class SparseColumns:
         self._indices: NDArray[Any] = np.empty(256, dtype=np.int32 if d < 2**31 else np.int64)
         self._starts = np.zeros(5, dtype=np.int64)
         self._parts: tuple[Floats, NDArray[Any], NDArray[Any]] | None = None
-        self._by_row: sparse.csr_array | None = None
 
     def append(self, atoms: Sequence[Atom]) -> None:
         """Add atoms as further columns."""
@@ -240,7 +239,7 @@ class SparseColumns:
         self._data[used:needed], self._indices[used:needed] = values, indices
         self._starts[self.count + 1 : count + 1] = stops
         self.count = count
-        self._parts = self._by_row = None
+        self._parts = None
 
     @property
     def _used(self) -> tuple[Floats, NDArray[Any], NDArray[Any]]:
@@ -317,26 +316,30 @@ class SparseColumns:
 
     def cross(self, left: Chosen, right: Chosen, diagonal: Floats) -> Floats:
         """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
-        columns = self._matrix()
-        rows = columns.T
-        if left is right and self.stored > FULL * self.d * self.count <= FULL * DENSE:
-            return _squared(rows.toarray(), left, np.sqrt(diagonal))
-        if self._by_row is None:
-            self._by_row = columns.tocsr()
-        # To pick columns takes about as long as their products: of many, all are multiplied.
-        fewer = rows[right] if self._few(right) else rows
-        others = self._by_row[:, left] if self._few(left) else self._by_row
-        scaled = (fewer.data * diagonal[fewer.indices], fewer.indices, fewer.indptr)
-        result: Floats = (sparse.csr_array(scaled, fewer.shape) @ others).toarray()
-        if fewer is rows:
-            result = result[right]
-        return (result[:, left] if others is self._by_row else result).T
+        columns = self._picked(left)
+        values, rows, starts = columns
+        room = (len(starts) - 1) * self.d
+        if left is right and len(values) > FULL * room and room <= DENSE:
+            dense = filled((values * np.sqrt(diagonal)[rows], rows, starts), self.d)
+            result: Floats = dense @ dense.T
+            return result
+        return crossed(columns, columns if left is right else self._picked(right), diagonal)
 
-    def _few(self, chosen: Chosen) -> bool:
-        """Whether these are less than half of the columns."""
-        return (
-            2 * len(range(self.count)[chosen] if isinstance(chosen, slice) else chosen) < self.count
-        )
+    def _picked(self, chosen: Chosen) -> Parts:
+        """Values, places and starts of some of the columns."""
+        data, indices, starts = self._used
+        if isinstance(chosen, slice):
+            first, stop, _ = chosen.indices(self.count)
+            cuts = starts[first : stop + 1]
+            part = slice(cuts[0], cuts[-1])
+            return data[part], indices[part], cuts - cuts[0]
+        if len(chosen) == self.count and (chosen[1:] > chosen[:-1]).all():
+            return self._used
+        begin, lengths = starts[chosen], starts[chosen + 1] - starts[chosen]
+        cuts = np.zeros(len(chosen) + 1, dtype=starts.dtype)
+        lengths.cumsum(out=cuts[1:])
+        each = (begin - cuts[:-1]).repeat(lengths) + np.arange(cuts[-1])
+        return data[each], indices[each], cuts
 
     def scaled_products(self, chosen: Positions, scales: Floats, which: Positions) -> Floats:
         """The products of m columns, each times a row of scales, with each other, shape (m, m)."""
