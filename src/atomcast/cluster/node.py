@@ -50,6 +50,7 @@ Floats = NDArray[np.float64]
 CHUNK = 1 << 16
 #: So many levels are tried, each half as high, below which atoms need not be sorted.
 LOOKS = 8
+UNSEEN = None, np.zeros(0)
 
 
 class Fleet:
@@ -114,6 +115,8 @@ class Fleet:
         self._chooser: tuple[Subset, Chooser] | None = None
         self._part: _Part | None = None
         self._shares = self._cut(atoms) if is_able(atoms, SummedAtoms) else None
+        #: The image that atoms were last looked at for, and their scores there.
+        self._seen: tuple[Floats | None, Floats] = UNSEEN
         #: The merits of all atoms when they were scored last.
         self.merit: Floats = np.zeros(0)
         #: What each node has sent as mixtures, for the active set that they are about.
@@ -253,6 +256,9 @@ class Fleet:
                 scores, self.unread = found
                 return scores
         self.unread = 0
+        (image, scores), self._seen = self._seen, UNSEEN
+        if image is not None and image is replica.active.image:
+            return scores
         return self.atoms.scores(replica)
 
     def _thinned(
@@ -366,11 +372,16 @@ class Fleet:
             return self.atoms.batch(places, ids)
         return [self.atom(id) for id in ids]
 
-    def everything(self) -> Sequence[Atom]:
-        """All atoms in the order of their ids; none if columns stand for families of atoms."""
-        if self._families is not None:
-            return ()
-        return self.atoms_of(self.ids.tolist())
+    @property
+    def columns_are_atoms(self) -> bool:
+        """Whether atoms can be looked at one by one: none are summed, or members of a family."""
+        return self._families is None and self._shares is None
+
+    def look(self, replica: Replica) -> Floats:
+        """The score of every atom, which proposals about the same iterate need not find again."""
+        scores = self.atoms.scores(replica)
+        self._seen = replica.active.image, scores
+        return scores
 
     def _place(self, column: int) -> int:
         """Where the column with this global id stands, or would stand."""

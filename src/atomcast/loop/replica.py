@@ -25,6 +25,7 @@ from atomcast.selection.rules import EXACT, Rewording, Selection, Subset
 
 if TYPE_CHECKING:
     from atomcast.steps import Step
+    from atomcast.steps.step import OwnAtoms
 
 Floats = NDArray[np.float64]
 NOBODY, NOTHING = np.zeros(0, dtype=np.int64), np.zeros(0)
@@ -202,27 +203,44 @@ class Replica:
             return self.subset.certifies(agreement)
         return agreement.complete
 
-    def take(self, atoms: Sequence[Atom]) -> list[Row]:
-        """Take the first step with all atoms there are, where nobody has to be asked for them.
+    def foresee(self, own: OwnAtoms) -> list[Row]:
+        """Let the step look at all atoms there are, where nobody has to be asked for them.
 
-        Returns what the trace says of that round, if the step was worth it.
+        What it finds counts as a round; returns what the trace says of that.
         """
+        before = self.active.value()
+        gap = self.step.foresee(self, own)
+        if gap is None:
+            return []
+        self.round += 1
+        return [Row(0, 0.0, before, gap, atoms=0, values=0, bytes=0)]
+
+    def take(self, atoms: Sequence[Atom]) -> float | None:
+        """Take a step with all atoms there are; returns the gap before it, if it is worth it."""
         active, self.has_all = self.active, True
         active.append(atoms)
         found = self.found()
-        gap, before = active.gap(self.domain, found), active.value()
+        gap = active.gap(self.domain, found)
         if gap <= self.target:
-            return []  # none of them is of use
-        known = list(active.position)
-        ids, scores = np.array(known), active.scores()
+            return None  # none of them is of use
+        known, scores = list(active.position), active.scores()
         if len(scores) > len(known):  # of the weights of an atom, the best stands for it
             each = scores.reshape(len(known), -1)
             scores = each[np.arange(len(known)), self.domain.merit(each).argmax(axis=1)]
-        joining = found._replace(owner=np.zeros_like(ids), id=ids, score=scores)
-        check_scores(active.misfit(known, scores), known, joining, atoms, self.domain.scale)
-        self.step.advance(self, joining)
-        self.round += 1
-        return [Row(0, 0.0, before, gap, atoms=0, values=0, bytes=0)]
+        self.step.advance(self, self.joining(atoms, known, scores, found.best))
+        return gap
+
+    def joining(
+        self, atoms: Sequence[Atom], ids: Sequence[int], scores: Floats, best: float
+    ) -> Agreement:
+        """What would have been agreed on, had anybody been asked for atoms that have just joined.
+
+        Raises an error if they are not what their scores say, or out of all scales.
+        """
+        winners = Agreement(best, np.zeros(len(ids), dtype=np.int64), np.array(ids), scores)
+        misfit = self.active.misfit(ids, scores)
+        check_scores(misfit, ids, winners, atoms, self.domain.scale)
+        return winners
 
     def found(self) -> Agreement:
         """What one who has all atoms need ask nobody for: how good the best is; none can join."""

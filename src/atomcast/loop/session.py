@@ -21,6 +21,7 @@ from atomcast.network.ledger import Ledger
 from atomcast.network.star import Star
 from atomcast.network.topology import Topology
 from atomcast.problems.problem import Problem
+from atomcast.steps.step import OwnAtoms
 
 if TYPE_CHECKING:
     from atomcast.loop.result import Result
@@ -132,9 +133,9 @@ class Session(Closing):
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Let the owners broadcast the winners that are not known yet; return those atoms."""
 
-    def everything(self) -> Sequence[Atom]:
-        """All atoms in the order of their ids, where one who is alone can hand them out at once."""
-        return ()
+    def own(self) -> OwnAtoms | None:
+        """All atoms there are, where one who is alone can look at them directly."""
+        return None
 
     def put_together(self, ids: Ids, weights: Floats) -> tuple[Ids, Floats]:
         """The weights that a run with mixtures ends with, where nodes know their own alone."""

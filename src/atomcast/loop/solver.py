@@ -238,9 +238,8 @@ class Solver:
         """
         if not first:
             replica.step.settle(replica)
-        elif self.max_rounds and not len(replica.active) and replica.step.takes_all(replica):
-            atoms = session.everything()
-            return replica.take(atoms) if atoms else []
+        elif self.max_rounds and not len(replica.active) and (own := session.own()) is not None:
+            return replica.foresee(own)
         return []
 
     @property

@@ -173,9 +173,10 @@ class LocalSession(Session):
             return atoms
         return [atom for atom in atoms if atom.id not in replica.active]
 
-    def everything(self) -> Sequence[Atom]:
-        """All atoms of the one node there is, unless a column stands for several."""
-        return self._fleets[0].everything()
+    def own(self) -> Fleet | None:
+        """The one node there is, unless a column stands for several atoms."""
+        fleet = self._fleets[0]
+        return fleet if fleet.columns_are_atoms else None
 
     def _mixed(self, replica: Replica, best: float) -> Atom:
         """Where the mixtures of all nodes lead to."""

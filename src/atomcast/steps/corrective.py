@@ -23,6 +23,7 @@ from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Ids, Request
 from atomcast.selection.rules import EXACT
 from atomcast.steps.batches import ALL_POINTS, FreeBatches, FreePoints
+from atomcast.steps.foresight import foresee, is_quick
 from atomcast.steps.inner.block_pivots import minimise_by_pivots
 from atomcast.steps.inner.column_model import ColumnModel
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent
@@ -34,7 +35,7 @@ from atomcast.steps.inner.newton import MANY_PRODUCTS, Inner, Newton, QuadraticM
 from atomcast.steps.inner.projected_newton import ProjectedNewton
 from atomcast.steps.inner.tube_descent import TubeDescent
 from atomcast.steps.pool import CANDIDATES_MORE, WEIGHTY, Pool
-from atomcast.steps.step import Floats, Step
+from atomcast.steps.step import Floats, OwnAtoms, Step
 from atomcast.steps.thinning import Thinning, cheapest_batch, dearness
 
 if TYPE_CHECKING:
@@ -302,11 +303,21 @@ class Corrective(Step):
         if self._last(replica):  # no round will follow, and the target has fallen since
             self.inner.minimise(replica.active, self._tolerance(replica, agreement))
 
-    def takes_all(self, replica: Replica) -> bool:
-        """Whether they are so few that a round of questions takes longer than to know them all."""
+    def foresee(self, replica: Replica, own: OwnAtoms) -> float | None:
+        """Let all of few atoms join, or, of a quadratic, those that it does not take long to find.
+
+        A round of questions would take longer than either.
+        """
         usual = self.atoms_per_round == "auto" and not self.thin and replica.selection == EXACT
         free = self._free(replica) if usual and replica.domain.has_origin else None
-        return isinstance(free, FreeBatches) and free.size(0, 0.0, np.inf) == self.alone
+        if not isinstance(free, FreeBatches):
+            return None
+        if free.size(0, 0.0, np.inf) == self.alone:
+            return replica.take(own.atoms_of(own.ids.tolist()))
+        if not (free.quadratic and free.width == 1 and is_quick(free.n, free.values)):
+            return None
+        self.inner = inner_solver(replica, self._carried)
+        return foresee(replica, own, self.inner)
 
     def settle(self, replica: Replica) -> None:
         """Minimise over the atoms of the problem before, lest a round go by for weights alone."""

@@ -6,7 +6,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cache
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -19,6 +19,21 @@ if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
 
 Floats = NDArray[np.float64]
+
+
+class OwnAtoms(Protocol):
+    """The atoms of one who is alone, which can be looked at without a question."""
+
+    #: Their global ids, strictly increasing.
+    ids: Ids
+
+    def look(self, replica: Replica) -> Floats:
+        """The score of each of them, shape (n,)."""
+        ...
+
+    def atoms_of(self, ids: list[int]) -> Sequence[Atom]:
+        """Those with these ids."""
+        ...
 
 
 class Step(ABC):
@@ -89,9 +104,12 @@ class Step(ABC):
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """Set the new weights, the same on every node."""
 
-    def takes_all(self, replica: Replica) -> bool:
-        """Whether all atoms there are join at once where none has to be sent; by default not."""
-        return False
+    def foresee(self, replica: Replica, own: OwnAtoms) -> float | None:
+        """Let atoms join before the first question, where none has to be sent; by default none.
+
+        Returns the gap before, if any has joined that is of use.
+        """
+        return None
 
     def settle(self, replica: Replica) -> None:
         """Set better weights than those of the problem before, from what it has made known.
