@@ -5,6 +5,7 @@ import warnings
 import numpy as np
 import pytest
 from scipy import sparse
+from sklearn.utils.multiclass import check_classification_targets
 
 from atomcast import KernelSVC, Lasso, Shards, SparseLogisticRegression
 from atomcast.domains.balls import L1Ball
@@ -26,6 +27,38 @@ def test_classes_of_any_kind(make, y):
     np.testing.assert_array_equal(model.classes_, slowly.classes_)
     np.testing.assert_array_equal(model.decision_function(X), slowly.decision_function(X))
     assert model.n_features_in_ == 6
+
+
+@pytest.mark.parametrize(
+    "y",
+    [
+        np.where(ABOVE, 1.0, -1.0),
+        np.where(ABOVE, 7, -3).astype(np.int8),
+        np.arange(40) % 3.0,
+        np.ones(40),
+        np.where(ABOVE, 0.5, 1.0),
+        np.where(ABOVE, 2.0**60, 1.0),
+        np.where(ABOVE, 1e300, 1.0),
+        np.where(ABOVE, np.nan, 1.0),
+        np.where(ABOVE, np.inf, 1.0),
+        np.where(ABOVE, np.inf, -np.inf),
+    ],
+    ids=str,
+)
+@pytest.mark.filterwarnings("ignore:invalid value")
+def test_labels_are_classes_where_scikit_learn_says_so(y):
+    def verdict(check):
+        try:
+            return check(y)
+        except ValueError as error:
+            return str(error)
+
+    assert verdict(inputs.check_classes) == verdict(check_classification_targets)
+    classes, numbers = inputs.classes_of(y)
+    expected = np.unique(y, return_inverse=True)
+    np.testing.assert_array_equal(classes, expected[0])
+    np.testing.assert_array_equal(numbers, expected[1])
+    assert (classes.dtype, numbers.dtype) == (y.dtype, np.int64)
 
 
 def test_as_many_classes_as_examples_are_still_remarked_on():

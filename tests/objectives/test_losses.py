@@ -152,6 +152,13 @@ def test_two_classes_are_a_case_of_many():
         np.testing.assert_allclose(many.gradient(pair)[:, 1], two.gradient(z), atol=1e-12)
 
 
+@pytest.mark.parametrize("intercept", [False, True])
+def test_a_logistic_loss_is_negligible_beside_that_of_no_model(intercept):
+    y, weights = np.array([1.0, -1.0, -1.0, 1.0, -1.0]), np.array([0.5, 2.0, 0.0, 1.0, 7.0])
+    objective = Logistic(y, intercept, weights)
+    assert objective.negligible == pytest.approx(1e-6 * objective.value(np.zeros(5)), rel=1e-12)
+
+
 @pytest.mark.parametrize("temperature", [0.05, 1.0])
 def test_the_weights_of_the_examples_are_the_paper_s(temperature):
     """w = exp(-A alpha / T) / sum, A = diag(y) H, and the gradient in alpha is -w'A / T.

@@ -29,6 +29,8 @@ PLAIN = {"accept_sparse", "dtype", "y_numeric", "multi_output", "reset"}
 FORMATS = {"accept_sparse": ["csc", "csr"], "dtype": [np.float64, np.float32]}
 #: The same where nodes hold rows.
 ROW_FORMATS = {**FORMATS, "accept_sparse": "csr"}
+#: Floats below this that are whole numbers are just these.
+WHOLE = 2.0**53
 
 
 def validated(estimator: Any, X: Any, y: Any = "no_validation", **options: Any) -> Any:
@@ -106,9 +108,26 @@ def check_classes(y: Any) -> None:
 
     Its own look at those that are beyond doubt takes longer than small models take to be fitted.
     """
-    plain = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biuU"
-    if not plain or 2 * len(np.unique(y)) > len(y):
+    plain = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biufU"
+    if not plain or not _are_classes(classes_of(y)[0], len(y)):
         check_classification_targets(y)
+
+
+def _are_classes(classes: NDArray[Any], count: int) -> bool:
+    """Whether labels, of which there are so many with all repeats, are beyond doubt classes."""
+    whole = classes.dtype.kind != "f" or (np.abs(classes) < WHOLE) & (classes.round() == classes)
+    return bool(np.all(whole)) and 2 * len(classes) <= count
+
+
+def classes_of(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
+    """The classes of some labels in order, and the number of each label's class."""
+    if y.dtype.kind in "biuf":  # two are told apart without sorting
+        two = np.array([y.min(), y.max()], dtype=y.dtype)
+        second = y == two[1]
+        if two[0] < two[1] and np.all(second | (y == two[0])):
+            return two, second.astype(np.int64)
+    classes, numbers = np.unique(y, return_inverse=True)
+    return classes, numbers.astype(np.int64)
 
 
 def check_same_index(X: Any, y: Any, axis: int = 1) -> None:
@@ -159,12 +178,12 @@ def features_and_classes(
     """
     shards, y, cluster = _features(estimator, X, y, cluster, None, **formats)
     check_classes(y)
-    estimator.classes_, numbers = np.unique(y, return_inverse=True)
+    estimator.classes_, numbers = classes_of(y)
     if len(estimator.classes_) < 2:
         raise ValueError(
             f"y has only one class, {estimator.classes_[0]!r}: a classifier needs two or more"
         )
-    return shards, numbers.astype(np.int64), cluster
+    return shards, numbers, cluster
 
 
 def _features(

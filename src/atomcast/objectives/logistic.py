@@ -37,8 +37,9 @@ class Logistic(Objective):
         self.d = len(self.y)
         self.fit_intercept = fit_intercept
         self.sample_weight = checked_sample_weight(sample_weight, self.d)
-        positive = float(self.sample_weight[self.y > 0].sum())
-        negative = float(self.sample_weight[self.y < 0].sum())
+        total = float(self.sample_weight.sum())
+        positive = float(self.sample_weight[self.y > 0].sum()) if fit_intercept else 0.5 * total
+        negative = float(self.sample_weight[self.y < 0].sum()) if fit_intercept else 0.5 * total
         if fit_intercept and not (positive > 0.0 and negative > 0.0):
             raise ValueError(
                 "y has examples of only one class that count: with an intercept, both must occur"
@@ -51,7 +52,8 @@ class Logistic(Objective):
         # Where z is zero, the best intercept is known; elsewhere it is found from the last one.
         self._start = float(np.log(positive / negative)) if fit_intercept else 0.0
         # Classes that can be told apart perfectly leave a loss that only measures the radius.
-        self.negligible = 1e-6 * self.value(np.zeros(self.d))
+        at_zero = positive * np.log1p(negative / positive) + negative * np.log1p(positive / negative)
+        self.negligible = 1e-6 * float(at_zero)
 
     def intercept(self, z: Floats) -> float:
         """The constant that goes with the image z."""

@@ -23,6 +23,7 @@ from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Ids, Request
 from atomcast.selection.rules import EXACT
 from atomcast.steps.batches import ALL_POINTS, FreeBatches, FreePoints
+from atomcast.steps.bent_foresight import foresee_bent
 from atomcast.steps.foresight import foresee, is_quick
 from atomcast.steps.inner.block_pivots import minimise_by_pivots
 from atomcast.steps.inner.column_model import ColumnModel
@@ -314,9 +315,11 @@ class Corrective(Step):
             return None
         if free.size(0, 0.0, np.inf) == self.alone:
             return replica.take(own.atoms_of(own.ids.tolist()))
-        if not (free.quadratic and free.width == 1 and is_quick(free.n, free.values)):
+        if not (free.width == 1 and is_quick(free.n, free.values)):
             return None
         self.inner = inner_solver(replica, self._carried)
+        if not free.quadratic:
+            return foresee_bent(replica, own, self.inner, partial(free.size, 0, 0.0))
         return foresee(replica, own, self.inner)
 
     def settle(self, replica: Replica) -> None:

@@ -167,30 +167,44 @@ class Newton:
             active.set_weights(np.eye(1, len(active), start)[0] * self.domain.scale)
         stalled = 0
         for _ in range(STEPS):
-            scores, merit, level, gap = self._state(active)
-            above = active.value() - active.lower_bound
-            if gap <= tolerance or above <= self.enough or stalled == 3:
+            if stalled == 3 or self._state(active, scores := active.scores())[2] <= tolerance:
                 return
-            chosen, at_stake = self._chosen(active, merit, level), min(gap, above)
-            before = active.value()
-            far = gap >= above and not stalled
-            polished = self._step(active, chosen, scores, at_stake, far)
-            if active.value() >= before and not (polished and self._state(active)[3] < gap):
-                # The model was of no use, as where losses are all but zero: a plain step instead.
-                best = int(np.argmax(merit))
-                toward = active.vertex(self.domain, active.ids[best], float(scores[best]))
-                active.search(toward - active.weights, 1.0)
+            if active.value() - active.lower_bound <= self.enough:
+                return
             # Where hardly more than rounding is gained, a few more steps polish, then stop.
-            gained = before - active.value()
-            stalled = stalled + 1 if gained <= HARDLY * at_stake else 0
+            stalled = 0 if self.improve(active, scores, stalled > 0) else stalled + 1
 
-    def _state(self, active: ActiveSet) -> tuple[Floats, Floats, float, float]:
-        """Scores and merits of the known atoms, the level of those in use, and the gap."""
-        scores = active.scores()
+    def improve(
+        self,
+        active: ActiveSet,
+        scores: Floats,
+        stalled: bool = False,
+        chosen: Positions | None = None,
+    ) -> bool:
+        """Take one step, given the slopes, with these weights or all of use; whether it went far."""
+        merit, level, gap = self._state(active, scores)
+        before = active.value()
+        above = before - active.lower_bound
+        at_stake = min(gap, above)
+        if chosen is None:
+            chosen = self._chosen(active, merit, level)
+        far = gap >= above and not stalled
+        polished = self._step(active, chosen, scores, at_stake, far)
+        if active.value() >= before and not (
+            polished and self._state(active, active.scores())[2] < gap
+        ):
+            # The model was of no use, as where losses are all but zero: a plain step instead.
+            best = int(np.argmax(merit))
+            toward = active.vertex(self.domain, active.ids[best], float(scores[best]))
+            active.search(toward - active.weights, 1.0)
+        return before - active.value() > HARDLY * at_stake
+
+    def _state(self, active: ActiveSet, scores: Floats) -> tuple[Floats, float, float]:
+        """Merits of the known atoms, the level of those in use, and the gap."""
         merit = self.domain.known_merit(active.ids, scores)
         level = -float(active.weights @ scores) / self.domain.scale
         gap = self.domain.gap(-self.domain.scale * level, float(merit.max(initial=-np.inf)))
-        return scores, merit, level, gap
+        return merit, level, gap
 
     def _chosen(self, active: ActiveSet, merit: Floats, level: float) -> Positions:
         """The weights that the model is about: those in use, and those that should be.
