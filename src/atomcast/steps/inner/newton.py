@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
@@ -65,6 +65,14 @@ class Inner(Protocol):
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known atoms."""
         ...
+
+
+class _State(NamedTuple):
+    """What the slopes along known atoms say: their merits, the level of those in use, the gap."""
+
+    merit: Floats
+    level: float
+    gap: float
 
 
 class QuadraticModel(ActiveSet):
@@ -167,44 +175,55 @@ class Newton:
             active.set_weights(np.eye(1, len(active), start)[0] * self.domain.scale)
         stalled = 0
         for _ in range(STEPS):
-            if stalled == 3 or self._state(active, scores := active.scores())[2] <= tolerance:
-                return
-            if active.value() - active.lower_bound <= self.enough:
+            scores = active.scores()
+            state = self._state(active, scores)
+            near = state.gap <= tolerance or active.value() - active.lower_bound <= self.enough
+            if near or stalled == 3:
                 return
             # Where hardly more than rounding is gained, a few more steps polish, then stop.
-            stalled = 0 if self.improve(active, scores, stalled > 0) else stalled + 1
+            stalled = 0 if self._improve(active, scores, state, stalled > 0) else stalled + 1
 
     def improve(
+        self, active: ActiveSet, scores: Floats, stalled: bool, chosen: Positions | None = None
+    ) -> bool:
+        """Take one step, given the slopes; whether it has come far.
+
+        `stalled` is whether the last one has not. The model is about the chosen weights, or about
+        all that are in use or should be.
+        """
+        return self._improve(active, scores, self._state(active, scores), stalled, chosen)
+
+    def _improve(
         self,
         active: ActiveSet,
         scores: Floats,
-        stalled: bool = False,
+        state: _State,
+        stalled: bool,
         chosen: Positions | None = None,
     ) -> bool:
-        """Take one step, given the slopes, with these weights or all of use; whether it went far."""
-        merit, level, gap = self._state(active, scores)
-        before = active.value()
+        gap, before = state.gap, active.value()
         above = before - active.lower_bound
         at_stake = min(gap, above)
         if chosen is None:
-            chosen = self._chosen(active, merit, level)
-        far = gap >= above and not stalled
-        polished = self._step(active, chosen, scores, at_stake, far)
-        if active.value() >= before and not (
-            polished and self._state(active, active.scores())[2] < gap
+            chosen = self._chosen(active, state.merit, state.level)
+        polished = self._step(active, chosen, scores, at_stake, gap >= above and not stalled)
+        gained = before - active.value()
+        if gained <= 0.0 and not (
+            polished and self._state(active, active.scores()).gap < gap
         ):
             # The model was of no use, as where losses are all but zero: a plain step instead.
-            best = int(np.argmax(merit))
+            best = int(np.argmax(state.merit))
             toward = active.vertex(self.domain, active.ids[best], float(scores[best]))
             active.search(toward - active.weights, 1.0)
-        return before - active.value() > HARDLY * at_stake
+            gained = before - active.value()
+        return gained > HARDLY * at_stake
 
-    def _state(self, active: ActiveSet, scores: Floats) -> tuple[Floats, float, float]:
+    def _state(self, active: ActiveSet, scores: Floats) -> _State:
         """Merits of the known atoms, the level of those in use, and the gap."""
         merit = self.domain.known_merit(active.ids, scores)
-        level = -float(active.weights @ scores) / self.domain.scale
-        gap = self.domain.gap(-self.domain.scale * level, float(merit.max(initial=-np.inf)))
-        return merit, level, gap
+        inner = float(active.weights @ scores)
+        gap = self.domain.gap(inner, float(merit.max(initial=-np.inf)))
+        return _State(merit, -inner / self.domain.scale, gap)
 
     def _chosen(self, active: ActiveSet, merit: Floats, level: float) -> Positions:
         """The weights that the model is about: those in use, and those that should be.
@@ -288,10 +307,11 @@ class Newton:
         diagonal = np.einsum("ii->i", hessian)  # as it lies in there
         least = gap / self.domain.scale**2  # where a move by a whole vertex would gain the gap
         ridge = RIDGE * np.maximum(diagonal, least)
-        ids = self.domain.blocks_of(active.ids)[chosen].tolist()
         old, slopes = active.weights[chosen], scores[chosen]
-        hessian -= np.outer(steepness * slopes, slopes) if steepness else 0.0
+        if steepness:
+            hessian -= np.outer(steepness * slopes, slopes)
         diagonal += ridge
+        ids = self.domain.blocks_of(active.ids)[chosen].tolist()
         few = self.domain.polytope and len(chosen) <= MANY_PRODUCTS
         easy = few and (self.domain.has_origin or old.any())
         above = active.value() - active.lower_bound
