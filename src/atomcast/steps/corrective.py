@@ -314,10 +314,7 @@ class Corrective(Step):
             return None
         if free.size(0, 0.0, np.inf) == self.alone:
             return replica.take(own.atoms_of(own.ids.tolist()))
-        if not (free.quadratic and free.width == 1 and is_quick(free.n, free.values)):
-            return None
-        self.inner = inner_solver(replica, self._carried)
-        return foresee(replica, own, self.inner)
+        return foresee(replica, own, free) if is_quick(free) else None
 
     def settle(self, replica: Replica) -> None:
         """Minimise over the atoms of the problem before, lest a round go by for weights alone."""
