@@ -15,7 +15,7 @@ from atomcast.atoms.l1_space import COMPILE_FROM, DenseSpace, SparseSpace
 from atomcast.atoms.rounded import RoundedColumns
 from atomcast.data.shards import Shard
 from atomcast.known.active_set import ExplicitActiveSet
-from atomcast.known.sparse_products import dots
+from atomcast.known.sparse_products import dots, some
 from atomcast.messages.atom import Atom, AtomBatch
 
 if TYPE_CHECKING:
@@ -159,11 +159,8 @@ class SparseAtoms:
 
     def batch(self, places: NDArray[np.int64], ids: list[int]) -> AtomBatch:
         """The nonzeros of several columns in one piece."""
-        first = self.matrix.indptr[places].astype(np.int64)
-        lengths = self.matrix.indptr[places + 1] - first
-        starts = np.concatenate([[0], np.cumsum(lengths)])
-        each = np.repeat(first - starts[:-1], lengths) + np.arange(starts[-1])
-        indices, values = self.matrix.indices[each], self.matrix.data[each]
+        parts = self.matrix.data, self.matrix.indices, self.matrix.indptr
+        values, indices, starts = some(parts, places)
         if np.count_nonzero(values) < len(values):
             kept = values != 0
             starts = np.concatenate([[0], np.cumsum(kept)])[starts]

@@ -184,8 +184,9 @@ def _within_lines(block: Matrix, holds: NDArray[np.bool_]) -> bool:
 def _turned(block: Matrix, axis: int) -> Matrix:
     """A compressed matrix with each line the other way round: scipy's products have them so."""
     starts, stops = block.indptr[:-1].astype(np.int64), block.indptr[1:]
-    places = np.repeat(starts + stops - 1, stops - starts) - np.arange(block.indptr[-1])
-    values, indices = block.data[places], block.indices[places]
+    places = np.repeat(starts + stops - 1, stops - starts)
+    places -= np.arange(len(places))
+    values, indices = block.data.take(places), block.indices.take(places)
     return _like(block, values, indices, block.indptr, block.shape[axis], axis)
 
 

@@ -576,9 +576,7 @@ class ExplicitActiveSet(ActiveSet):
         """The products of some of the atoms with others in A'HA, shape (l, r)."""
         assert self.columns is not None
         curvature = self.objective.curvature(self.image)
-        diagonal = np.asarray(curvature.diagonal)
-        diagonal = diagonal if diagonal.ndim else np.full(self.objective.d, diagonal)
-        result = self.columns.cross(left, right, diagonal)
+        result = self.columns.cross(left, right, np.asarray(curvature.diagonal))
         if curvature.rank_one is not None:
             along = self.columns.scores(curvature.rank_one)
             _centre(result, along[left], along[right])

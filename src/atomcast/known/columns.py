@@ -11,16 +11,15 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from atomcast._threads import product
-from atomcast.known.sparse_products import Parts, crossed, dots, filled, mixed
+from atomcast.known.sparse_products import Compressed, crossed, dots, mixed, some
 from atomcast.messages.atom import Atom, AtomBatch
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
 Chosen = Positions | slice
 
-#: Columns with a smaller share of nonzeros than this are multiplied with each other as such, where
-#: dense ones would take at least so many values.
-THIN, MANY = 0.1, 1 << 17
+#: Columns with a smaller share of nonzeros than this are multiplied with each other as such.
+THIN = 0.15
 #: Sparse columns with a larger share of nonzeros are multiplied with each other as dense ones, if
 #: these take no more than so many values.
 FULL, DENSE = 0.12, 1 << 21
@@ -71,7 +70,10 @@ class Columns(Protocol):
         ...
 
     def cross(self, left: Chosen, right: Chosen, diagonal: Floats) -> Floats:
-        """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
+        """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r).
+
+        A diagonal of one number is constant.
+        """
         ...
 
     def scaled_products(self, chosen: Positions, scales: Floats, which: Positions) -> Floats:
@@ -216,7 +218,7 @@ class SparseColumns:
         self._data = np.empty(256)
         self._indices: NDArray[Any] = np.empty(256, dtype=np.int32 if d < 2**31 else np.int64)
         self._starts = np.zeros(5, dtype=np.int64)
-        self._parts: tuple[Floats, NDArray[Any], NDArray[Any]] | None = None
+        self._parts: Compressed | None = None
 
     def append(self, atoms: Sequence[Atom]) -> None:
         """Add atoms as further columns."""
@@ -242,7 +244,7 @@ class SparseColumns:
         self._parts = None
 
     @property
-    def _used(self) -> tuple[Floats, NDArray[Any], NDArray[Any]]:
+    def _used(self) -> Compressed:
         """Values, places and starts, as far as they are in use, as SciPy wants them."""
         if self._parts is None:
             nnz = int(self._starts[self.count])
@@ -289,7 +291,7 @@ class SparseColumns:
 
     def thin(self, count: int) -> bool:
         """Whether products with so many columns should look at nonzeros alone."""
-        return count * self.d > MANY and self.stored < THIN * self.d * self.count
+        return self.stored < THIN * self.d * self.count
 
     @property
     def compiled(self) -> tuple[Floats, NDArray[Any], NDArray[np.int64]]:
@@ -316,30 +318,21 @@ class SparseColumns:
 
     def cross(self, left: Chosen, right: Chosen, diagonal: Floats) -> Floats:
         """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
-        columns = self._picked(left)
-        values, rows, starts = columns
-        room = (len(starts) - 1) * self.d
-        if left is right and len(values) > FULL * room and room <= DENSE:
-            dense = filled((values * np.sqrt(diagonal)[rows], rows, starts), self.d)
-            result: Floats = dense @ dense.T
-            return result
-        return crossed(columns, columns if left is right else self._picked(right), diagonal)
+        if left is right and self.stored > FULL * self.d * self.count <= FULL * DENSE:
+            return _squared(self._matrix().T.toarray(), left, np.sqrt(diagonal))
+        chosen = self._some(left)
+        values, rows, starts = chosen if left is right else self._some(right)
+        bends = diagonal[rows] if diagonal.ndim else diagonal
+        return crossed(chosen, (values * bends, rows, starts), self.d)
 
-    def _picked(self, chosen: Chosen) -> Parts:
+    def _some(self, chosen: Chosen) -> Compressed:
         """Values, places and starts of some of the columns."""
-        data, indices, starts = self._used
-        if isinstance(chosen, slice):
-            first, stop, _ = chosen.indices(self.count)
-            cuts = starts[first : stop + 1]
-            part = slice(cuts[0], cuts[-1])
-            return data[part], indices[part], cuts - cuts[0]
-        if len(chosen) == self.count and (chosen[1:] > chosen[:-1]).all():
-            return self._used
-        begin, lengths = starts[chosen], starts[chosen + 1] - starts[chosen]
-        cuts = np.zeros(len(chosen) + 1, dtype=starts.dtype)
-        lengths.cumsum(out=cuts[1:])
-        each = (begin - cuts[:-1]).repeat(lengths) + np.arange(cuts[-1])
-        return data[each], indices[each], cuts
+        if not isinstance(chosen, slice):
+            return some(self._used, chosen)
+        values, rows, starts = self._used
+        first, last, _ = chosen.indices(self.count)
+        part = slice(starts[first], starts[last])
+        return values[part], rows[part], starts[first : last + 1] - starts[first]
 
     def scaled_products(self, chosen: Positions, scales: Floats, which: Positions) -> Floats:
         """The products of m columns, each times a row of scales, with each other, shape (m, m)."""
@@ -369,6 +362,7 @@ def _squared(
     One array times its own transpose takes half the operations of any other product.
     """
     result: Floats = np.zeros(())
+    scales = scales if scales.ndim else np.full(rows.shape[1], scales)
     for start in range(0, rows.shape[1], PART):  # what is scaled stays in the cache, and small
         part = slice(start, start + PART)
         scaled = rows[chosen, part] * (scales[part] if which is None else scales[which, part])

@@ -76,5 +76,5 @@ class SignColumns(DenseColumns):
         """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
         if left is right:
             return super().cross(left, right, diagonal)
-        parts = self._parts()
+        parts, diagonal = self._parts(), np.broadcast_to(diagonal, self.d)
         return np.asarray(sum((rows[left] * diagonal[p]) @ rows[right].T for p, rows in parts))

@@ -1,4 +1,4 @@
-"""Products of compressed sparse columns with a vector, or with each other, without matrix objects.
+"""Products of compressed sparse columns, and some of them, without a matrix object around them.
 
 SciPy's own loops do the work. Called through its matrices, they take longer to reach than to run
 on the few columns that most rounds are about.
@@ -13,22 +13,13 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 try:
-    from scipy.sparse._sparsetools import (
-        csc_matvec,
-        csr_matmat,
-        csr_matvec,
-        csr_tocsc,
-        csr_todense,
-    )
+    from scipy.sparse import _sparsetools as scipys
 except ImportError:  # they are not part of what SciPy promises
-    csc_matvec = csr_matvec = csr_matmat = None
+    scipys = None
 
 Floats = NDArray[np.float64]
-#: The values of some columns, the rows that they stand in, and where each column begins.
-Parts = tuple[Floats, NDArray[Any], NDArray[Any]]
-
-#: Up to so many products of columns have room for all of them, though most may be zero.
-ROOM = 1 << 22
+#: Values, rows and starts of columns.
+Compressed = tuple[Floats, NDArray[Any], NDArray[Any]]
 
 
 def dots(values: Floats, rows: NDArray[Any], starts: NDArray[Any], vector: Floats) -> Floats:
@@ -38,11 +29,11 @@ def dots(values: Floats, rows: NDArray[Any], starts: NDArray[Any], vector: Float
     one type, and the vector is contiguous.
     """
     k, d = len(starts) - 1, len(vector)
-    if csr_matvec is None:
+    if scipys is None:
         result: Floats = sparse.csr_array((values, rows, starts), shape=(k, d)) @ vector
         return result
     result = np.zeros(k)
-    csr_matvec(k, d, starts, rows, values, vector, result)
+    scipys.csr_matvec(k, d, starts, rows, values, vector, result)
     return result
 
 
@@ -51,40 +42,43 @@ def mixed(
 ) -> Floats:
     """The weighted sum of the columns, shape (d,); all as for `dots`."""
     k = len(starts) - 1
-    if csc_matvec is None:
+    if scipys is None:
         result: Floats = sparse.csc_array((values, rows, starts), shape=(d, k)) @ weights
         return result
     result = np.zeros(d)
-    csc_matvec(d, k, starts, rows, values, weights, result)
+    scipys.csc_matvec(d, k, starts, rows, values, weights, result)
     return result
 
 
-def crossed(left: Parts, right: Parts, diagonal: Floats) -> Floats:
-    """The products a_j' diag(diagonal) b_k of some columns with others, shape (l, r)."""
-    (values, rows, starts), d = left, len(diagonal)
-    m, k = len(starts) - 1, len(right[2]) - 1
-    scaled = values * diagonal[rows]
-    if csr_matmat is None or m * k > ROOM:
-        by_column = sparse.csr_array((scaled, rows, starts), shape=(m, d))
-        result: Floats = (by_column @ sparse.csc_array(right, shape=(d, k))).toarray()
-        return result
-    kind = starts.dtype
-    by_row = np.empty(d + 1, kind), np.empty(len(right[0]), kind), np.empty(len(right[0]))
-    csr_tocsc(k, d, right[2], right[1], right[0], *by_row)
-    found = np.empty(m + 1, kind), np.empty(m * k, kind), np.empty(m * k)
-    csr_matmat(m, k, starts, rows, scaled, *by_row, *found)
-    result = np.zeros((m, k))
-    csr_todense(m, k, *found, result)
-    return result
-
-
-def filled(columns: Parts, d: int) -> Floats:
-    """The columns with their zeros, one after the other, shape (k, d)."""
+def some(columns: Compressed, chosen: NDArray[np.int64]) -> Compressed:
+    """Some of the columns."""
     values, rows, starts = columns
-    k = len(starts) - 1
-    if csr_matmat is None:
-        result: Floats = sparse.csr_array((values, rows, starts), shape=(k, d)).toarray()
-        return result
-    result = np.zeros((k, d))
-    csr_todense(k, d, starts, rows, values, result)
+    lengths = starts[chosen + 1] - starts[chosen]
+    places = np.zeros(len(chosen) + 1, dtype=starts.dtype)
+    lengths.cumsum(out=places[1:])
+    if scipys is None or rows.dtype != starts.dtype:
+        each = np.repeat(starts[chosen] - places[:-1], lengths) + np.arange(places[-1])
+        return values[each], rows[each], places
+    picked = np.empty(places[-1], values.dtype), np.empty(places[-1], rows.dtype)
+    of = chosen.astype(rows.dtype, copy=False)
+    scipys.csr_row_index(len(of), of, starts, rows, values, picked[1], picked[0])
+    return *picked, places
+
+
+def crossed(left: Compressed, right: Compressed, d: int) -> Floats:
+    """The inner product of every column on the left with every one on the right, shape (l, r)."""
+    k, m, nnz = len(left[2]) - 1, len(right[2]) - 1, int(right[2][-1])
+    if scipys is None:
+        one, other = sparse.csr_array(left, shape=(k, d)), sparse.csc_array(right, shape=(d, m))
+        product: Floats = (one @ other).toarray()
+        return product
+    values, rows, starts = right
+    kind = rows.dtype
+    by_row = np.empty(d + 1, kind), np.empty(nnz, kind), np.empty(nnz)
+    scipys.csr_tocsc(m, d, starts, rows, values, *by_row)
+    # There is room for every product: how many are not zero need not be counted first.
+    cuts, places, found = np.empty(k + 1, kind), np.empty(k * m, kind), np.empty(k * m)
+    scipys.csr_matmat(k, m, left[2], left[1], left[0], *by_row, cuts, places, found)
+    result = np.zeros((k, m))
+    scipys.csr_todense(k, m, cuts, places, found, result)
     return result

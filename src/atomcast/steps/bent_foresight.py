@@ -13,8 +13,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.known.active_set import ExplicitActiveSet
-from atomcast.known.columns import with_appended
-from atomcast.steps.foresight import _violators
+from atomcast.steps.batches import FreeBatches
+from atomcast.steps.foresight import violators
 from atomcast.steps.inner.newton import Newton
 from atomcast.steps.step import OwnAtoms
 
@@ -29,7 +29,7 @@ LEAST = 16
 GROW = 1
 
 
-def foresee_bent(replica: Replica, own: OwnAtoms, newton: Newton, size) -> float | None:
+def foresee_bent(replica: Replica, own: OwnAtoms, newton: Newton, free: FreeBatches) -> float | None:
     active, domain = replica.active, replica.domain
     assert isinstance(active, ExplicitActiveSet)
     places, first, count = np.zeros(0, dtype=np.int64), None, 0
@@ -43,7 +43,7 @@ def foresee_bent(replica: Replica, own: OwnAtoms, newton: Newton, size) -> float
         if not gap > target or active.value() - active.lower_bound <= target:
             break
         merit[places] = -np.inf
-        joining = _violators(merit, (target - inner) / domain.scale, count or size(gap/replica.unit))
+        joining = violators(merit, (target - inner) / domain.scale, count or free.size(0, 0.0, gap / replica.unit))
         if len(joining):
             ids = own.ids[joining].tolist()
             atoms = own.atoms_of(ids)

@@ -305,7 +305,7 @@ class Corrective(Step):
             self.inner.minimise(replica.active, self._tolerance(replica, agreement))
 
     def foresee(self, replica: Replica, own: OwnAtoms) -> float | None:
-        """Let all of few atoms join, or, of a quadratic, those that it does not take long to find.
+        """Let all of few atoms join, or those that it does not take long to find.
 
         A round of questions would take longer than either.
         """
@@ -315,12 +315,12 @@ class Corrective(Step):
             return None
         if free.size(0, 0.0, np.inf) == self.alone:
             return replica.take(own.atoms_of(own.ids.tolist()))
-        if not (free.width == 1 and is_quick(free.n, free.values)):
+        if not is_quick(free):
             return None
-        self.inner = inner_solver(replica, self._carried)
-        if not free.quadratic:
-            return foresee_bent(replica, own, self.inner, partial(free.size, 0, 0.0))
-        return foresee(replica, own, self.inner)
+        if free.quadratic:
+            return foresee(replica, own, free)
+        self.inner = newton = newton_solver(replica)
+        return foresee_bent(replica, own, newton, free)
 
     def settle(self, replica: Replica) -> None:
         """Minimise over the atoms of the problem before, lest a round go by for weights alone."""
@@ -500,16 +500,19 @@ def inner_solver(replica: Replica, memory: Memory) -> Inner:
 
     `memory` is what the inner solver of the same run, in another process, had gathered.
     """
-    domain = replica.domain
-
-    def exact(memory: Memory = NOTHING) -> Inner:
-        return KINDS[replica.active.inner_kind](domain, memory)
-
     if replica.active.quadratic:
-        solver = exact(memory)
+        solver = KINDS[replica.active.inner_kind](replica.domain, memory)
         if isinstance(solver, KernelQuadratic) and replica.step.alone > MANY_POINTS:
             solver.few = 0  # they will soon be many
         return solver
-    alone = replica.step.alone  # models of several classes are dear: each should bring all it can
+    return newton_solver(replica)
+
+
+def newton_solver(replica: Replica) -> Newton:
+    """A sequence of quadratic models."""
+    domain, kind, alone = replica.domain, replica.active.inner_kind, replica.step.alone
+    # Models of several classes are dear: each should bring all it can.
     rough = alone > 0 and replica.active.total(alone) == alone and domain.has_origin
-    return Newton(domain, exact, replica.smallest_target, rough)
+    return Newton(
+        domain, partial(KINDS[kind], domain, NOTHING), replica.smallest_target, rough
+    )
