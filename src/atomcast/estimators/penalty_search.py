@@ -20,6 +20,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from atomcast._threads import one_blas_thread
 from atomcast.data.shards import Shards
 from atomcast.estimators.penalised import as_penalised, slopes
 from atomcast.known.active_set import ExplicitActiveSet
@@ -176,7 +177,11 @@ class PenaltySearch:
             return None
         if not asked < len(active) <= FEW:
             return None
-        return penalised_weights(self._replica.domain, active, self.penalty)
+        relative, absolute = self._replica.tol
+        with one_blas_thread():  # as within a run
+            return penalised_weights(
+                self._replica.domain, active, self.penalty, 0.0 if absolute else relative
+            )
 
     def _next(self) -> float:
         """The radius to try next: that of the known atoms' solution, if it is one to learn from."""

@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
+from scipy.linalg.lapack import dposv
 
 from atomcast.objectives.objective import Floats, Objective, is_same, kept
 from atomcast.objectives.sample_weights import checked_sample_weight
@@ -49,6 +50,14 @@ class SoftmaxCurvature:
             across = applied.sum(axis=0)
             bend -= float(across @ self.intercept_inverse @ across)
         return bend
+
+    def answer(self, direction: Floats) -> Floats:
+        """By how much the best intercepts change along a direction of shape (d, T)."""
+        if self.intercept_inverse is None:
+            return np.zeros(direction.shape[1])
+        p = self.probabilities
+        centred = direction - np.sum(p * direction, axis=1, keepdims=True)
+        return -self.intercept_inverse @ (self.sample_weight @ (p * centred))
 
     def applied(self, directions: Floats) -> Floats:
         """The Hessian times directions, shape (d, T, m)."""
@@ -94,8 +103,10 @@ class Multinomial(Objective):
             raise ValueError(f"y lacks class {int(np.argmin(self._counts))}: each must occur")
         #: Intercepts that were found from another guess change sums of the gradient by less.
         self.vagueness = 1e-13 * float(self._counts.sum()) if fit_intercept else 0.0
+        self._rows = np.arange(self.d)
         self._solved: tuple[Floats, Floats] | None = None
         self._softmax: tuple[Floats, tuple[Floats, Floats]] | None = None
+        self._bent: tuple[Floats, SoftmaxCurvature] | None = None
         # Classes that can be told apart perfectly leave a loss that only measures the radius.
         self.negligible = 1e-6 * self.value(np.zeros((self.d, self.classes)))
 
@@ -104,19 +115,20 @@ class Multinomial(Objective):
         if not self.fit_intercept:
             return np.zeros(self.classes)
         if self._solved is None or not is_same(self._solved[0], z):
-            starts = [np.log(self._counts)] + ([] if self._solved is None else [self._solved[1]])
-            start = min(starts, key=lambda b: self._value(z, b))
-            self._solved = kept(z), self._best_intercept(z, start)
+            self._solved = kept(z), self._best_intercept(z)
         return self._solved[1]
 
-    def _best_intercept(self, z: Floats, b: Floats) -> Floats:
+    def _best_intercept(self, z: Floats) -> Floats:
         """The T intercepts, by Newton's method from a guess, or else by way of softer losses.
 
         Scores far apart make a loss of nearly flat pieces, where Newton steps go astray; the loss
         of scores divided by s has none if s is large, and its intercepts, times s, are a good
         guess for a smaller s.
         """
-        b, found = self._newton(z, b, 12)
+        start = np.log(self._counts)  # the best where there are no scores
+        b, found = self._newton(z, start if self._solved is None else self._guess(z), 12)
+        if not found and self._solved is not None:
+            b, found = self._newton(z, start, 12)
         if not found:
             softness = max(float(np.ptp(z)) / 4.0, 1.0)
             b = softness * np.log(self._counts / self._counts.sum()) - z.mean(axis=0)
@@ -126,14 +138,21 @@ class Multinomial(Objective):
             b, found = self._newton(z, b, 100)
         return b - b.mean()
 
+    def _guess(self, z: Floats) -> Floats:
+        """The last intercepts, and what the curvature, if it is known there, makes of them here."""
+        assert self._solved is not None
+        last, b = self._solved
+        if self._bent is None or self._bent[0] is not last:
+            return b
+        return b + self._bent[1].answer(z - last)
+
     def _newton(self, z: Floats, b: Floats, steps: int) -> tuple[Floats, bool]:
         """Newton's method with shortened steps; also says whether it got to the minimum."""
         total = float(self._counts.sum())
-        value, steepness, near = self._value(z, b), np.inf, False
+        (p, value), steepness, near = self._at(z, b), np.inf, False
         last = b
         for _ in range(steps):
-            curvature = self._curvature(z, b)
-            slope = self.sample_weight @ curvature.probabilities - self._counts
+            slope = self.sample_weight @ p - self._counts
             before, steepness = steepness, float(np.abs(slope).max())
             if near and steepness >= 0.5 * before:  # only rounding is left
                 return (b if steepness < before else last), True
@@ -141,22 +160,20 @@ class Multinomial(Objective):
                 return b, True
             # So near the minimum, values no longer tell better from worse, but slopes do.
             near, last = steepness <= 1e-7 * total, b
-            step = _intercept_inverse(curvature) @ slope
+            step = _solved(_intercept_hessian(p, self.sample_weight), slope)
             promise, size = float(step @ slope), 1.0
-            reached = self._value(z, b - step)
+            p, reached = self._at(z, b - step)
             while not near and reached > value - 0.1 * size * promise and size > 1e-6:
                 size *= 0.25
-                reached = self._value(z, b - size * step)
+                p, reached = self._at(z, b - size * step)
             b, value = b - size * step, reached
         return b, False
 
-    def _value(self, z: Floats, b: Floats) -> float:
+    def _at(self, z: Floats, b: Floats) -> tuple[Floats, float]:
+        """Probabilities and value at an image and intercepts."""
         scores = z + b
-        chosen = scores[np.arange(self.d), self.y]
-        return float(self.sample_weight @ (exponentials(scores)[1] - chosen))
-
-    def _curvature(self, z: Floats, b: Floats) -> SoftmaxCurvature:
-        return SoftmaxCurvature(exponentials(z + b)[0], self.sample_weight, None)
+        p, logs = exponentials(scores)
+        return p, float(self.sample_weight @ (logs - scores[self._rows, self.y]))
 
     def _exponentials(self, z: Floats) -> tuple[Floats, Floats]:
         """Probabilities and log-sum-exp at the best intercepts, computed once for an image."""
@@ -166,7 +183,7 @@ class Multinomial(Objective):
 
     def value(self, z: Floats) -> float:
         """The weighted sum of the losses at an image of shape (d, T)."""
-        chosen = z[np.arange(self.d), self.y] + self.intercept(z)[self.y]
+        chosen = z[self._rows, self.y] + self.intercept(z)[self.y]
         losses = self._exponentials(z)[1] - chosen
         if float(losses.max()) < 0.5:  # small losses are lost in the difference of large scores
             losses = -np.log1p(-self._others(z))
@@ -175,42 +192,51 @@ class Multinomial(Objective):
     def _others(self, z: Floats) -> Floats:
         """The probability that it is not the true class, shape (d,); 1 - p would lose digits."""
         others = self._exponentials(z)[0].copy()
-        others[np.arange(self.d), self.y] = 0.0
+        others[self._rows, self.y] = 0.0
         return np.asarray(others.sum(axis=1))
 
     def gradient(self, z: Floats) -> Floats:
         """Probabilities minus one for the true class, weighted; shape (d, T)."""
         result = self._exponentials(z)[0].copy()
-        result[np.arange(self.d), self.y] = -self._others(z)
+        result[self._rows, self.y] = -self._others(z)
         return self.sample_weight[:, None] * result
 
     def curvature(  # type: ignore[override]  # of scores for each class, not of one image
         self, z: Floats
     ) -> SoftmaxCurvature:
         """The Hessian at an image of shape (d, T)."""
-        curvature = SoftmaxCurvature(self._exponentials(z)[0], self.sample_weight, None)
-        if not self.fit_intercept:
-            return curvature
-        return replace(curvature, intercept_inverse=_intercept_inverse(curvature))
+        if self._bent is None or not is_same(self._bent[0], z):
+            p, inverse = self._exponentials(z)[0], None
+            if self.fit_intercept:
+                hessian = _intercept_hessian(p, self.sample_weight)
+                inverse = _solved(hessian, np.eye(self.classes))
+                inverse -= inverse.mean()
+            self._bent = kept(z), SoftmaxCurvature(p, self.sample_weight, inverse)
+        return self._bent[1]
 
     def steepness(self, z: Floats) -> float:
         """One over the sum of the odds against the true classes, weighted: see `Logistic`."""
-        right = self._exponentials(z)[0][np.arange(self.d), self.y]
+        right = self._exponentials(z)[0][self._rows, self.y]
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             total = float(self.sample_weight @ (self._others(z) / right))
         return 1.0 / total if total > 0.0 else 0.0
 
 
-def _intercept_inverse(curvature: SoftmaxCurvature) -> Floats:
-    """Inverse of the Hessian in the intercepts; adding a constant to all of them is left out."""
-    p = curvature.probabilities
-    hessian = -(curvature.sample_weight[:, None] * p).T @ p
+def _intercept_hessian(p: Floats, sample_weight: Floats) -> Floats:
+    """The Hessian in the intercepts, made regular: a constant added to all of them is free."""
+    hessian = -(sample_weight[:, None] * p).T @ p
     # Each row sums to zero: the diagonal follows from the rest, which loses no digits.
-    np.fill_diagonal(hessian, 0.0)
-    np.fill_diagonal(hessian, -hessian.sum(axis=1))
-    least = 1e-30 * float(curvature.sample_weight.sum())
-    level = max(float(np.trace(hessian)), least) / len(hessian) ** 2
+    hessian.flat[:: len(hessian) + 1] = 0.0
+    diagonal = -hessian.sum(axis=1)
+    least = 1e-30 * float(sample_weight.sum())
+    level = max(float(diagonal.sum()), least) / len(hessian) ** 2
     # Where the pieces are flat, what is left of the Hessian may be too small to invert.
-    ridge = 1e-14 * level * len(hessian)
-    inverse = np.linalg.inv(hessian + level + ridge * np.eye(len(hessian)))
-    return np.asarray(inverse - inverse.mean(), dtype=np.float64)
+    hessian.flat[:: len(hessian) + 1] = diagonal + 1e-14 * level * len(hessian)
+    return np.asarray(hessian + level)
+
+
+def _solved(hessian: Floats, sides: Floats) -> Floats:
+    """The solution of equations with such a Hessian, shape (T,) or (T, T)."""
+    solution: Floats
+    _, solution, failed = dposv(hessian, sides)
+    return np.linalg.solve(hessian, sides) if failed else solution

@@ -17,8 +17,9 @@ from atomcast.steps.inner.newton import ENOUGH, RIDGE
 
 Floats = NDArray[np.float64]
 
-#: Steps end once a model promises less than this share of the objective; the last one is taken.
-EXACT = 1e-12
+#: Steps end once a model promises less than this share of the objective, or than another one of
+#: what is good enough; the last one is taken.
+EXACT, ENOUGH_LEFT = 1e-12, 1e-3
 #: So many steps are tried, and so many shorter ones each time.
 STEPS, HALVES = 50, 20
 #: By such a share of the penalty, merits may be above it.
@@ -27,16 +28,18 @@ SLACK = 1e-9
 TURNS = 6
 
 
-def penalised_weights(domain: Domain, active: ExplicitActiveSet, penalty: float) -> Floats | None:
+def penalised_weights(
+    domain: Domain, active: ExplicitActiveSet, penalty: float, tol: float = 0.0
+) -> Floats | None:
     """The best weights of known atoms where a unit of their norm costs so much, if it is easy.
 
-    Where a model is not easy, they are those of the models before it. Nothing is changed.
+    A gap of `tol` times the objective would do. Where a model is not easy, they are those of the models before it. Nothing is changed.
     """
     if active.quadratic:
         gram = active.kept_products
         gram.extend(active)
         return penalised_solution(domain, gram.matrix, active.weights, active.scores(), penalty)
-    active, easy = active.sketch(), True
+    active, easy, exact = active.sketch(), True, max(EXACT, ENOUGH_LEFT * tol)
 
     def cost() -> float:
         return active.value() + penalty * float(np.abs(active.weights).sum())
@@ -56,7 +59,7 @@ def penalised_weights(domain: Domain, active: ExplicitActiveSet, penalty: float)
         change = new - old
         longer = float(np.abs(new).sum() - np.abs(old).sum())
         promise = -float(change @ slopes) - penalty * longer
-        if promise <= EXACT * before:
+        if promise <= exact * before:
             return new
         for half in range(HALVES):
             active.set_weights(old + 0.5**half * change)
