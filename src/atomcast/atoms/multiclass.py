@@ -21,6 +21,9 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
+#: So many numbers are multiplied with all columns at a time, or as many as there are probabilities.
+WIDE = 1 << 18
+
 
 class MulticlassActiveSet(ManyImages):
     """Known features with a weight for each class."""
@@ -77,12 +80,24 @@ class MulticlassActiveSet(ManyImages):
             chosen = feature[rows]
             result[np.ix_(rows, rows)] = self.columns.cross(chosen, chosen, own[:, t])
         if curvature.intercept_inverse is not None:
-            across = np.empty((self.classes, len(positions)))  # intercepts with weights
-            for t, rows in enumerate(where):
-                bends = -c[:, None] * p * p[:, [t]]
-                bends[:, t] = own[:, t]
-                across[:, rows] = self.columns.products(bends)[feature[rows]].T
-            result -= across.T @ curvature.intercept_inverse @ across
+            across = self._across(c[:, None] * p, p, own)[feature, of_class]
+            result -= across @ curvature.intercept_inverse @ across.T
+        return result
+
+    def _across(self, weighted: Floats, p: Floats, own: Floats) -> Floats:
+        """The products of features, for a class each, with the intercept of every class.
+
+        The shape is (features, T, T), where the last axis is that of the intercepts.
+        """
+        assert self.columns is not None
+        d, T = p.shape
+        result, step = np.empty((self.columns.count, T, T)), max(WIDE // p.size, 1)
+        for t in range(0, T, step):  # as many classes at a time as there is room for
+            some = np.arange(t, min(t + step, T))
+            bends = -weighted[:, some, None] * p[:, None, :]
+            bends[:, some - t, some] = own[:, some]
+            products = self.columns.products(bends.reshape(d, -1))
+            result[:, some] = products.reshape(-1, len(some), T)
         return result
 
 

@@ -33,12 +33,7 @@ class SoftmaxCurvature:
     def complements(self) -> Floats:
         """1 - p without the cancellation, shape (d, T): exact also where p is all but one."""
         p = self.probabilities
-        result = 1.0 - p
-        large = np.nonzero(p > 0.5)  # at most one class of an example: there, digits would be lost
-        others = p[large[0]]
-        others[np.arange(len(others)), large[1]] = 0.0
-        result[large] = others.sum(axis=1)
-        return result
+        return p @ (1.0 - np.eye(p.shape[1]))  # sums of the others
 
     def bend(self, direction: Floats) -> float:
         """The second derivative along a direction of shape (d, T)."""
@@ -161,6 +156,9 @@ class Multinomial(Objective):
             # So near the minimum, values no longer tell better from worse, but slopes do.
             near, last = steepness <= 1e-7 * total, b
             step = _solved(_intercept_hessian(p, self.sample_weight), slope)
+            # Along a step, the Hessian changes by no larger a share than the step is long, about.
+            if 2.0 * float(np.abs(step).max()) * steepness <= 1e-15 * total:
+                return b - step, True
             promise, size = float(step @ slope), 1.0
             p, reached = self._at(z, b - step)
             while not near and reached > value - 0.1 * size * promise and size > 1e-6:

@@ -115,14 +115,16 @@ def _pivots(
     signs = sides[1]
     slack = tolerance / domain.scale if penalty is None else 1e-9 * penalty
     least, left_out = np.sqrt(DEPENDENT * matrix.diagonal()), None
+    seen: set[bytes] = set()
     for _ in range(most):
         free = signs.nonzero()[0]
-        if not len(free):
-            return None
+        if not len(free) or (face := signs.tobytes()) in seen:
+            return None  # round and round
+        seen.add(face)
         sign, rows = signs[free], matrix.take(free, 0)
         # As LAPACK wants them, so that nothing is copied: the transpose is the same matrix.
-        face, right = rows.take(free, 1).T, sides.take(free, 1).T
-        factor, solution, failed = dposv(face, right, overwrite_a=True, overwrite_b=True)
+        square, right = rows.take(free, 1).T, sides.take(free, 1).T
+        factor, solution, failed = dposv(square, right, overwrite_a=True, overwrite_b=True)
         # Whether equal atoms make it fail is a matter of rounding.
         if failed or (factor.diagonal() <= least.take(free)).any():
             alone = np.abs(at_zero.take(free)) / np.maximum(least.take(free), TINY)

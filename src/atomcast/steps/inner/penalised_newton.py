@@ -24,6 +24,8 @@ EXACT, ENOUGH_LEFT = 1e-12, 1e-3
 STEPS, HALVES = 50, 20
 #: By such a share of the penalty, merits may be above it.
 SLACK = 1e-9
+#: Up to so many weights, guesses take longer than care does.
+FEW = 12
 #: Weights come and go one by one at most so many times for each of them.
 TURNS = 6
 
@@ -33,13 +35,14 @@ def penalised_weights(
 ) -> Floats | None:
     """The best weights of known atoms where a unit of their norm costs so much, if it is easy.
 
-    A gap of `tol` times the objective would do. Where a model is not easy, they are those of the models before it. Nothing is changed.
+    A gap of `tol` times the objective would do. Where a model is not easy, they are those of the
+    models before it. Nothing is changed.
     """
     if active.quadratic:
         gram = active.kept_products
         gram.extend(active)
         return penalised_solution(domain, gram.matrix, active.weights, active.scores(), penalty)
-    active, easy, exact = active.sketch(), True, max(EXACT, ENOUGH_LEFT * tol)
+    active, careful, exact = active.sketch(), False, max(EXACT, ENOUGH_LEFT * tol)
 
     def cost() -> float:
         return active.value() + penalty * float(np.abs(active.weights).sum())
@@ -50,9 +53,10 @@ def penalised_weights(
         hessian = active.hessian(chosen)
         np.einsum("ii->i", hessian)[:] *= 1.0 + RIDGE
         model, new = (domain, hessian, old[chosen], slopes[chosen], penalty), np.zeros_like(old)
-        found = penalised_solution(*model) if easy else None
+        guess = not (careful or len(chosen) <= FEW)
+        found = penalised_solution(*model) if guess else one_by_one(*model)
         if found is None:
-            easy, found = False, one_by_one(*model)
+            careful, found = guess, one_by_one(*model) if guess else penalised_solution(*model)
         if found is None:
             break
         new[chosen] = found
