@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ExplicitActiveSet
-from atomcast.steps.batches import ROUND, FreeBatches
+from atomcast.steps.batches import FREE_SHARE, ROUND, FreeBatches
 from atomcast.steps.inner.block_pivots import solutions
 from atomcast.steps.step import OwnAtoms
 
@@ -94,7 +94,7 @@ def _next(free: FreeBatches, weights: Floats, distance: float) -> int:
     """
     known, used = len(weights), np.count_nonzero(weights)
     leap = free.size(known, used / known, distance) if free.cheap else LEAST
-    return max((2 if used > 0.75 * known else 1) * used, leap)
+    return max(min((2 if used > 0.75 * known else 1) * used, free.d // FREE_SHARE), leap)
 
 
 def _violators(merit: Floats, level: float, count: int) -> Positions:
