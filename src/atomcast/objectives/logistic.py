@@ -75,8 +75,9 @@ class Logistic(Objective):
                 break
             low, high = (b, high) if slope < 0.0 else (low, b)
             newton = b - slope / bend if bend > 0.0 else np.nan
-            if newton == b:
-                break
+            # Along a step, the bend changes by no larger a share than the step is long, about.
+            if abs(newton - b) * abs(slope) <= 1e-15 * self._total:
+                return min(max(newton, low), high)
             b = newton if low < newton < high else 0.5 * (low + high)
         return b
 

@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ExplicitActiveSet
-from atomcast.steps.batches import ROUND, FreeBatches
+from atomcast.steps.batches import FREE_SHARE, LEAP, ROUND, FreeBatches
 from atomcast.steps.inner.block_pivots import solutions
 from atomcast.steps.step import OwnAtoms
 
@@ -90,11 +90,13 @@ def _first(active: ExplicitActiveSet, domain: Domain, own: OwnAtoms, merit: Floa
 def _next(free: FreeBatches, weights: Floats, distance: float) -> int:
     """How many atoms may join: twice as many as are in use, or as many if some are in vain.
 
-    Where they are cheap, more may if the gap is many times the objective.
+    Where they are cheap, and none was in vain, more may if the gap is many times the objective.
     """
     known, used = len(weights), np.count_nonzero(weights)
-    leap = free.size(known, used / known, distance) if free.cheap else LEAST
-    return max((2 if used > 0.75 * known else 1) * used, leap)
+    times = 2.0 if used > 0.75 * known else 1.0
+    if free.cheap and used > 0.95 * known:
+        times = min(max(distance, times), LEAP)
+    return max(min(int(times * used), free.d // FREE_SHARE), LEAST)
 
 
 def violators(merit: Floats, level: float, count: int) -> Positions:

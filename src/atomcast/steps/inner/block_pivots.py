@@ -13,7 +13,7 @@ from collections.abc import Iterator, Sequence
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dposv
+from scipy.linalg.lapack import dposv, dpotrs
 
 from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ActiveSet
@@ -26,7 +26,10 @@ Positions = NDArray[np.int64]
 BOLD, MILD = 10, 24
 #: Atoms whose merits alone differ by no more than this share of the largest may be copies.
 ALIKE = 1e-6
+#: Where sums of atoms are sums of others, bends that are larger by this share make weights unique.
+RIDGE = 1e-9
 TINY = float(np.finfo(np.float64).tiny)
+NOBODY: Positions = np.zeros(0, dtype=np.int64)
 
 
 def minimise_by_pivots(domain: Domain, active: ActiveSet, tolerance: float) -> bool:
@@ -114,33 +117,34 @@ def _pivots(
     sides = np.array([-at_zero, first])  # of the equations on a face
     signs = sides[1]
     slack = tolerance / domain.scale if penalty is None else 1e-9 * penalty
-    least, left_out = np.sqrt(DEPENDENT * matrix.diagonal()), None
-    seen: set[bytes] = set()
+    least, left_out, ridge = np.sqrt(DEPENDENT * matrix.diagonal()), NOBODY, 0.0
+    seen: set[tuple[float, bytes]] = set()
     for _ in range(most):
-        free = signs.nonzero()[0]
-        if not len(free) or (face := signs.tobytes()) in seen:
-            return None  # round and round
-        seen.add(face)
+        free, known = signs.nonzero()[0], (ridge, signs.tobytes())
+        if not len(free) or known in seen:
+            return None  # there is no face, or it comes round again
+        seen.add(known)
         sign, rows = signs[free], matrix.take(free, 0)
         # As LAPACK wants them, so that nothing is copied: the transpose is the same matrix.
-        square, right = rows.take(free, 1).T, sides.take(free, 1).T
-        factor, solution, failed = dposv(square, right, overwrite_a=True, overwrite_b=True)
+        face, right = rows.take(free, 1).T, sides.take(free, 1).T
+        if ridge:
+            np.einsum("ii->i", face)[:] *= 1.0 + ridge
+        factor, solution, failed = dposv(face, right, overwrite_a=True, overwrite_b=True)
         # Whether equal atoms make it fail is a matter of rounding.
-        if failed or (factor.diagonal() <= least.take(free)).any():
+        if failed or (not ridge and (factor.diagonal() <= least.take(free)).any()):
             alone = np.abs(at_zero.take(free)) / np.maximum(least.take(free), TINY)
-            copies = free[_copies(alone)]
-            if left_out is not None or not len(copies):
+            copies = NOBODY if len(left_out) else free[_copies(alone)]
+            if not len(copies) and ridge:
                 return None
-            signs[copies], left_out = 0.0, copies
+            if len(copies):
+                signs[copies], left_out = 0.0, copies
+            else:
+                ridge = RIDGE
             continue
-        found, across = solution[:, 0], solution[:, 1]
-        if penalty is not None:
-            level = penalty
-        else:  # the multiplier of the ball: what every atom in use has for a merit
-            level = (float(sign.dot(found)) - domain.scale) / float(sign.dot(across))
-            level = max(level, 0.0) if domain.has_origin else level
-        if level:
-            found = found - level * across
+        if ridge:  # which is to be of no consequence but for directions that are flat
+            rest = sides.take(free, 1).T - rows.take(free, 1) @ solution
+            solution = solution + dpotrs(factor, rest)[0]
+        found, level = _on_face(domain, solution, sign, penalty)
         kept = found * sign > 0.0
         clean = np.count_nonzero(kept) == len(free)
         if not clean:
@@ -150,7 +154,7 @@ def _pivots(
         slopes = at_zero + found.dot(rows)
         joining = domain.merit(slopes) > level + slack
         joining[free] = False
-        if left_out is not None and joining[left_out].any():
+        if joining[left_out].any():
             return None  # they are no copies of others, which would do for them
         join = joining.nonzero()[0]
         if clean and not len(join):
@@ -161,6 +165,21 @@ def _pivots(
             return weights
         signs[join] = domain.signs(slopes[join])
     return None
+
+
+def _on_face(
+    domain: Domain, solution: Floats, sign: Floats, penalty: float | None
+) -> tuple[Floats, float]:
+    """The best weights on a face, and the merit that all of them have there.
+
+    That is the penalty, or else the multiplier of the ball.
+    """
+    found, across = solution[:, 0], solution[:, 1]
+    level = penalty
+    if level is None:
+        level = (float(sign.dot(found)) - domain.scale) / float(sign.dot(across))
+        level = max(level, 0.0) if domain.has_origin else level
+    return (found - level * across if level else found), level
 
 
 def _copies(alone: Floats) -> Positions:

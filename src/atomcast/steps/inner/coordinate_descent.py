@@ -33,7 +33,9 @@ SWEPT, SOLVED, TIGHTER = 0.05, 0.1, 0.8
 FLAT = 1e-9
 #: So many penalties in a row are kept within bounds before the bounds are given up.
 PATIENCE = 4
-#: Where weights begin at zero, the first penalties fall by no more than this factor each, lest far
+#: Where weights begin so far inside the domain, the penalty is that of those that are to join.
+INSIDE = 1e-6
+#: Where they do, the first penalties fall by no more than this factor each, lest far
 #: too many weights come in at once, which sweeps hardly get rid of.
 STEEP, FIRST = 10.0, 4
 #: Columns that depend on each other let the norm fall at no cost until signs change: of a face with
@@ -98,8 +100,10 @@ class CoordinateDescent:
             if self.domain.gap(inner, float(np.max(merit))) <= tolerance:
                 return feasible, True
             level = -inner / self.domain.scale
-            if alternation == 0 and not model.start.any():  # slopes say nothing of the penalty yet
-                floor = penalty = level = self._penalty_alone(model, self._merit(scores_there))
+            room = self.domain.scale - self._norm(feasible) if alternation == 0 else 0.0
+            if room > INSIDE * self.domain.scale:  # slopes say nothing of the penalty yet
+                new = np.where(feasible == 0.0, merit, 0.0)
+                floor = penalty = level = self._penalty_alone(model, new, room)
             penalty = level if np.isnan(penalty) else penalty
             if 0 < alternation <= FIRST and floor > 0.0 and bounds.low == bounds.lowest:
                 penalty = max(penalty, floor := floor / STEEP)
@@ -144,15 +148,15 @@ class CoordinateDescent:
             weights[int(np.argmax(self._merit(model.columns.scores(model.gradient))))] = 1.0
         return weights
 
-    def _penalty_alone(self, model: ColumnModel, merit: Floats) -> float:
-        """The penalty at which weights fill the domain if no column depends on another."""
+    def _penalty_alone(self, model: ColumnModel, merit: Floats, room: float) -> float:
+        """The penalty at which weights fill what room there is if no column depends on another."""
         order = np.argsort(merit)[::-1]
         order = order[(model.lengths[order] > 0.0) & (merit[order] > 0.0)]
         if not len(order):
             return 0.0
         bend = 1.0 / model.lengths[order]
         # With the first k in use, the norm is sum(merit / length) - penalty * sum(1 / length).
-        levels = (np.cumsum(merit[order] * bend) - self.domain.scale) / np.cumsum(bend)
+        levels = (np.cumsum(merit[order] * bend) - room) / np.cumsum(bend)
         return max(float(levels.max()), 0.0)
 
     def _norm(self, weights: Floats) -> float:
