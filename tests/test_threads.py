@@ -8,8 +8,9 @@ import pytest
 import scipy.linalg
 from threadpoolctl import ThreadpoolController, threadpool_limits
 
-from atomcast import Lasso, Solver, _threads
+from atomcast import Lasso, Solver, SparseLogisticRegression, _threads
 from atomcast._threads import OURS, one_blas_thread, product, run_all
+from atomcast.estimators import penalty_search
 
 
 def blas_threads():
@@ -49,6 +50,20 @@ def test_they_may_leave_in_any_order(two_threads):
         assert entered.wait(60)
     leave.set()
     thread.join()
+    assert set(blas_threads()) == {2}
+
+
+def test_the_weights_of_a_penalty_are_found_with_one(two_threads, monkeypatch):
+    seen, found = [], penalty_search.penalised_weights
+
+    def look(*problem):
+        seen.extend(blas_threads())
+        return found(*problem)
+
+    monkeypatch.setattr(penalty_search, "penalised_weights", look)
+    X = np.random.default_rng(0).standard_normal((40, 5))
+    SparseLogisticRegression(C=1.0).fit(X, X[:, 0] > 0.3 * X[:, 1])
+    assert set(seen) == {1}
     assert set(blas_threads()) == {2}
 
 

@@ -152,6 +152,34 @@ def test_two_classes_are_a_case_of_many():
         np.testing.assert_allclose(many.gradient(pair)[:, 1], two.gradient(z), atol=1e-12)
 
 
+def test_the_best_intercepts_are_the_same_whatever_was_asked_before():
+    rng = np.random.default_rng(4)
+    numbers, weights = rng.integers(0, 4, 60), rng.random(60)
+    asked = Multinomial(numbers, True, weights)
+    z, step = np.zeros((60, 4)), rng.standard_normal((60, 4))
+    for size in (1e-3, 0.1, 3.0, 30.0, 0.0):
+        z = z + size * step
+        z.flags.writeable = False
+        asked.curvature(z)  # from which the next intercepts are guessed
+        fresh = Multinomial(numbers, True, weights)
+        np.testing.assert_allclose(asked.intercept(z), fresh.intercept(z), rtol=1e-9, atol=1e-11)
+        sums = asked.gradient(z).sum(axis=0)
+        assert np.abs(sums).max() <= asked.vagueness
+
+
+def test_intercepts_answer_to_a_change_of_scores():
+    rng = np.random.default_rng(5)
+    objective = Multinomial(np.arange(30) % 3, True, rng.random(30))
+    z, direction = rng.standard_normal((2, 30, 3))
+    ahead, behind = (objective.intercept(z + t * direction) for t in (1e-5, -1e-5))
+    answer = objective.curvature(z).answer(direction)
+    np.testing.assert_allclose(answer, (ahead - behind) / 2e-5, rtol=1e-6, atol=1e-8)
+    alone = Multinomial(np.arange(30) % 3).curvature(z)
+    assert not alone.answer(direction).any()
+    p = alone.probabilities
+    np.testing.assert_allclose(alone.complements, 1.0 - p, rtol=1e-12)
+
+
 @pytest.mark.parametrize("intercept", [False, True])
 def test_a_logistic_loss_is_negligible_beside_that_of_no_model(intercept):
     y, weights = np.array([1.0, -1.0, -1.0, 1.0, -1.0]), np.array([0.5, 2.0, 0.0, 1.0, 7.0])

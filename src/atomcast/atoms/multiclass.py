@@ -80,11 +80,11 @@ class MulticlassActiveSet(ManyImages):
             chosen = feature[rows]
             result[np.ix_(rows, rows)] = self.columns.cross(chosen, chosen, own[:, t])
         if curvature.intercept_inverse is not None:
-            across = self._across(c[:, None] * p, p, own)[feature, of_class]
+            across = self._with_intercepts(c[:, None] * p, p, own)[feature, of_class]
             result -= across @ curvature.intercept_inverse @ across.T
         return result
 
-    def _across(self, weighted: Floats, p: Floats, own: Floats) -> Floats:
+    def _with_intercepts(self, weighted: Floats, p: Floats, own: Floats) -> Floats:
         """The products of features, for a class each, with the intercept of every class.
 
         The shape is (features, T, T), where the last axis is that of the intercepts.

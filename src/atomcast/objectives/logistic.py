@@ -52,7 +52,9 @@ class Logistic(Objective):
         # Where z is zero, the best intercept is known; elsewhere it is found from the last one.
         self._start = float(np.log(positive / negative)) if fit_intercept else 0.0
         # Classes that can be told apart perfectly leave a loss that only measures the radius.
-        at_zero = positive * np.log1p(negative / positive) + negative * np.log1p(positive / negative)
+        at_zero = positive * np.log1p(negative / positive) + negative * np.log1p(
+            positive / negative
+        )
         self.negligible = 1e-6 * float(at_zero)
 
     def intercept(self, z: Floats) -> float:

@@ -235,6 +235,5 @@ def _intercept_hessian(p: Floats, sample_weight: Floats) -> Floats:
 
 def _solved(hessian: Floats, sides: Floats) -> Floats:
     """The solution of equations with such a Hessian, shape (T,) or (T, T)."""
-    solution: Floats
     _, solution, failed = dposv(hessian, sides)
-    return np.linalg.solve(hessian, sides) if failed else solution
+    return np.asarray(np.linalg.solve(hessian, sides) if failed else solution, dtype=np.float64)

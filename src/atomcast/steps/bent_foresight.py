@@ -1,8 +1,7 @@
-"""Foresight where the curvature changes: a Newton model for each look at all atoms.
+"""Foresight where the curvature changes: a Newton step for each look at all atoms.
 
-The first look also tells how many atoms will be in use, about: as if none had to do with another,
-each takes the weight that is best for it alone beside a penalty, and the penalty is the one with
-which they fill the domain.
+How far a step goes is a matter of the curvature, not of the atoms that it is about. So it is no use
+to find the best weights of those that have joined before others join.
 """
 
 from __future__ import annotations
@@ -15,7 +14,7 @@ from numpy.typing import NDArray
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.steps.batches import FreeBatches
 from atomcast.steps.foresight import violators
-from atomcast.steps.inner.newton import Newton
+from atomcast.steps.inner.newton import STALLED, Newton
 from atomcast.steps.step import OwnAtoms
 
 if TYPE_CHECKING:
@@ -24,46 +23,56 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
-LOOKS = 50
-LEAST = 16
-GROW = 1
+#: As many atoms join as are in use, but at least so many, and no more than these before the first
+#: round.
+LEAST, MANY = 16, 2048
+TINY = float(np.finfo(np.float64).tiny)
 
 
-def foresee_bent(replica: Replica, own: OwnAtoms, newton: Newton, free: FreeBatches) -> float | None:
+def foresee_bent(
+    replica: Replica, own: OwnAtoms, newton: Newton, free: FreeBatches
+) -> float | None:
+    """Let atoms join until the gap is small enough, or they are many, or steps no longer go far.
+
+    Returns the gap before, if any has joined.
+    """
     active, domain = replica.active, replica.domain
     assert isinstance(active, ExplicitActiveSet)
-    places, first, count = np.zeros(0, dtype=np.int64), None, 0
-    stalled = 0
-    for _ in range(LOOKS):
+    places, first, stalled = np.zeros(0, dtype=np.int64), None, 0
+    while stalled < STALLED and len(places) <= MANY:
         scores, target = own.look(replica), replica.target
         merit = domain.merit(scores)
-        best = float(merit.max())
-        inner = active.inner()
+        best, inner = float(merit.max()), active.inner()
         gap = domain.gap(inner, best)
         if not gap > target or active.value() - active.lower_bound <= target:
             break
         merit[places] = -np.inf
-        joining = violators(merit, (target - inner) / domain.scale, count or free.size(0, 0.0, gap / replica.unit))
+        count = max(int(np.count_nonzero(active.weights)), LEAST)
+        if first is None:
+            count = free.size(0, 0.0, gap / replica.unit)
+        joining, chosen = violators(merit, (target - inner) / domain.scale, count), None
         if len(joining):
             ids = own.ids[joining].tolist()
             atoms = own.atoms_of(ids)
             active.append(atoms)
             replica.joining(atoms, ids, scores[joining], best)
             places = np.concatenate([places, joining])
-        chosen = None
         if first is None:
-            first, chosen = gap, _likely(active, domain.scale, merit[joining])
-        stalled = 0 if newton.improve(active, scores[places], stalled > 0, chosen) else stalled + 1
-        if stalled == 3:
-            break
-        count = max(GROW * np.count_nonzero(active.weights), LEAST)
+            first, chosen = gap, likely(active, domain.scale, merit[joining])
+        far = newton.improve(active, scores[places], stalled > 0, chosen)
+        stalled = 0 if far else stalled + 1
     return first
 
 
-def _likely(active: ExplicitActiveSet, scale: float, merit: Floats) -> Positions:
-    """The atoms that would be in use if none had to do with another, the best of them first."""
-    diagonal = np.zeros(len(active.image)) + active.objective.curvature(active.image).diagonal
-    bend = 1.0 / np.maximum(active.lengths(diagonal), 1e-300)
+def likely(active: ExplicitActiveSet, scale: float, merit: Floats) -> Positions:
+    """Which of the first atoms would be in use if none had to do with another; the best come first.
+
+    Each would take the weight that is best for it alone beside a penalty, the one with which they
+    fill a ball of that radius.
+    """
+    curvature = active.objective.curvature(active.image)
+    lengths = active.lengths(np.full(active.objective.d, 0.0) + curvature.diagonal)
+    bend = 1.0 / np.maximum(lengths, TINY)
     # With the first k in use, the norm is sum(merit / length) - penalty * sum(1 / length).
     levels = ((merit * bend).cumsum() - scale) / bend.cumsum()
-    return (merit > levels.max()).nonzero()[0]
+    return (~(merit < levels.max())).nonzero()[0]

@@ -513,6 +513,4 @@ def newton_solver(replica: Replica) -> Newton:
     domain, kind, alone = replica.domain, replica.active.inner_kind, replica.step.alone
     # Models of several classes are dear: each should bring all it can.
     rough = alone > 0 and replica.active.total(alone) == alone and domain.has_origin
-    return Newton(
-        domain, partial(KINDS[kind], domain, NOTHING), replica.smallest_target, rough
-    )
+    return Newton(domain, partial(KINDS[kind], domain, NOTHING), replica.smallest_target, rough)

@@ -51,8 +51,9 @@ IN_THE_WAY = 10
 #: Losses fall like exponentials where they have this share of what these would be; their products
 #: are then worth finding for up to so many weights.
 STEEP, MANY_STEEP = 0.8, 1000
-#: A step that gains less than this share of what there may be to gain has not come far.
-HARDLY = 1e-3
+#: A step that gains less than this share of what there may be to gain has not come far; after so
+#: many of them, rounding must be what is left.
+HARDLY, STALLED = 1e-3, 3
 #: By this share, values may be off.
 ROUNDING = 1e-14
 #: Steps after which rounding must be what is left of the gap.
@@ -178,29 +179,26 @@ class Newton:
             scores = active.scores()
             state = self._state(active, scores)
             near = state.gap <= tolerance or active.value() - active.lower_bound <= self.enough
-            if near or stalled == 3:
+            if near or stalled == STALLED:
                 return
             # Where hardly more than rounding is gained, a few more steps polish, then stop.
-            stalled = 0 if self._improve(active, scores, state, stalled > 0) else stalled + 1
+            far = self.improve(active, scores, stalled > 0, state=state)
+            stalled = 0 if far else stalled + 1
 
     def improve(
-        self, active: ActiveSet, scores: Floats, stalled: bool, chosen: Positions | None = None
+        self,
+        active: ActiveSet,
+        scores: Floats,
+        stalled: bool,
+        chosen: Positions | None = None,
+        state: _State | None = None,
     ) -> bool:
         """Take one step, given the slopes; whether it has come far.
 
         `stalled` is whether the last one has not. The model is about the chosen weights, or about
         all that are in use or should be.
         """
-        return self._improve(active, scores, self._state(active, scores), stalled, chosen)
-
-    def _improve(
-        self,
-        active: ActiveSet,
-        scores: Floats,
-        state: _State,
-        stalled: bool,
-        chosen: Positions | None = None,
-    ) -> bool:
+        state = self._state(active, scores) if state is None else state
         gap, before = state.gap, active.value()
         above = before - active.lower_bound
         at_stake = min(gap, above)
@@ -208,9 +206,7 @@ class Newton:
             chosen = self._chosen(active, state.merit, state.level)
         polished = self._step(active, chosen, scores, at_stake, gap >= above and not stalled)
         gained = before - active.value()
-        if gained <= 0.0 and not (
-            polished and self._state(active, active.scores()).gap < gap
-        ):
+        if gained <= 0.0 and not (polished and self._state(active, active.scores()).gap < gap):
             # The model was of no use, as where losses are all but zero: a plain step instead.
             best = int(np.argmax(state.merit))
             toward = active.vertex(self.domain, active.ids[best], float(scores[best]))
