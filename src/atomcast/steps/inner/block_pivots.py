@@ -132,11 +132,11 @@ def _pivots(
         if failed or (not ridge and (factor.diagonal() <= least.take(free)).any()):
             alone = np.abs(at_zero.take(free)) / np.maximum(least.take(free), TINY)
             copies = NOBODY if len(left_out) else free[_copies(alone)]
-            if not len(copies) and ridge:
+            if ridge or (len(left_out) and most == BOLD):
                 return None
             if len(copies):
                 signs[copies], left_out = 0.0, copies
-            else:
+            else:  # sums of atoms are sums of others
                 ridge = RIDGE
             continue
         if ridge:  # which is to be of no consequence but for directions that are flat
