@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.steps.batches import FREE_SHARE, LEAP, ROUND, FreeBatches
-from atomcast.steps.inner.block_pivots import solutions
+from atomcast.steps.inner.block_pivots import BOLD, solutions
 from atomcast.steps.step import OwnAtoms
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ Positions = NDArray[np.int64]
 #: beside them hardly matters.
 ROUNDS = 4
 #: So many atoms join first, later at least so many, and no more than these before the first round.
-FIRST, LEAST, MANY = 16, 8, 512
+FIRST, LEAST, MANY = 24, 8, 512
 #: Atoms with larger bends than this, and not larger than its inverse, are in scale at a glance.
 PLAIN = 1e-100
 #: Atoms whose merits differ by no more than this share of the largest are copies of each other.
@@ -119,8 +119,8 @@ def _easy(active: ExplicitActiveSet, domain: Domain, slopes: Floats, tolerance: 
     products = active.kept_products.matrix
     if not _in_scale(products.diagonal(), domain.scale):
         return False
-    way = solutions(domain, active.ids, products, active.weights, slopes, tolerance)
-    found = next(way, None)
+    weights, ids = active.weights, active.ids
+    found = next(solutions(domain, ids, products, weights, slopes, tolerance, (BOLD,)), None)
     if found is not None:
         active.set_weights(found)
     return found is not None

@@ -57,6 +57,7 @@ def solutions(
     weights: Floats,
     slopes: Floats,
     tolerance: float,
+    ways: Sequence[int] = (BOLD, MILD),
 ) -> Iterator[Floats]:
     """The best weights of a quadratic with this matrix, given its slopes at some weights.
 
@@ -65,7 +66,7 @@ def solutions(
     used = np.count_nonzero(weights) > 0
     at_zero = slopes - matrix @ weights if used else slopes
     merit, inner = domain.merit(slopes), float(weights @ slopes)
-    for most in (BOLD, MILD):
+    for most in ways:
         if used or most == MILD:
             level = (tolerance - inner) / domain.scale
             first = _with_violators(domain, weights, slopes, merit, level)
