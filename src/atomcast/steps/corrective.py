@@ -23,7 +23,7 @@ from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Ids, Request
 from atomcast.selection.rules import EXACT
 from atomcast.steps.batches import ALL_POINTS, FreeBatches, FreePoints
-from atomcast.steps.foresight import foresee, is_quick
+from atomcast.steps.foresight import foresee, foresee_penalised, is_quick
 from atomcast.steps.inner.block_pivots import minimise_by_pivots
 from atomcast.steps.inner.column_model import ColumnModel
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent
@@ -303,7 +303,9 @@ class Corrective(Step):
         if self._last(replica):  # no round will follow, and the target has fallen since
             self.inner.minimise(replica.active, self._tolerance(replica, agreement))
 
-    def foresee(self, replica: Replica, own: OwnAtoms) -> float | None:
+    def foresee(
+        self, replica: Replica, own: OwnAtoms, penalty: float | None = None
+    ) -> float | None:
         """Let all of few atoms join, or, of a quadratic, those that it does not take long to find.
 
         A round of questions would take longer than either.
@@ -313,8 +315,13 @@ class Corrective(Step):
         if not isinstance(free, FreeBatches):
             return None
         if free.size(0, 0.0, np.inf) == self.alone:
-            return replica.take(own.atoms_of(own.ids.tolist()))
-        return foresee(replica, own, free) if is_quick(free) else None
+            return None if replica.has_all else replica.take(own.atoms_of(own.ids.tolist()))
+        if not is_quick(free):
+            return None
+        if penalty is None:
+            return foresee(replica, own, free)
+        foresee_penalised(replica, own, free, penalty)
+        return None
 
     def settle(self, replica: Replica) -> None:
         """Minimise over the atoms of the problem before, lest a round go by for weights alone."""
