@@ -34,6 +34,9 @@ def test_products_of_columns_with_themselves_and_with_others(share, dense):
             products = columns.cross(left, right, bends)
             np.testing.assert_allclose(products, bent[np.ix_(left, right)])
     np.testing.assert_allclose(columns.cross(slice(None), slice(3, 5), bends), bent[:, 3:5])
+    for left, right in ((chosen, chosen), (many, chosen)):  # a diagonal of one number
+        products = columns.cross(left, right, np.array(3.0))
+        np.testing.assert_allclose(products, 3.0 * (matrix.T @ matrix)[np.ix_(left, right)])
     np.testing.assert_allclose(columns.lengths(bends), bent.diagonal())
     np.testing.assert_allclose(columns.lengths(bends, 2), bent.diagonal()[2:])
     scales, which = rng.random((2, 2_500)), np.array([0, 1, 1])
@@ -80,8 +83,9 @@ def test_columns_of_signs_take_a_byte_a_value_and_are_like_others(as_batch, monk
     twice = rng.standard_normal((2, 11))
     np.testing.assert_allclose(columns.combine(twice), dense.combine(twice), atol=1e-10)
     for pair in ((some, some), (some, others), (slice(None), slice(3, 5))):
-        products = columns.cross(*pair, bends)
-        np.testing.assert_allclose(products, dense.cross(*pair, bends), atol=1e-8)
+        for diagonal in (bends, np.array(2.0)):
+            products = columns.cross(*pair, diagonal)
+            np.testing.assert_allclose(products, dense.cross(*pair, diagonal), atol=1e-8)
 
 
 @pytest.mark.parametrize("odd", [0.5, 0.0])

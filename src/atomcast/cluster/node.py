@@ -83,7 +83,8 @@ class Fleet:
         self.ids = ids
         self.owner = owner
         self.nodes = nodes
-        self._held_by = np.bincount(owner, minlength=nodes)
+        alone = nodes == 1  # and has all of them
+        self._held_by = np.array([len(ids)]) if alone else np.bincount(owner, minlength=nodes)
         self._holders = self._held_by.nonzero()[0]
         counts = self._held_by[self._holders]
         self._starts = np.cumsum(counts) - counts

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from copy import copy
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -168,7 +169,7 @@ def ready(block: Matrix) -> Matrix:
     if not _within_lines(block, indices[1:] > indices[:-1]):
         # A copy, because sorting in place would change the user's own matrix.
         if _within_lines(block, indices[1:] < indices[:-1]):
-            return _turned(block, axis)
+            return _turned(block)
         block = block.copy()
         block.sum_duplicates()
     return block
@@ -181,13 +182,15 @@ def _within_lines(block: Matrix, holds: NDArray[np.bool_]) -> bool:
     return bool(holds.all())
 
 
-def _turned(block: Matrix, axis: int) -> Matrix:
+def _turned(block: Matrix) -> Matrix:
     """A compressed matrix with each line the other way round: scipy's products have them so."""
     starts, stops = block.indptr[:-1].astype(np.int64), block.indptr[1:]
     places = np.repeat(starts + stops - 1, stops - starts)
     places -= np.arange(len(places))
-    values, indices = block.data.take(places), block.indices.take(places)
-    return _like(block, values, indices, block.indptr, block.shape[axis], axis)
+    turned = copy(block)
+    turned.data, turned.indices = block.data.take(places), block.indices.take(places)
+    turned.has_canonical_format = True
+    return turned
 
 
 def _float_type(dtype: np.dtype[Any]) -> np.dtype[Any]:

@@ -164,9 +164,14 @@ class PenaltySearch:
         return "stopped" if state.gap <= CLEAR * abs(steep) else None
 
     def _over_known(self) -> NDArray[np.float64] | None:
-        """The penalised solution over the known atoms, if it is news, and easy."""
+        """The penalised solution over the known atoms, if it is news, and easy.
+
+        Who is alone gets to know those that are missing first.
+        """
         if self._replica is None:
             return None
+        if self._replica.own is not None:
+            self._replica.step.foresee(self._replica, self._replica.own, self.penalty)
         active, asked = self._replica.active, self._asked
         self._asked = len(active)
         if not isinstance(active, ExplicitActiveSet):

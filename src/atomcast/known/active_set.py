@@ -538,7 +538,8 @@ class ExplicitActiveSet(ActiveSet):
         """Columns start to stop of A'HA, H the curvature at the current image."""
         assert self.columns is not None
         if self.columns.thin(stop - start):
-            return self._cross(slice(None), slice(start, stop))
+            every, new = slice(None), slice(start, stop)
+            return self._cross(every, every if start == 0 else new)
         return self._across(self.columns, self.columns, start, stop)
 
     def _across(self, columns: Columns, others: Columns, start: int, stop: int) -> Floats:

@@ -18,11 +18,9 @@ Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
 Chosen = Positions | slice
 
-#: Columns with a smaller share of nonzeros than this are multiplied with each other as such.
-THIN = 0.15
-#: Sparse columns with a larger share of nonzeros are multiplied with each other as dense ones, if
-#: these take no more than so many values.
-FULL, DENSE = 0.12, 1 << 21
+#: Sparse columns with a larger share of nonzeros than this are multiplied with each other as dense
+#: ones, if these take no more than so many values.
+THIN, DENSE = 0.15, 1 << 21
 #: So many rows of dense columns are scaled at a time, and so many columns squared.
 PART, FEW = 1024, 16
 #: Columns of fewer values are not looked at for signs: they take little memory, and less time.
@@ -291,7 +289,7 @@ class SparseColumns:
 
     def thin(self, count: int) -> bool:
         """Whether products with so many columns should look at nonzeros alone."""
-        return self.stored < THIN * self.d * self.count
+        return self.stored < THIN * self.d * self.count or count == self.count
 
     @property
     def compiled(self) -> tuple[Floats, NDArray[Any], NDArray[np.int64]]:
@@ -318,7 +316,7 @@ class SparseColumns:
 
     def cross(self, left: Chosen, right: Chosen, diagonal: Floats) -> Floats:
         """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
-        if left is right and self.stored > FULL * self.d * self.count <= FULL * DENSE:
+        if left is right and self.stored > THIN * self.d * self.count <= THIN * DENSE:
             return _squared(self._matrix().T.toarray(), left, np.sqrt(diagonal))
         chosen = self._some(left)
         values, rows, starts = chosen if left is right else self._some(right)
@@ -361,8 +359,10 @@ def _squared(
 
     One array times its own transpose takes half the operations of any other product.
     """
+    if not scales.ndim:
+        few = rows[chosen]
+        return scales**2 * (few @ few.T)
     result: Floats = np.zeros(())
-    scales = scales if scales.ndim else np.full(rows.shape[1], scales)
     for start in range(0, rows.shape[1], PART):  # what is scaled stays in the cache, and small
         part = slice(start, start + PART)
         scaled = rows[chosen, part] * (scales[part] if which is None else scales[which, part])

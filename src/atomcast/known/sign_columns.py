@@ -74,7 +74,8 @@ class SignColumns(DenseColumns):
 
     def cross(self, left: Chosen, right: Chosen, diagonal: Floats) -> Floats:
         """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
+        diagonal = np.broadcast_to(diagonal, self.d)  # in bytes, products would overflow
         if left is right:
             return super().cross(left, right, diagonal)
-        parts, diagonal = self._parts(), np.broadcast_to(diagonal, self.d)
+        parts = self._parts()
         return np.asarray(sum((rows[left] * diagonal[p]) @ rows[right].T for p, rows in parts))

@@ -103,6 +103,8 @@ class Replica:
         #: By node of this process, how far its atoms are from those that may be proposed.
         self.radius: dict[int, float] = {}
         self.active = problem.make_active()
+        #: All atoms there are, where one who is alone can look at them.
+        self.own: OwnAtoms | None = None
         #: Whether all atoms there are were taken at once: then there is nobody to ask.
         self.has_all = False
         self._feasible = False
@@ -203,13 +205,13 @@ class Replica:
             return self.subset.certifies(agreement)
         return agreement.complete
 
-    def foresee(self, own: OwnAtoms) -> list[Row]:
+    def foresee(self) -> list[Row]:
         """Let the step look at all atoms there are, where nobody has to be asked for them.
 
         What it finds counts as a round; returns what the trace says of that.
         """
         before = self.active.value()
-        gap = self.step.foresee(self, own)
+        gap = None if self.own is None else self.step.foresee(self, self.own)
         if gap is None:
             return []
         self.round += 1

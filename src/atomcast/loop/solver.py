@@ -236,10 +236,11 @@ class Solver:
 
         Others would have to do the same. Returns the rounds that take no question.
         """
+        replica.own = session.own()
         if not first:
             replica.step.settle(replica)
-        elif self.max_rounds and not len(replica.active) and (own := session.own()) is not None:
-            return replica.foresee(own)
+        elif self.max_rounds and not len(replica.active):
+            return replica.foresee()
         return []
 
     @property

@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.steps.batches import FreeBatches
-from atomcast.steps.foresight import violators
+from atomcast.steps.foresight import View
 from atomcast.steps.inner.newton import STALLED, Newton
 from atomcast.steps.step import OwnAtoms
 
@@ -23,44 +23,33 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
-#: As many atoms join as are in use, but at least so many, and no more than these before the first
-#: round.
+#: As many atoms join as are in use, but at least so many, and no more than these in all.
 LEAST, MANY = 16, 2048
 TINY = float(np.finfo(np.float64).tiny)
 
 
 def foresee_bent(
-    replica: Replica, own: OwnAtoms, newton: Newton, free: FreeBatches
+    replica: Replica, own: OwnAtoms, free: FreeBatches, newton: Newton
 ) -> float | None:
     """Let atoms join until the gap is small enough, or they are many, or steps no longer go far.
 
     Returns the gap before, if any has joined.
     """
-    active, domain = replica.active, replica.domain
-    assert isinstance(active, ExplicitActiveSet)
-    places, first, stalled = np.zeros(0, dtype=np.int64), None, 0
-    while stalled < STALLED and len(places) <= MANY:
-        scores, target = own.look(replica), replica.target
-        merit = domain.merit(scores)
-        best, inner = float(merit.max()), active.inner()
+    view, domain, first, stalled = View(replica, own, MANY), replica.domain, None, 0
+    active = view.active
+    while stalled < STALLED:
+        best, target, inner = view.look(), replica.target, active.inner()
         gap = domain.gap(inner, best)
         if not gap > target or active.value() - active.lower_bound <= target:
             break
-        merit[places] = -np.inf
-        count = max(int(np.count_nonzero(active.weights)), LEAST)
+        used = int(np.count_nonzero(active.weights))
+        count = free.size(0, 0.0, gap / replica.unit) if first is None else max(used, LEAST)
+        if view.join((target - inner) / domain.scale, count):
+            view.agreement(best)  # or what is wrong with them
+        chosen, slopes = None, view.slopes
         if first is None:
-            count = free.size(0, 0.0, gap / replica.unit)
-        joining, chosen = violators(merit, (target - inner) / domain.scale, count), None
-        if len(joining):
-            ids = own.ids[joining].tolist()
-            atoms = own.atoms_of(ids)
-            active.append(atoms)
-            replica.joining(atoms, ids, scores[joining], best)
-            places = np.concatenate([places, joining])
-        if first is None:
-            first, chosen = gap, likely(active, domain.scale, merit[joining])
-        far = newton.improve(active, scores[places], stalled > 0, chosen)
-        stalled = 0 if far else stalled + 1
+            first, chosen = gap, likely(active, domain.scale, domain.merit(slopes))
+        stalled = 0 if newton.improve(active, slopes, stalled > 0, chosen) else stalled + 1
     return first
 
 

@@ -24,7 +24,7 @@ from atomcast.messages.proposals import Agreement, Ids, Request
 from atomcast.selection.rules import EXACT
 from atomcast.steps.batches import ALL_POINTS, FreeBatches, FreePoints
 from atomcast.steps.bent_foresight import foresee_bent
-from atomcast.steps.foresight import foresee, is_quick
+from atomcast.steps.foresight import foresee, foresee_penalised, is_quick
 from atomcast.steps.inner.block_pivots import minimise_by_pivots
 from atomcast.steps.inner.column_model import ColumnModel
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent
@@ -304,7 +304,9 @@ class Corrective(Step):
         if self._last(replica):  # no round will follow, and the target has fallen since
             self.inner.minimise(replica.active, self._tolerance(replica, agreement))
 
-    def foresee(self, replica: Replica, own: OwnAtoms) -> float | None:
+    def foresee(
+        self, replica: Replica, own: OwnAtoms, penalty: float | None = None
+    ) -> float | None:
         """Let all of few atoms join, or those that it does not take long to find.
 
         A round of questions would take longer than either.
@@ -314,13 +316,17 @@ class Corrective(Step):
         if not isinstance(free, FreeBatches):
             return None
         if free.size(0, 0.0, np.inf) == self.alone:
-            return replica.take(own.atoms_of(own.ids.tolist()))
+            return None if replica.has_all else replica.take(own.atoms_of(own.ids.tolist()))
         if not is_quick(free):
+            return None
+        if penalty is not None:
+            if free.quadratic:
+                foresee_penalised(replica, own, free, penalty)
             return None
         if free.quadratic:
             return foresee(replica, own, free)
         self.inner = newton = newton_solver(replica)
-        return foresee_bent(replica, own, newton, free)
+        return foresee_bent(replica, own, free, newton)
 
     def settle(self, replica: Replica) -> None:
         """Minimise over the atoms of the problem before, lest a round go by for weights alone."""

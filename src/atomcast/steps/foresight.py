@@ -8,15 +8,17 @@ goes on where it is not yet good enough.
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ExplicitActiveSet
+from atomcast.messages.atom import Atom
+from atomcast.messages.proposals import Agreement
 from atomcast.steps.batches import FREE_SHARE, LEAP, ROUND, FreeBatches
-from atomcast.steps.inner.block_pivots import solutions
+from atomcast.steps.inner.block_pivots import BOLD, penalised_solution, solutions
 from atomcast.steps.step import OwnAtoms
 
 if TYPE_CHECKING:
@@ -29,7 +31,7 @@ Positions = NDArray[np.int64]
 #: beside them hardly matters.
 ROUNDS = 4
 #: So many atoms join first, later at least so many, and no more than these before the first round.
-FIRST, LEAST, MANY = 16, 8, 512
+FIRST, LEAST, MANY = 24, 8, 512
 #: Atoms with larger bends than this, and not larger than its inverse, are in scale at a glance.
 PLAIN = 1e-100
 #: Atoms whose merits differ by no more than this share of the largest are copies of each other.
@@ -48,43 +50,134 @@ def foresee(replica: Replica, own: OwnAtoms, free: FreeBatches) -> float | None:
 
     Returns the gap before, if any has joined.
     """
-    active, domain = replica.active, replica.domain
-    assert isinstance(active, ExplicitActiveSet)
-    places, first = np.zeros(0, dtype=np.int64), None
+    view, domain, first = View(replica, own), replica.domain, None
     while True:
-        scores, target = own.look(replica), replica.target
-        merit = domain.merit(scores)
-        best, sum_ = float(merit.max()), active.inner()
-        gap = domain.gap(sum_, best)
+        best, target, inner = view.look(), replica.target, view.active.inner()
+        gap = domain.gap(inner, best)
         if not gap > target:
-            break
+            return first
         if first is None:
-            count = _first(active, domain, own, merit)
+            count = view.left_by_best(domain.scale)
         else:
-            merit[places], count = -np.inf, _next(free, active.weights, gap / replica.unit)
-        joining = violators(merit, (target - sum_) / domain.scale, count)
-        if not 0 < len(joining) <= MANY - len(places):
-            break
-        ids = own.ids[joining].tolist()
-        atoms = own.atoms_of(ids)
-        active.append(atoms)
-        places, first = np.concatenate([places, joining]), gap if first is None else first
-        if not _easy(active, domain, scores[places], 1e-3 * target):
-            winners = replica.joining(atoms, ids, scores[joining], best)
-            replica.step.advance(replica, winners)
-    return first
+            count = _next(free, view.active.weights, gap / replica.unit)
+        if not view.join((target - inner) / domain.scale, count):
+            return first
+        first = gap if first is None else first
+        # Where they are many, there are faster ways than by their products.
+        easy = not view.active.multipliable and view.in_scale() and view.pivot(1e-3 * target)
+        if not easy:
+            replica.step.advance(replica, view.agreement(best))
 
 
-def _first(active: ExplicitActiveSet, domain: Domain, own: OwnAtoms, merit: Floats) -> int:
-    """How many atoms may join first.
+def foresee_penalised(
+    replica: Replica, own: OwnAtoms, free: FreeBatches, penalty: float
+) -> None:
+    """The same where a unit of the norm of the weights costs so much, instead of being bounded.
 
-    Those that would still violate optimality if the best one had all the weight there is, and no
-    other had anything to do with it.
+    Weights may then be longer than the domain lets them be.
     """
-    best = int(merit.argmax())
-    (atom,) = own.atoms_of([int(own.ids[best])])
-    bend = active.objective.curvature(active.image).bend(atom.dense())
-    return min(np.count_nonzero(merit > merit[best] - domain.scale * bend), FIRST)
+    view = View(replica, own)
+    while True:
+        best, target = view.look(), replica.target
+        norm = float(np.abs(view.active.weights).sum())
+        # What the gap over the ball of this radius is, once the weights are the best.
+        gap, level = norm * (best - penalty), penalty + (target / norm if norm else 0.0)
+        count = _next(free, view.active.weights, gap / replica.unit) if norm else FIRST
+        if not (best > level and view.join(level, count)):
+            return
+        if not (view.in_scale() and view.pivot_at(penalty)):
+            view.agreement(best)  # or what is wrong with them
+            return
+
+
+class View:
+    """What one who is alone sees: all its atoms, and which of them have joined.
+
+    Parameters
+    ----------
+    replica : Replica
+    own : OwnAtoms
+    most : int
+        No more than these may have joined.
+    """
+
+    def __init__(self, replica: Replica, own: OwnAtoms, most: int = MANY) -> None:
+        assert isinstance(replica.active, ExplicitActiveSet)
+        self._replica, self._own, self._most = replica, own, most
+        self.active, self._domain = replica.active, replica.domain
+        self._places = own.ids.searchsorted(np.array(self.active.ids, dtype=np.int64))
+        self._scores = self._merit = np.zeros(0)
+        self._new: tuple[list[int], Sequence[Atom]] = [], ()
+
+    def look(self) -> float:
+        """Score all atoms; returns the best merit."""
+        self._scores = self._own.look(self._replica)
+        self._merit = self._domain.merit(self._scores)
+        return float(self._merit.max())
+
+    def left_by_best(self, scale: float) -> int:
+        """How many atoms may join first.
+
+        Those that would still violate optimality if the best one had all the weight there is, and
+        no other had anything to do with it.
+        """
+        best = int(self._merit.argmax())
+        (atom,) = self._own.atoms_of([int(self._own.ids[best])])
+        bend = self.active.objective.curvature(self.active.image).bend(atom.dense())
+        return min(np.count_nonzero(self._merit > self._merit[best] - scale * bend), FIRST)
+
+    def join(self, level: float, count: int) -> bool:
+        """Let the best new atoms above a level of merit join, unless there are none, or too many.
+
+        Whether any has.
+        """
+        self._merit[self._places] = -np.inf
+        places = _violators(self._merit, level, count)
+        if not 0 < len(places) <= self._most - len(self._places):
+            return False
+        ids = self._own.ids[places].tolist()
+        self._new = ids, self._own.atoms_of(ids)
+        self.active.append(self._new[1])
+        self._places = np.concatenate([self._places, places])
+        return True
+
+    @property
+    def slopes(self) -> Floats:
+        """The scores of those that have joined, as they were when all were looked at."""
+        return self._scores[self._places]
+
+    def in_scale(self) -> bool:
+        """Whether a glance at the bends of the known atoms tells that they can be computed with."""
+        self.active.kept_products.extend(self.active)
+        bends = self.active.kept_products.matrix.diagonal()
+        longest = max(1.0, self._domain.scale) ** 2 * bends.max()
+        return bool(bends.min() > PLAIN and longest < 1.0 / PLAIN)
+
+    def agreement(self, best: float) -> Agreement:
+        """What would have been agreed on, had anybody been asked for those that have just joined.
+
+        Raises an error if they are not what their scores say, or out of all scales.
+        """
+        ids, atoms = self._new
+        scores = self._scores[self._places[-len(ids) :]]
+        return self._replica.joining(atoms, ids, scores, best)
+
+    def pivot(self, tolerance: float) -> bool:
+        """Set the best weights of all that have joined, if that is easy."""
+        active = self.active
+        way = (self._domain, active.ids, active.kept_products.matrix, active.weights, self.slopes)
+        return self._set(next(solutions(*way, tolerance, (BOLD,)), None))
+
+    def pivot_at(self, penalty: float) -> bool:
+        """The same at a penalty."""
+        active = self.active
+        way = (self._domain, active.kept_products.matrix, active.weights, self.slopes)
+        return self._set(penalised_solution(*way, penalty))
+
+    def _set(self, found: Floats | None) -> bool:
+        if found is not None:
+            self.active.set_weights(found)
+        return found is not None
 
 
 def _next(free: FreeBatches, weights: Floats, distance: float) -> int:
@@ -99,7 +192,7 @@ def _next(free: FreeBatches, weights: Floats, distance: float) -> int:
     return max(min(int(times * used), free.d // FREE_SHARE), LEAST)
 
 
-def violators(merit: Floats, level: float, count: int) -> Positions:
+def _violators(merit: Floats, level: float, count: int) -> Positions:
     """The best atoms above a level of merit, one for all that are equally good."""
     rows = (merit > level).nonzero()[0]
     if len(rows) > SPARE * count:
@@ -109,23 +202,3 @@ def violators(merit: Floats, level: float, count: int) -> Positions:
     best, new = merit[rows], np.ones(len(rows), dtype=bool)
     np.greater(best[:-1] - best[1:], EQUAL * best[:1], out=new[1:])
     return rows[new][:count]
-
-
-def _easy(active: ExplicitActiveSet, domain: Domain, slopes: Floats, tolerance: float) -> bool:
-    """Set the best weights of the known atoms, given the slopes along them, if that is easy."""
-    if active.multipliable:
-        return False  # there are faster ways
-    active.kept_products.extend(active)
-    products = active.kept_products.matrix
-    if not _in_scale(products.diagonal(), domain.scale):
-        return False
-    way = solutions(domain, active.ids, products, active.weights, slopes, tolerance)
-    found = next(way, None)
-    if found is not None:
-        active.set_weights(found)
-    return found is not None
-
-
-def _in_scale(bends: Floats, scale: float) -> bool:
-    """Whether bends say at a glance that no atom is too long or too short to compute with."""
-    return bool(bends.min() > PLAIN and max(1.0, scale) ** 2 * bends.max() < 1.0 / PLAIN)

@@ -104,10 +104,13 @@ class Step(ABC):
     def advance(self, replica: Replica, agreement: Agreement) -> None:
         """Set the new weights, the same on every node."""
 
-    def foresee(self, replica: Replica, own: OwnAtoms) -> float | None:
+    def foresee(
+        self, replica: Replica, own: OwnAtoms, penalty: float | None = None
+    ) -> float | None:
         """Let atoms join before the first question, where none has to be sent; by default none.
 
-        Returns the gap before, if any has joined that is of use.
+        Returns the gap before, if any has joined that is of use. With a penalty, the weights are
+        those where a unit of their norm costs so much, if such are found.
         """
         return None
 

@@ -57,6 +57,7 @@ def solutions(
     weights: Floats,
     slopes: Floats,
     tolerance: float,
+    ways: Sequence[int] = (BOLD, MILD),
 ) -> Iterator[Floats]:
     """The best weights of a quadratic with this matrix, given its slopes at some weights.
 
@@ -65,7 +66,7 @@ def solutions(
     used = np.count_nonzero(weights) > 0
     at_zero = slopes - matrix @ weights if used else slopes
     merit, inner = domain.merit(slopes), float(weights @ slopes)
-    for most in (BOLD, MILD):
+    for most in ways:
         if used or most == MILD:
             level = (tolerance - inner) / domain.scale
             first = _with_violators(domain, weights, slopes, merit, level)
@@ -134,11 +135,11 @@ def _pivots(
         if failed or (not ridge and (factor.diagonal() <= least.take(free)).any()):
             alone = np.abs(at_zero.take(free)) / np.maximum(least.take(free), TINY)
             copies = NOBODY if len(left_out) else free[_copies(alone)]
-            if not len(copies) and ridge:
+            if ridge or (len(left_out) and most == BOLD):
                 return None
             if len(copies):
                 signs[copies], left_out = 0.0, copies
-            else:
+            else:  # sums of atoms are sums of others
                 ridge = RIDGE
             continue
         if ridge:  # which is to be of no consequence but for directions that are flat
