@@ -37,14 +37,14 @@ def foresee_bent(
     """
     view, domain, first, stalled = View(replica, own, MANY), replica.domain, None, 0
     active = view.active
-    while stalled < STALLED:
+    while stalled < STALLED and len(active) < MANY:
         best, target, inner = view.look(), replica.target, active.inner()
         gap = domain.gap(inner, best)
         if not gap > target or active.value() - active.lower_bound <= target:
             break
         used = int(np.count_nonzero(active.weights))
         count = free.size(0, 0.0, gap / replica.unit) if first is None else max(used, LEAST)
-        if view.join((target - inner) / domain.scale, count):
+        if view.join((target - inner) / domain.scale, min(count, MANY - len(active))):
             view.agreement(best)  # or what is wrong with them
         chosen, slopes = None, view.slopes
         if first is None:
