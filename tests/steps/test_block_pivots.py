@@ -62,11 +62,28 @@ def test_of_equal_columns_the_first_ones_carry_the_weights(rest):
     assert not active.weights[5:].any()
 
 
-def test_columns_that_depend_on_others_are_left_to_the_careful_method():
-    X, y = regression(1, 4, 8)
+@pytest.mark.parametrize("beta", [0.5, 2.0, 4.0, 6.0])
+@pytest.mark.parametrize("seed", range(3))
+def test_sums_that_are_sums_of_others_need_no_other_method(seed, beta):
+    """The columns of a category add up to one, whatever the category."""
+    rng = np.random.default_rng(seed)
+    X = np.hstack([np.eye(k)[rng.integers(0, k, 60)] for k in (2, 3, 4)])
+    y = X @ rng.standard_normal(9) + 0.1 * rng.standard_normal(60)
+    active, domain = known_atoms(X, y), L1Ball(beta)
+    assert minimise_by_pivots(domain, active, 1e-9 * float(y @ y))
+    assert np.abs(active.weights).sum() <= beta * (1 + 1e-12)
+    assert active.value() <= optimum(X, y, domain)[0] + 1e-8 * float(y @ y)
+
+
+@pytest.mark.parametrize("seed", range(6))
+def test_what_is_not_easy_is_left_to_the_careful_method(seed, monkeypatch):
+    """More columns than they have entries, and a ball that leaves them nearly no loss."""
+    monkeypatch.setattr(block_pivots, "RIDGE", 0.0)
+    X, y = regression(seed, 4, 8)
     y = X @ np.ones(8)
     active, domain = known_atoms(X, y), L1Ball(7.0)
     assert not minimise_by_pivots(domain, active, 1e-9 * float(y @ y))
+    assert not active.weights.any()
     corrective.Quadratic(domain).minimise(active, 1e-9 * float(y @ y))
     assert active.value() <= optimum(X, y, domain)[0] + 1e-8 * float(y @ y)
 

@@ -11,6 +11,7 @@ from sklearn.linear_model import LogisticRegression
 from atomcast import Lasso, Solver, SparseLogisticRegression
 from atomcast.known.columns import DenseColumns, SparseColumns
 from atomcast.messages.atom import Atom
+from atomcast.steps import foresight
 from atomcast.steps.batches import FREE, LEAP, FreeBatches
 
 SHORT = FreeBatches(n=6_000, d=2_000, values=8.0)  # columns of few values, which cost little
@@ -74,6 +75,7 @@ def text(seed, d=600, n=3_000, words=12_000):
 
 @pytest.mark.parametrize("seed", range(3))
 def test_leaps_end_at_the_solution_of_scikit_learn_in_fewer_rounds(seed, monkeypatch):
+    monkeypatch.setattr(foresight, "ROUNDS", 0)  # as for data that it takes long to look at
     X, y = text(seed)
     penalty = 0.005 * np.abs(X.T @ y).max()
     reference = Reference(penalty / len(y), fit_intercept=False, tol=1e-12, max_iter=100_000)

@@ -48,7 +48,7 @@ class Curvature:
         """The second derivative along a direction of shape (d,)."""
         bend = float(np.sum(self.diagonal * direction * direction))
         if self.rank_one is not None:
-            bend -= float(self.rank_one @ direction) ** 2
+            bend -= float(np.square(self.rank_one @ direction))  # which may be infinite
         return bend
 
 

@@ -69,9 +69,7 @@ def foresee(replica: Replica, own: OwnAtoms, free: FreeBatches) -> float | None:
             replica.step.advance(replica, view.agreement(best))
 
 
-def foresee_penalised(
-    replica: Replica, own: OwnAtoms, free: FreeBatches, penalty: float
-) -> None:
+def foresee_penalised(replica: Replica, own: OwnAtoms, free: FreeBatches, penalty: float) -> None:
     """The same where a unit of the norm of the weights costs so much, instead of being bounded.
 
     Weights may then be longer than the domain lets them be.
@@ -124,7 +122,8 @@ class View:
         best = int(self._merit.argmax())
         (atom,) = self._own.atoms_of([int(self._own.ids[best])])
         bend = self.active.objective.curvature(self.active.image).bend(atom.dense())
-        return min(np.count_nonzero(self._merit > self._merit[best] - scale * bend), FIRST)
+        left = self._merit[best] - scale * bend
+        return min(int(np.count_nonzero(self._merit > left)), FIRST)
 
     def join(self, level: float, count: int) -> bool:
         """Let the best new atoms above a level of merit join, unless there are none, or too many.
