@@ -170,12 +170,16 @@ class PenaltySearch:
         """
         if self._replica is None:
             return None
+        foreseen = None
         if self._replica.own is not None:
-            self._replica.step.foresee(self._replica, self._replica.own, self.penalty)
+            own = self._replica.own
+            foreseen = self._replica.step.foresee(self._replica, own, self.penalty)
         active, asked = self._replica.active, self._asked
         self._asked = len(active)
         if not isinstance(active, ExplicitActiveSet):
             return None
+        if foreseen is not None:
+            return active.weights.copy()
         # Each Newton step takes a model: that pays where no atom is missing.
         plain = type(active) is ExplicitActiveSet and active.quadratic
         if not (plain or self._replica.has_all):
@@ -183,14 +187,14 @@ class PenaltySearch:
         if not asked < len(active) <= FEW:
             return None
         relative, absolute = self._replica.tol
-        with one_blas_thread():  # as within a run
-            return penalised_weights(
-                self._replica.domain, active, self.penalty, 0.0 if absolute else relative
-            )
+        return penalised_weights(
+            self._replica.domain, active, self.penalty, 0.0 if absolute else relative
+        )
 
     def _next(self) -> float:
         """The radius to try next: that of the known atoms' solution, if it is one to learn from."""
-        weights = self._over_known()
+        with one_blas_thread():  # as within a run
+            weights = self._over_known()
         if weights is None or self._replica is None:
             return self._guess()
         norm = float(np.abs(weights).sum())

@@ -15,6 +15,7 @@ from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.steps.batches import FreeBatches
 from atomcast.steps.foresight import View
 from atomcast.steps.inner.newton import STALLED, Newton
+from atomcast.steps.inner.penalised_newton import penalised_weights
 from atomcast.steps.step import OwnAtoms
 
 if TYPE_CHECKING:
@@ -25,6 +26,8 @@ Positions = NDArray[np.int64]
 
 #: As many atoms join as are in use, but at least so many, and no more than these in all.
 LEAST, MANY = 16, 2048
+#: Beside a penalty, so many looks are taken, until the gap is this share of what is good enough.
+LOOKS, SMALL = 50, 0.1
 TINY = float(np.finfo(np.float64).tiny)
 
 
@@ -51,6 +54,36 @@ def foresee_bent(
             first, chosen = gap, likely(active, domain.scale, domain.merit(slopes))
         stalled = 0 if newton.improve(active, slopes, stalled > 0, chosen) else stalled + 1
     return first
+
+
+def foresee_bent_at(
+    replica: Replica, own: OwnAtoms, penalty: float, free: FreeBatches
+) -> float | None:
+    """The same where a unit of the norm of the weights costs so much, instead of being bounded.
+
+    Weights may then be longer than the domain lets them be. Returns the gap of the penalised form
+    that is left, if it is small; None where there are faster ways to find the weights.
+    """
+    view, tol = View(replica, own, MANY), replica.tol
+    active = view.active
+    for _ in range(LOOKS):
+        best, norm = view.look(), float(np.abs(active.weights).sum())
+        enough = SMALL * tol.gap(active.value() + penalty * norm)
+        gap = active.inner() + norm * penalty
+        level = penalty + (enough / norm if norm else 0.0)
+        if best <= level and gap <= enough:
+            return gap
+        used, room = int(np.count_nonzero(active.weights)), MANY - len(active)
+        if view.join(level, min(max(used, 2 * LEAST), room)):
+            view.agreement(best)  # or what is wrong with them
+        if not room:
+            return None
+        relative = 0.0 if tol.absolute else tol.value
+        weights = penalised_weights(replica.domain, active, penalty, relative, steps=1)
+        if weights is None:
+            return None
+        active.set_weights(weights)
+    return None
 
 
 def likely(active: ExplicitActiveSet, scale: float, merit: Floats) -> Positions:

@@ -23,7 +23,7 @@ from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Ids, Request
 from atomcast.selection.rules import EXACT
 from atomcast.steps.batches import ALL_POINTS, FreeBatches, FreePoints
-from atomcast.steps.bent_foresight import foresee_bent
+from atomcast.steps.bent_foresight import foresee_bent, foresee_bent_at
 from atomcast.steps.foresight import foresee, foresee_penalised, is_quick
 from atomcast.steps.inner.block_pivots import minimise_by_pivots
 from atomcast.steps.inner.column_model import ColumnModel
@@ -320,8 +320,9 @@ class Corrective(Step):
         if not is_quick(free):
             return None
         if penalty is not None:
-            if free.quadratic:
-                foresee_penalised(replica, own, free, penalty)
+            if not free.quadratic:
+                return foresee_bent_at(replica, own, penalty, free)
+            foresee_penalised(replica, own, free, penalty)
             return None
         if free.quadratic:
             return foresee(replica, own, free)

@@ -13,6 +13,8 @@ from scipy.linalg.lapack import dposv
 from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.steps.inner.block_pivots import penalised_solution
+from atomcast.steps.inner.column_model import ColumnModel
+from atomcast.steps.inner.coordinate_descent import CoordinateDescent
 from atomcast.steps.inner.newton import ENOUGH, RIDGE
 
 Floats = NDArray[np.float64]
@@ -31,12 +33,16 @@ TURNS = 6
 
 
 def penalised_weights(
-    domain: Domain, active: ExplicitActiveSet, penalty: float, tol: float = 0.0
+    domain: Domain,
+    active: ExplicitActiveSet,
+    penalty: float,
+    tol: float = 0.0,
+    steps: int = STEPS,
 ) -> Floats | None:
     """The best weights of known atoms where a unit of their norm costs so much, if it is easy.
 
     A gap of `tol` times the objective would do. Where a model is not easy, they are those of the
-    models before it. Nothing is changed.
+    models before it, and after so many steps those that these have led to. Nothing is changed.
     """
     if active.quadratic:
         gram = active.kept_products
@@ -47,19 +53,23 @@ def penalised_weights(
     def cost() -> float:
         return active.value() + penalty * float(np.abs(active.weights).sum())
 
-    for _ in range(STEPS):
+    for _ in range(steps):
         old, slopes, before = active.weights.copy(), active.scores(), cost()
-        chosen = ((old != 0.0) | (domain.merit(slopes) > penalty)).nonzero()[0]
-        hessian = active.hessian(chosen)
-        np.einsum("ii->i", hessian)[:] *= 1.0 + RIDGE
-        model, new = (domain, hessian, old[chosen], slopes[chosen], penalty), np.zeros_like(old)
-        guess = not (careful or len(chosen) <= FEW)
-        found = penalised_solution(*model) if guess else one_by_one(*model)
-        if found is None:
-            careful, found = guess, one_by_one(*model) if guess else penalised_solution(*model)
-        if found is None:
-            break
-        new[chosen] = found
+        chosen = (old != 0.0) | (domain.merit(slopes) > penalty)
+        if active.sweepable:
+            new = swept(domain, active, slopes, chosen, penalty)
+        else:
+            places, new = chosen.nonzero()[0], np.zeros_like(old)
+            hessian = active.hessian(places)
+            np.einsum("ii->i", hessian)[:] *= 1.0 + RIDGE
+            model = (domain, hessian, old[places], slopes[places], penalty)
+            guess = not (careful or len(places) <= FEW)
+            found = penalised_solution(*model) if guess else one_by_one(*model)
+            if found is None:
+                careful, found = guess, one_by_one(*model) if guess else penalised_solution(*model)
+            if found is None:
+                break
+            new[places] = found
         change = new - old
         longer = float(np.abs(new).sum() - np.abs(old).sum())
         promise = -float(change @ slopes) - penalty * longer
@@ -74,6 +84,20 @@ def penalised_weights(
             break
     # Not the best perhaps, but nearer to it than what was known.
     return active.weights if active.weights.any() else None
+
+
+def swept(
+    domain: Domain,
+    active: ExplicitActiveSet,
+    slopes: Floats,
+    chosen: NDArray[np.bool_],
+    penalty: float,
+) -> Floats:
+    """About the best weights of a model by sweeps over the columns: the next is another anyway."""
+    model = ColumnModel.of(active, slopes)
+    weights, gradient = model.start.copy(), model.gradient.copy()
+    CoordinateDescent(domain).sweep(model, weights, gradient, chosen, penalty, 0.0)
+    return weights
 
 
 def one_by_one(
