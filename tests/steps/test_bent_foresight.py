@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 from scipy import optimize, sparse
-from scipy.special import expit
+from scipy.special import expit, xlogy
 from sklearn.linear_model import LogisticRegression
 
 from atomcast import Solver, SparseLogisticRegression, SparseModel
@@ -29,6 +29,8 @@ def data(kind, seed=0):
         X = X[:, rng.integers(0, 30, n)]
     elif kind == "redundant":
         X = X[:, :12] @ rng.standard_normal((12, n)) + 0.01 * X
+    elif kind == "many":  # so many in use that their columns are swept
+        X = sparse.random(400, 700, 0.02, random_state=seed, format="csc")
     elif kind == "separable":
         y = np.where(X[:, 0] > 0.0, 1.0, -1.0)
     return X, y
@@ -66,6 +68,47 @@ def test_it_finds_what_others_find_and_says_how_good_it_is(kind, share):
     assert result.gap == pytest.approx(gap, rel=1e-6, abs=1e-12 * value)
     assert gap <= 1e-7 * value
     assert value == pytest.approx(gap_of(X, y, beta, theirs.coef_.ravel())[0], rel=1e-6)
+
+
+def penalised_bounds(X, y, penalty, weights):
+    """The penalised objective, and what its Fenchel dual says that it cannot be below."""
+    missed = expit(-y * (X @ weights))
+    missed *= min(1.0, penalty / np.abs(X.T @ (y * missed)).max())
+    entropy = -(xlogy(missed, missed) + xlogy(1.0 - missed, 1.0 - missed))
+    loss = np.logaddexp(0.0, -y * (X @ weights)).sum()
+    return loss + penalty * np.abs(weights).sum(), entropy.sum()
+
+
+@pytest.mark.parametrize("share", [0.3, 0.03])
+@pytest.mark.parametrize("kind", [*KINDS, "many"])
+def test_beside_a_penalty_it_finds_the_radius_at_once(kind, share):
+    X, y = data(kind)
+    penalty = share * np.abs(X.T @ (0.5 * y)).max()
+    model = SparseLogisticRegression(C=1.0 / penalty, fit_intercept=False, tol=1e-6).fit(X, y)
+    value, bound = penalised_bounds(X, y, penalty, model.coef_.ravel())
+    assert model.result_.status == "optimal"
+    assert model.result_.objective == pytest.approx(value, rel=1e-12)
+    assert value - bound <= 1e-4 * value
+    assert model.n_iter_ <= 2  # or one more, where the target has fallen
+    theirs = LogisticRegression(
+        C=1.0 / penalty, l1_ratio=1.0, solver="liblinear", fit_intercept=False, tol=1e-8,
+        max_iter=100_000, random_state=0,
+    ).fit(X, y)  # fmt: skip
+    best = penalised_bounds(X, y, penalty, theirs.coef_.ravel())[0]
+    assert value == pytest.approx(best, rel=2e-6)
+    assert value - model.result_.gap <= best * (1.0 + 1e-12)
+
+
+@pytest.mark.parametrize("looks", [0, 1, 2, 4])
+def test_secants_find_the_radius_where_looks_do_not(monkeypatch, looks):
+    X, y = data("dense")
+    foreseen = SparseLogisticRegression(C=0.2, tol=1e-6).fit(X, y)
+    monkeypatch.setattr(bent_foresight, "LOOKS", looks)
+    model = SparseLogisticRegression(C=0.2, tol=1e-6).fit(X, y)
+    assert model.result_.status == "optimal"
+    assert model.n_iter_ > foreseen.n_iter_
+    assert model.result_.objective == pytest.approx(foreseen.result_.objective, rel=2e-6)
+    assert model.beta_ == pytest.approx(foreseen.beta_, rel=1e-2)
 
 
 @pytest.mark.parametrize("fit_intercept", [False, True])

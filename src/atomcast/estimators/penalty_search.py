@@ -23,7 +23,7 @@ from numpy.typing import NDArray
 from atomcast._threads import one_blas_thread
 from atomcast.data.shards import Shards
 from atomcast.estimators.penalised import as_penalised, slopes
-from atomcast.known.active_set import ExplicitActiveSet
+from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.loop.callbacks import State
 from atomcast.loop.replica import Replica
 from atomcast.loop.result import Result
@@ -193,18 +193,21 @@ class PenaltySearch:
 
     def _next(self) -> float:
         """The radius to try next: that of the known atoms' solution, if it is one to learn from."""
+        if self._replica is None:
+            return self._guess()
+        active = self._replica.active
+        before = active.flat(active.kept())
         with one_blas_thread():  # as within a run
             weights = self._over_known()
-        if weights is None or self._replica is None:
-            return self._guess()
-        norm = float(np.abs(weights).sum())
+        norm = 0.0 if weights is None else float(np.abs(weights).sum())
         below = max(t.norm for t in self._tried if t.slope > self.penalty)
         above = min((t.norm for t in self._tried if t.slope <= self.penalty), default=np.inf)
-        if not below < norm < above:
+        if weights is None or not below < norm < above:
+            _go_back(active, before)
             return self._guess()
         step = self._replica.step
         if step.alone and step.any_order:  # others have replicas, and steps ways, of their own
-            self._replica.active.set_weights(weights)  # where the next ball begins
+            active.set_weights(weights)  # where the next ball begins
         return norm
 
     def _guess(self) -> float:
@@ -254,3 +257,11 @@ class PenaltySearch:
             meet = (level[:, None] - level) / (slope - slope[:, None])
         norms = np.append(meet[np.isfinite(meet) & (meet > 0.0)], 0.0)
         return float((level[:, None] + slope[:, None] * norms).max(axis=0).min())
+
+
+def _go_back(active: ActiveSet, before: NDArray[np.float64]) -> None:
+    """Give known atoms the weights that they had; those that were foreseen may be too long."""
+    weights = np.zeros(len(active))
+    weights[: len(before)] = before
+    if not np.array_equal(active.weights, weights):
+        active.set_weights(weights)
