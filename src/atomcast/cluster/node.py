@@ -27,7 +27,7 @@ from atomcast.atoms.held import (
     SummedAtoms,
 )
 from atomcast.cluster.choosing import propose_to_signals
-from atomcast.cluster.screening import scores_that_count
+from atomcast.cluster.screening import Known, Screen
 from atomcast.loop.replica import Replica
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import (
@@ -106,10 +106,9 @@ class Fleet:
             len(self._holders) == 1 and 0 < len(ids) <= 4 * CHUNK and (self._families is None)
         )
         self._holder = int(self._holders[0]) if len(self._holders) else -1
-        # Bounds are compared with the best of all, which is that of one node.
-        self._bounded: BoundedAtoms | None = None
-        if len(self._holders) == 1 and is_able(atoms, BoundedAtoms) and atoms.large:
-            self._bounded = atoms
+        self._screen: Screen | None = None
+        if is_able(atoms, BoundedAtoms) and atoms.large and len(ids):
+            self._screen = Screen(atoms, self._best_of_node, len(self._holders) == 1)
         self.sizes = self._held_by if sizes is None else sizes
         self._chooser: tuple[Subset, Chooser] | None = None
         self._part: _Part | None = None
@@ -247,13 +246,17 @@ class Fleet:
 
     def _scores(self, replica: Replica, request: Request) -> Floats:
         """The score of every atom; of those that cannot be proposed, about what it is."""
-        if self._bounded is not None and replica.domain.steady and not request.random:
-            found = scores_that_count(self._bounded, replica, request, self._local)
-            if found is not None:
-                scores, self.unread = found
-                return scores
-        self.unread = 0
-        return self.atoms.scores(replica)
+        if self._screen is None:
+            return self.atoms.scores(replica)
+        known = Known(self._known, self._local, self._known_at)
+        scores = self._screen.scores(replica, request, known)
+        self.unread = self._screen.unread
+        return scores
+
+    def _best_of_node(self, numbers: Floats) -> Any:
+        """The largest number of a node, or, where there are more nodes, of that of each atom."""
+        best = self._best(numbers)
+        return best[self._holder] if len(self._holders) == 1 else best[self.owner]
 
     def _thinned(
         self, replica: Replica, rows: NDArray[np.int64], ids: Ids, scores: Floats
