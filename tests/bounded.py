@@ -8,11 +8,11 @@ from atomcast.atoms.explicit import DenseAtoms
 
 
 class AlwaysBounded(DenseAtoms):
-    """Dense columns that are screened from the first round on, and however many are left open."""
+    """Dense columns that are screened from the first round on, unless nearly all are left open."""
 
     def __init__(self, matrix, names=None):
         super().__init__(matrix, names)
-        self.large, self.vain, self._unread = True, 1e9, 0.0
+        self.large, self.vain, self._unread = True, 0.9, 0.0
 
 
 def _atoms(shard):

@@ -20,7 +20,7 @@ Positions = NDArray[np.int64]
 #: So many gradients are remembered, or as many as take this share of the memory of the atoms.
 GRADIENTS, SHARE = 64, 1 / 32
 #: So many atoms tell whether it is worth while to bound the scores of all.
-SAMPLE = 64
+SAMPLE = 32
 #: Norms are found once so many passes could have been spared: they take about as long.
 MISSED = 2
 
@@ -100,16 +100,17 @@ class LastScores:
     def _worth_while(self, moved: Floats, domain: Domain, threshold: float) -> bool:
         """Whether bounds would leave few atoms of a sample open, as far as one can tell."""
         assert self._scores is not None
+        rows, top = self._sample, self._top
         if self._lengths is not None:
-            lengths, longest = self._lengths[self._sample], self._lengths[self._top]
+            lengths, own = self._lengths[rows], self._lengths[top]
         else:
             if self._sample_lengths is None:
-                self._sample_lengths = self._atoms.lengths(self._sample)
+                self._sample_lengths = self._atoms.lengths(rows)
             lengths = self._sample_lengths
-            longest = self._atoms.lengths(np.array([self._top]))[0]
-        best = domain.merit(self._scores[[self._top]])[0] - longest * moved[self._about[self._top]]
+            own = lengths.max()
+        best = domain.merit(self._scores[[top]])[0] - own * moved[self._about[top]]
         level = min(best, threshold) if threshold > -np.inf else best
-        most = domain.merit(self._scores[self._sample]) + lengths * moved[self._about[self._sample]]
+        most = domain.merit(self._scores[rows]) + lengths * moved[self._about[rows]]
         return bool(
             np.count_nonzero(most >= level) <= self._atoms.vain * self._atoms.pace * len(most)
         )
