@@ -122,6 +122,9 @@ class Fleet:
         self.seconds = 0.0
         #: How many of these were left unread, because bounds told enough of them.
         self.unread = 0
+        #: Whether signals may choose among proposals before these are told: where all that counts
+        #: of the others is how many there are.
+        self.choose = False
         #: How many atoms a second each node scores, once that is known; for balanced selections.
         self.speeds: Floats | None = None
 
@@ -208,7 +211,7 @@ class Fleet:
             order = np.arange(len(self.ids)) if self._by_owner is None else self._by_owner
             columns = np.split(order, self._starts[1:])
             held = dict(zip(self._holders.tolist(), columns, strict=True))
-            return propose_to_signals(self.atoms, self.ids, held, self.nodes, replica)
+            return propose_to_signals(self.atoms, self.ids, held, self.nodes, replica, self.choose)
         if replica.rewording is not None:
             request = replica.rewording.asked(request, self.nodes)
         scores = self._scores(replica, request)

@@ -172,7 +172,7 @@ def inverted(matrix: Floats) -> Floats:
     factor, failed = dpotrf(matrix, lower=True)
     inverse, failed = (factor, failed) if failed else dpotri(factor, lower=True)
     if failed:  # as above
-        return np.linalg.pinv(matrix, hermitian=True)
+        return np.asarray(np.linalg.pinv(matrix, hermitian=True), dtype=np.float64)
     lower = np.tril(inverse)
     return lower + np.tril(lower, -1).T
 
