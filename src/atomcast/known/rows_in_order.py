@@ -23,7 +23,7 @@ class RowsInOrder:
 
     def __init__(self, old: sparse.csr_array) -> None:
         self._old, self._next = old, 0
-        self._counts = np.diff(old.indptr).astype(np.int64)
+        self._counts = np.diff(old.indptr)
         self._data, self._indices = np.empty(old.nnz), np.empty(old.nnz, dtype=np.int32)
         self._used = 0
 
