@@ -9,7 +9,9 @@ from atomcast import Lasso, LocalCluster, Shards, Solver, SparseLogisticRegressi
 from atomcast.atoms import explicit
 from atomcast.atoms.explicit import DenseAtoms
 from atomcast.atoms.rounded import RoundedColumns
+from atomcast.cluster import last_scores
 from atomcast.cluster.node import Fleet
+from atomcast.cluster.screening import Screen
 from atomcast.domains.balls import L1Ball, SolidSimplex
 from atomcast.loop.replica import Replica, Tolerance
 from atomcast.messages.proposals import Request
@@ -17,13 +19,14 @@ from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem
 from atomcast.steps import STEPS
 
-ALWAYS = {"LONG": 1, "MUCH": 1, "PASSES": 0, "START": 0, "VAIN": 1.0}
+ALWAYS = {"LONG": 1, "SOME": 1, "MUCH": 1, "PASSES": 0, "START": 0, "VAIN": 1e9, "VAIN_ROWS": 1e9}
 
 
 @pytest.fixture
 def always(monkeypatch):
     for name, value in ALWAYS.items():
         monkeypatch.setattr(explicit, name, value)
+    monkeypatch.setattr(last_scores, "MISSED", 10**9)  # the copy tells all
 
 
 def columns(seed, d, n, kind="normal"):
@@ -122,13 +125,13 @@ def test_a_run_is_the_same(always, step, order, monkeypatch):
         return Lasso(4.0, solver=solver, cluster=1).fit(X, y).result_
 
     read = []
-    plain_read = DenseAtoms.read
+    plain_read = Screen._read
 
-    def noted(self, replica, rows):
+    def noted(self, replica, rows, known):
         read.append(len(rows))
-        return plain_read(self, replica, rows)
+        return plain_read(self, replica, rows, known)
 
-    monkeypatch.setattr(DenseAtoms, "read", noted)
+    monkeypatch.setattr(Screen, "_read", noted)
     bounded = fitted()
     assert len(read) == bounded.rounds + 1
     assert np.mean(read) < 100
@@ -163,7 +166,8 @@ def test_other_losses_are_bounded_as_well(always):
 
 
 def test_bounds_that_leave_too_much_open_are_given_up(always, monkeypatch):
-    monkeypatch.setattr(explicit, "VAIN", 0.0)
+    monkeypatch.setattr(explicit, "VAIN_ROWS", 1e-9)
+    monkeypatch.setattr(explicit, "TRIALS", 1)
     X = columns(5, 40, 60)
     y = X[:, :3].sum(axis=1)
     made = []

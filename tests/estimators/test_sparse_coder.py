@@ -7,6 +7,8 @@ from sklearn.decomposition import sparse_encode
 from sklearn.exceptions import ConvergenceWarning, NotFittedError
 
 from atomcast import Checkpoint, Faults, LocalCluster, Shards, Solver, SparseCoder
+from atomcast.atoms import signals
+from atomcast.cluster.node import Fleet
 
 
 def problem(seed=0, atoms=60, d=20, signals=25):
@@ -118,6 +120,23 @@ def test_what_signals_say_on_other_networks(topology):
     # On a tree, a node passes on one proposal for each signal, however many have come to it.
     edges = {"tree": 2 * 6, "complete": 7 * 6}[topology]
     assert ledger.by_kind()["index"].values == edges * 12
+
+
+@pytest.mark.parametrize("how", [{"beta": 2.0}, {"n_nonzero": 3}])
+def test_signals_may_choose_before_or_after_they_are_told(how, monkeypatch):
+    D, X = problem(signals=700)[:2]
+    D[40:50] = D[3:13]  # atoms that tie, on several nodes
+    monkeypatch.setattr(signals, "PIECE", 1000)  # many pieces
+
+    def coded():
+        return SparseCoder(D, cluster=LocalCluster(5), **how).encode(X)
+
+    before = coded()
+    monkeypatch.setattr(Fleet, "choose", property(lambda _: False, lambda *_: None), raising=False)
+    after = coded()
+    np.testing.assert_array_equal(before.codes.toarray(), after.codes.toarray())
+    for name in ("gap", "atoms", "values", "bytes"):
+        np.testing.assert_array_equal(before.result.trace[name], after.result.trace[name])
 
 
 def test_signals_stop_by_themselves():

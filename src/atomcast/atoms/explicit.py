@@ -10,9 +10,11 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from atomcast._threads import product
+from atomcast.atoms.held import Bounds
 from atomcast.atoms.kept_rows import KeptRows
 from atomcast.atoms.l1_space import COMPILE_FROM, DenseSpace, SparseSpace
 from atomcast.atoms.rounded import RoundedColumns
+from atomcast.atoms.single import norm_bounds, single_bounds, sparse_norm_bounds
 from atomcast.data.shards import Shard
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.known.sparse_products import dots, some
@@ -23,16 +25,26 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 
-#: Single-precision data is widened in pieces of about this many numbers, which stay in cache.
+#: What is read in pieces is read in some of about this many numbers, which stay in cache.
 PIECE = 1 << 17
-#: Where a column and all of them have at least so many numbers, to bound scores takes about a
-#: quarter of the time that it takes to find them.
-LONG, MUCH = 128, 1 << 24
+#: Of a row-major matrix, so many columns at a time are widened to double precision.
+WIDE = 1 << 12
+#: Where a column and all of them have so many numbers, it pays not to read all in every round.
+LONG, SOME = 128, 1 << 20
+#: Where all of them have so many, to bound scores takes about a quarter of the time that it takes
+#: to find them.
+MUCH = 1 << 24
 #: The copy that is needed for it is made when so many passes and so many numbers more were read: to
 #: make it, and to load what makes it, takes about as long as that.
 PASSES, START = 3, 1 << 30
-#: Beyond this share of columns that bounds leave open, it is quicker to read all of them.
-VAIN = 0.2
+#: Beyond this share of the columns, it is quicker to read all: of a matrix in row order, and else.
+VAIN_ROWS, VAIN = 0.1, 0.3
+#: What it takes of a pass to bound scores from a byte an entry, or in single precision.
+BYTE, SINGLE = 0.25, 0.4
+#: Bounds that were vain so often are no longer looked for.
+TRIALS = 3
+#: A sparse column of fewer values takes no longer to read than to think about.
+THICK = 64
 
 
 def gradient_of(replica: Replica) -> Floats:
@@ -55,47 +67,69 @@ class DenseAtoms:
         self.names = names
         self.d, self.n = matrix.shape
         self._rounded: RoundedColumns | None = None
-        self.large = self.d >= LONG and matrix.size >= MUCH
-        self._unread: float = PASSES * matrix.size + START
+        self._norms: Floats | None = None
+        real = matrix.dtype in (np.float64, np.float32)
+        self.large = real and self.d >= LONG and matrix.size >= SOME
+        self.vain = VAIN if matrix.flags.f_contiguous else VAIN_ROWS
+        # To widen columns takes longer than to read them: that pays for more of them alone.
+        self._single = bool(matrix.dtype == np.float32 and matrix.flags.forc)
+        self.vain *= 2 if self._single else 1
+        self.pace, self._trials = SINGLE if self._single else 1.0, TRIALS
+        self._unread = PASSES * matrix.size + START if matrix.size >= MUCH else math.inf
 
     def scores(self, replica: Replica) -> Floats:
         """The inner product of each column with the gradient, shape (n,)."""
         return self.products(gradient_of(replica))
 
-    def bounds(self, replica: Replica) -> tuple[Floats, Floats] | None:
-        """Scores and how far each may be off; None before the copy pays, and where it does not."""
-        if self._unread > 0:
-            self._unread -= self.matrix.size
-            return None
+    def bounds(self, replica: Replica) -> Bounds | None:
+        """Scores and how far each may be off; None before a copy pays, and where none does."""
         gradient = gradient_of(replica)
-        if gradient.ndim > 1:
-            return None
-        if self._rounded is None:
-            self._rounded = RoundedColumns(self.matrix)
-        return self._rounded.bounds(gradient)
+        self._unread -= self.matrix.size
+        if self._unread <= 0.0:
+            if self._rounded is None:
+                self._rounded, self.pace = RoundedColumns(self.matrix), BYTE
+            return Bounds(*self._rounded.bounds(gradient))
+        if self._single:
+            return Bounds(*single_bounds(self.matrix, gradient, self.lengths()), unread=False)
+        return None
 
-    def read(self, replica: Replica, columns: NDArray[np.int64]) -> Floats | None:
-        """The scores of some columns, shape (k,); None if they are so many that bounds are vain."""
-        if len(columns) > VAIN * self.n:
-            self._rounded, self._unread = None, math.inf
-            return None
-        return DenseAtoms(self.matrix.T[columns].T).products(gradient_of(replica))
+    def give_up(self) -> None:
+        """Hear that bounds were vain; if that was so often, look for no more."""
+        self._trials -= 1
+        if not self._trials:
+            self._single, self._rounded, self._unread, self.pace = False, None, math.inf, 1.0
+
+    def read(self, replica: Replica, columns: NDArray[np.int64]) -> Floats:
+        """The scores of some columns, shape (k,)."""
+        gradient, rows = gradient_of(replica), self.matrix.T
+        if not self.matrix.flags.f_contiguous:
+            return DenseAtoms(rows[columns].T).products(gradient)
+        step, found = max(PIECE // max(self.d, 1), 1), np.empty(len(columns))
+        for k in range(0, len(columns), step):
+            found[k : k + step] = rows.take(columns[k : k + step], axis=0) @ gradient
+        return found
+
+    def lengths(self, columns: NDArray[np.int64] | None = None) -> Floats:
+        """Numbers that are no smaller than the norms of all columns, or of some."""
+        if columns is not None:
+            return norm_bounds(self.matrix[:, columns])
+        if self._norms is None:
+            self._norms = norm_bounds(self.matrix)
+        return self._norms
 
     def products(self, vector: Floats) -> Floats:
         """The inner product of each column with a vector, shape (n,), or with m, shape (m, n)."""
         if self.matrix.dtype == np.float64:
             return product(self.matrix.T, vector).T
         result = np.zeros((*vector.shape[1:], self.n))
-        if self.matrix.flags.f_contiguous:
-            width = max(PIECE // max(self.d, 1), 1)
+        by_columns = self.matrix.flags.f_contiguous
+        width = max(PIECE // max(self.d, 1), 1) if by_columns else WIDE
+        height = self.d if by_columns else max(PIECE // min(max(self.n, 1), WIDE), 1)
+        for i in range(0, self.d, max(height, 1)):
+            rows = slice(i, i + height)
             for j in range(0, self.n, width):
-                part = self.matrix[:, j : j + width].astype(np.float64)
-                result[..., j : j + width] = vector.T @ part
-        else:
-            height = max(PIECE // max(self.n, 1), 1)
-            for i in range(0, self.d, height):
-                part = self.matrix[i : i + height].astype(np.float64)
-                result += vector[i : i + height].T @ part
+                part = self.matrix[rows, j : j + width].astype(np.float64)
+                result[..., j : j + width] += vector[rows].T @ part
         return result
 
     def take(self, rows: NDArray[np.int64]) -> DenseAtoms:
@@ -127,10 +161,27 @@ class SparseAtoms:
         self.matrix = matrix
         self.names = names
         self.d, self.n = matrix.shape
+        self.large = matrix.nnz >= max(SOME, THICK * self.n)
+        self.vain, self.pace = VAIN, 1.0
 
     def scores(self, replica: Replica) -> Floats:
         """The inner product of each column with the gradient, shape (n,)."""
         return self.products(gradient_of(replica))
+
+    def bounds(self, replica: Replica) -> None:
+        """There is no rough copy of them."""
+
+    def give_up(self) -> None:
+        """There is nothing to give up."""
+
+    def read(self, replica: Replica, columns: NDArray[np.int64]) -> Floats:
+        """The scores of some columns, shape (k,)."""
+        return SparseAtoms(self.matrix[:, columns]).products(gradient_of(replica))
+
+    def lengths(self, columns: NDArray[np.int64] | None = None) -> Floats:
+        """Numbers that are no smaller than the norms of all columns, or of some."""
+        matrix = self.matrix if columns is None else self.matrix[:, columns]
+        return sparse_norm_bounds(matrix)
 
     def products(self, vector: Floats) -> Floats:
         """The inner product of each column with a vector, shape (n,), or with m, shape (m, n)."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, Literal, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, Protocol, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -13,6 +13,22 @@ from atomcast.messages.atom import Atom
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
     from atomcast.messages.proposals import Request
+
+
+class Bounds(NamedTuple):
+    """What is known of the scores of n atoms.
+
+    Parameters
+    ----------
+    scores, off : arrays of shape (n,)
+        About what each score is, and how far it may be off.
+    unread : bool
+        Whether to find out took no look at the atoms as they are.
+    """
+
+    scores: NDArray[np.float64]
+    off: NDArray[np.float64]
+    unread: bool = True
 
 
 class Atoms(Protocol):
@@ -47,17 +63,29 @@ class BatchedAtoms(Atoms, Protocol):
 
 @runtime_checkable
 class BoundedAtoms(Atoms, Protocol):
-    """Atoms whose scores can be bounded with less work than it takes to find them."""
+    """Vectors, scored by a product with the gradient, of which it need not be found for all."""
 
     #: Whether there are so many that this may pay.
     large: bool
+    #: Beyond this share of the atoms, it is quicker to find all scores than those of some.
+    vain: float
+    #: What `bounds` takes, as a share of the time that it takes to find all scores; or else one.
+    pace: float
 
-    def bounds(self, replica: Replica) -> tuple[NDArray[np.float64], NDArray[np.float64]] | None:
-        """Scores and how far each may be off, shape (n,) each; None where it is no less work."""
+    def bounds(self, replica: Replica) -> Bounds | None:
+        """Scores and how far each may be off, if that takes less work than to find them."""
         ...
 
-    def read(self, replica: Replica, columns: NDArray[np.int64]) -> NDArray[np.float64] | None:
-        """The scores of some atoms, by position; None where it is quicker to find all."""
+    def give_up(self) -> None:
+        """Hear that bounds have left so much open that they were vain."""
+        ...
+
+    def read(self, replica: Replica, columns: NDArray[np.int64]) -> NDArray[np.float64]:
+        """The scores of some atoms, by position."""
+        ...
+
+    def lengths(self, columns: NDArray[np.int64] | None = None) -> NDArray[np.float64]:
+        """Numbers that are no smaller than the norms of all atoms, or of some."""
         ...
 
 

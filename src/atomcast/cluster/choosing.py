@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
@@ -10,11 +10,14 @@ from numpy.typing import NDArray
 
 from atomcast.atoms.signals import DictionaryAtoms, SignalsActiveSet
 from atomcast.loop.replica import Replica
-from atomcast.messages.proposals import TIE, Ids, Proposals
+from atomcast.messages.proposals import TIE, Ids, Proposals, best_of_signals
+
+Floats = NDArray[np.float64]
+NOTHING = np.zeros(0)
 
 
 def propose_to_signals(
-    atoms: Any, ids: Ids, held: Mapping[int, Ids], nodes: int, replica: Replica
+    atoms: Any, ids: Ids, held: Mapping[int, Ids], nodes: int, replica: Replica, choose: bool
 ) -> Proposals:
     """Of every node, the best atom for each signal that it has something of use for.
 
@@ -29,34 +32,68 @@ def propose_to_signals(
     nodes : int
         How many nodes there are in the whole network.
     replica : Replica
+    choose : bool
+        Whether signals may choose among the proposals at once, for all that else counts is how many
+        there are: many nodes then take no more memory than one.
     """
     active = replica.active
     assert isinstance(atoms, DictionaryAtoms)
     assert isinstance(active, SignalsActiveSet)
     signals, holders = len(active.open), sorted(held)
-    room = len(holders), int(np.count_nonzero(active.open))
-    pair, score = np.empty(room, dtype=np.int64), np.empty(room)
-    counts = np.zeros(len(holders), dtype=np.int64)
+    largest, counts = np.full(nodes, -np.inf), np.zeros(nodes, dtype=np.int64)
+    room = 1 if choose else len(holders), int(np.count_nonzero(active.open))
+    owner, pair = np.empty((2, *room), dtype=np.int64)
+    score = np.empty(room)
+    ends = np.zeros(room[0], dtype=np.int64)
     for some, scores in atoms.pieces(replica):
-        merit = replica.domain.merit(scores)
-        for k, node in enumerate(holders):
-            columns = held[node]
-            own = merit if len(held) == 1 else merit[:, columns]
-            best = own.max(axis=1)
-            use = np.flatnonzero(best > active.levels[some])
-            # Of scores that tie with the best, the one with the smallest id wins.
-            floor = (best - 2 * TIE * best)[use, np.newaxis]
-            column = columns[np.argmax(own[use] >= floor, axis=1)]
-            new = slice(counts[k], counts[k] + len(use))
-            pair[k, new], score[k, new] = ids[column] * signals + some[use], scores[use, column]
-            counts[k] += len(use)
-    pair, score = _without_gaps(pair, counts), _without_gaps(score, counts)
-    owner, merit = np.repeat(np.array(holders, dtype=np.int64), counts), replica.domain.merit(score)
-    largest = np.full(nodes, -np.inf)
-    ends = np.cumsum(counts)
-    for node, first, last in zip(holders, ends - counts, ends, strict=True):
-        largest[node] = merit[first:last].max(initial=-np.inf)
-    return Proposals(owner, pair, score, merit, largest, signals=signals)
+        said = []
+        for node, best, *best_ones in _best_of_nodes(scores, ids, held, replica, some):
+            said.append((np.full(len(best), node), *best_ones))
+            largest[node] = max(largest[node], best.max(initial=-np.inf))
+            counts[node] += len(best)
+        rows = [_chosen(said, len(some))] if choose else said
+        for k, (node, id, place, found) in enumerate(rows):
+            new = slice(ends[k], ends[k] + len(id))
+            owner[k, new], pair[k, new], score[k, new] = node, id * signals + some[place], found
+            ends[k] += len(id)
+    scores = _without_gaps(score, ends)
+    return Proposals(
+        _without_gaps(owner, ends),
+        _without_gaps(pair, ends),
+        scores,
+        replica.domain.merit(scores),
+        largest,
+        signals=signals,
+        counts=counts if choose else None,
+    )
+
+
+def _best_of_nodes(
+    scores: Floats, ids: Ids, held: Mapping[int, Ids], replica: Replica, some: Ids
+) -> Iterator[tuple[int, Floats, Ids, Ids, Floats]]:
+    """Of every node, the merits, ids, signals and scores of the atoms of use to some signals.
+
+    Signals are told by their places among those.
+    """
+    active, merit = replica.active, replica.domain.merit(scores)
+    assert isinstance(active, SignalsActiveSet)
+    for node in sorted(held):
+        columns = held[node]
+        own = merit if len(held) == 1 else merit[:, columns]
+        best = own.max(axis=1)
+        use = np.flatnonzero(best > active.levels[some])
+        # Of scores that tie with the best, the one with the smallest id wins.
+        floor = (best - 2 * TIE * best)[use, np.newaxis]
+        column = columns[np.argmax(own[use] >= floor, axis=1)]
+        yield node, best[use], ids[column], use, scores[use, column]
+
+
+def _chosen(said: list[tuple[Any, ...]], signals: int) -> tuple[Any, ...]:
+    """Of what all nodes say of some signals, what these choose, by signal."""
+    node, id, place, score = (np.concatenate(parts) for parts in zip(*said, strict=True))
+    table = Proposals(node, id * signals + place, score, np.abs(score), NOTHING, signals=signals)
+    rows = best_of_signals(table)
+    return node[rows], id[rows], place[rows], score[rows]
 
 
 def _without_gaps(table: NDArray[Any], counts: Ids) -> NDArray[Any]:

@@ -27,7 +27,7 @@ from atomcast.atoms.held import (
     SummedAtoms,
 )
 from atomcast.cluster.choosing import propose_to_signals
-from atomcast.cluster.screening import scores_that_count
+from atomcast.cluster.screening import Known, Screen
 from atomcast.loop.replica import Replica
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import (
@@ -108,10 +108,9 @@ class Fleet:
             len(self._holders) == 1 and 0 < len(ids) <= 4 * CHUNK and (self._families is None)
         )
         self._holder = int(self._holders[0]) if len(self._holders) else -1
-        # Bounds are compared with the best of all, which is that of one node.
-        self._bounded: BoundedAtoms | None = None
-        if len(self._holders) == 1 and is_able(atoms, BoundedAtoms) and atoms.large:
-            self._bounded = atoms
+        self._screen: Screen | None = None
+        if is_able(atoms, BoundedAtoms) and atoms.large and len(ids):
+            self._screen = Screen(atoms, self._best_of_node, len(self._holders) == 1)
         self.sizes = self._held_by if sizes is None else sizes
         self._chooser: tuple[Subset, Chooser] | None = None
         self._part: _Part | None = None
@@ -127,6 +126,9 @@ class Fleet:
         self.seconds = 0.0
         #: How many of these were left unread, because bounds told enough of them.
         self.unread = 0
+        #: Whether signals may choose among proposals before these are told: where all that counts
+        #: of the others is how many there are.
+        self.choose = False
         #: How many atoms a second each node scores, once that is known; for balanced selections.
         self.speeds: Floats | None = None
 
@@ -213,7 +215,7 @@ class Fleet:
             order = np.arange(len(self.ids)) if self._by_owner is None else self._by_owner
             columns = np.split(order, self._starts[1:])
             held = dict(zip(self._holders.tolist(), columns, strict=True))
-            return propose_to_signals(self.atoms, self.ids, held, self.nodes, replica)
+            return propose_to_signals(self.atoms, self.ids, held, self.nodes, replica, self.choose)
         if replica.rewording is not None:
             request = replica.rewording.asked(request, self.nodes)
         scores = self._scores(replica, request)
@@ -251,16 +253,21 @@ class Fleet:
 
     def _scores(self, replica: Replica, request: Request) -> Floats:
         """The score of every atom; of those that cannot be proposed, about what it is."""
-        if self._bounded is not None and replica.domain.steady and not request.random:
-            found = scores_that_count(self._bounded, replica, request, self._local)
-            if found is not None:
-                scores, self.unread = found
-                return scores
-        self.unread = 0
         (image, scores), self._seen = self._seen, UNSEEN
         if image is not None and image is replica.active.image:
+            self.unread = 0
             return scores
-        return self.atoms.scores(replica)
+        if self._screen is None:
+            return self.atoms.scores(replica)
+        known = Known(self._known, self._local, self._known_at)
+        scores = self._screen.scores(replica, request, known)
+        self.unread = self._screen.unread
+        return scores
+
+    def _best_of_node(self, numbers: Floats) -> Any:
+        """The largest number of a node, or, where there are more nodes, of that of each atom."""
+        best = self._best(numbers)
+        return best[self._holder] if len(self._holders) == 1 else best[self.owner]
 
     def _thinned(
         self, replica: Replica, rows: NDArray[np.int64], ids: Ids, scores: Floats

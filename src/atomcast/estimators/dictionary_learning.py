@@ -22,8 +22,8 @@ logger = logging.getLogger(__name__)
 
 Floats = NDArray[np.float64]
 
-#: Signals are compared by so many of their values at a time.
-AT_A_TIME = 8
+#: Signals are compared by so many of their values at a time, and so many are multiplied.
+AT_A_TIME, SIGNALS = 8, 1 << 14
 
 
 @dataclass(eq=False, repr=False)
@@ -194,10 +194,13 @@ def improved(
 ) -> Floats:
     """Each element in turn the best one for the codes, as far as its length allows."""
     elements = elements.copy()
-    weighted = codes.T @ sparse.diags_array(counts)
-    with_codes, with_signals = (weighted @ codes).toarray(), weighted @ X
-    if sparse.issparse(with_signals):
-        with_signals = with_signals.toarray()
+    with_codes, with_signals = np.zeros((len(elements),) * 2), np.zeros_like(elements)
+    for start in range(0, X.shape[0], SIGNALS):  # SciPy turns sparse signals before a product
+        some = slice(start, start + SIGNALS)
+        weighted = codes[some].T @ sparse.diags_array(counts[some])
+        for products, factor in ((with_codes, codes[some]), (with_signals, X[some])):
+            found = weighted @ factor
+            products += found.toarray() if sparse.issparse(found) else found
     for k in np.flatnonzero(with_codes.diagonal() > 0.0):
         best = elements[k] + (with_signals[k] - with_codes[k] @ elements) / with_codes[k, k]
         length = float(np.linalg.norm(best))

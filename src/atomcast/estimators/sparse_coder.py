@@ -84,7 +84,7 @@ class Coder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SolvedEstimator):
         atom, signal = (np.empty(len(result.atom_ids), whole) for _ in range(2))
         np.floor_divide(result.atom_ids, count, out=atom, casting="unsafe")
         np.remainder(result.atom_ids, count, out=signal, casting="unsafe")
-        starts = np.searchsorted(signal, np.arange(count + 1)).astype(whole)
+        starts = np.searchsorted(signal, np.arange(count + 1, dtype=whole)).astype(whole)
         codes = sparse.csr_array((result.atom_weights, atom, starts), shape=(count, n))
         return Encoded(codes, result.content if radii is not None else None, result)
 

@@ -544,17 +544,17 @@ class ExplicitActiveSet(ActiveSet):
 
     def _across(self, columns: Columns, others: Columns, start: int, stop: int) -> Floats:
         """The products a_j' H b_k of columns with the others from start to stop, (count, m)."""
-        block = others.block(start, stop)
         curvature = self.objective.curvature(self.image)
         diagonal = np.asarray(curvature.diagonal)
         if diagonal.ndim:
-            result = columns.products(block * diagonal[:, None])
+            result = columns.products(others.block(start, stop) * diagonal[:, None])
         else:
-            result = columns.products(block)
+            last = columns is others and stop == columns.count
+            result = columns.among(start) if last else columns.products(others.block(start, stop))
             result *= diagonal
         if curvature.rank_one is not None:
             u = curvature.rank_one
-            _centre(result, columns.scores(u), u @ block)
+            _centre(result, columns.scores(u), others.scores(u)[start:stop])
         return result
 
     def products_with(self, atoms: Sequence[Atom]) -> Floats | None:

@@ -59,6 +59,10 @@ class Columns(Protocol):
         """The inner products of every column with the columns of a block, shape (count, m)."""
         ...
 
+    def among(self, start: int) -> Floats:
+        """The inner products of every column with those from start on, shape (count, m)."""
+        ...
+
     def block(self, start: int, stop: int) -> Floats:
         """Columns start to stop as a dense array, shape (d, stop - start)."""
         ...
@@ -160,6 +164,14 @@ class DenseColumns:
     def products(self, block: Floats) -> Floats:
         """The inner products of every column with the columns of a block, shape (count, m)."""
         return product(self._rows[: self.count], block)
+
+    def among(self, start: int) -> Floats:
+        """The inner products of every column with those from start on, shape (count, m)."""
+        new = self._rows[start : self.count]
+        result = np.empty((self.count, len(new)))
+        result[:start] = product(self._rows[:start], new.T)
+        result[start:] = product(new, new.T)  # which takes half the operations of any other
+        return result
 
     def block(self, start: int, stop: int) -> Floats:
         """Columns start to stop as a dense array, shape (d, stop - start)."""
@@ -280,6 +292,10 @@ class SparseColumns:
         """The inner products of every column with the columns of a block, shape (count, m)."""
         result: Floats = self._matrix().T @ block
         return result
+
+    def among(self, start: int) -> Floats:
+        """The inner products of every column with those from start on, shape (count, m)."""
+        return self.products(self.block(start, self.count))
 
     def lengths(self, diagonal: Floats, start: int = 0) -> Floats:
         """The product a_j' diag(diagonal) a_j of each column from start on with itself."""

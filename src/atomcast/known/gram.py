@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.lapack import dposv, dpotrf
+from scipy.linalg.lapack import dposv, dpotrf, dpotri
 
 if TYPE_CHECKING:
     from atomcast.known.active_set import ActiveSet
@@ -80,7 +80,7 @@ class Face:
         self.size = k = len(chosen)
         self.chosen[:k] = chosen
         if k:
-            self.inverse[:k, :k] = solved(gram[np.ix_(chosen, chosen)], np.eye(k))
+            self.inverse[:k, :k] = inverted(gram[np.ix_(chosen, chosen)])
 
 
 class Inverse:
@@ -124,8 +124,7 @@ class Inverse:
             schur, projected = schur[np.ix_(kept, kept)], projected[:, kept]
         if not len(kept):
             return kept
-        corner_inverse = solved(schur, np.eye(len(kept)))
-        corner_inverse = 0.5 * (corner_inverse + corner_inverse.T)
+        corner_inverse = inverted(schur)
         side = projected @ corner_inverse
         self._resize(old + len(kept))
         self._buffer[:old, :old] += side @ projected.T
@@ -166,6 +165,16 @@ def solved(matrix: Floats, right: Floats) -> Floats:
     if failed:  # rounding made it singular; its user notices and starts afresh
         solution = np.linalg.pinv(matrix, hermitian=True) @ right
     return solution
+
+
+def inverted(matrix: Floats) -> Floats:
+    """The inverse of a positive definite matrix, exactly symmetric."""
+    factor, failed = dpotrf(matrix, lower=True)
+    inverse, failed = (factor, failed) if failed else dpotri(factor, lower=True)
+    if failed:  # as above
+        return np.asarray(np.linalg.pinv(matrix, hermitian=True), dtype=np.float64)
+    lower = np.tril(inverse)
+    return lower + np.tril(lower, -1).T
 
 
 def clearly_independent(schur: Floats, lengths: Floats) -> bool:

@@ -23,7 +23,7 @@ class RowsInOrder:
 
     def __init__(self, old: sparse.csr_array) -> None:
         self._old, self._next = old, 0
-        self._counts = np.diff(old.indptr).astype(np.int64)
+        self._counts = np.diff(old.indptr)
         self._data, self._indices = np.empty(old.nnz), np.empty(old.nnz, dtype=np.int32)
         self._used = 0
 
@@ -38,7 +38,11 @@ class RowsInOrder:
         none = np.zeros(0, dtype=np.int64)
         self._copy(len(self._counts), none, sparse.csr_array((0, self._old.shape[1])))
         self._resize(self._used)
-        return self._data, self._indices, np.concatenate(([0], np.cumsum(self._counts)))
+        # Starts of another type than columns would make SciPy convert both.
+        whole = self._indices.dtype if self._used < 1 << 31 else np.int64
+        starts = np.zeros(len(self._counts) + 1, dtype=whole)
+        np.cumsum(self._counts, out=starts[1:])
+        return self._data, self._indices, starts
 
     def _copy(self, stop: int, new: NDArray[np.int64], part: sparse.csr_array) -> None:
         """The old rows up to one, but for the new ones among them."""

@@ -76,6 +76,9 @@ class Proposals(NamedTuple):
         In the place of proposals, the sum of what these nodes contribute to one vector.
     signals : int
         How many signals choose an atom each; what stands for id is then id * signals + signal.
+    counts : array of shape (N,) or None
+        How many atoms each node proposes, where signals have chosen among them already: the rows
+        are then those that win, one a signal, in the order of signals.
     """
 
     node: NDArray[np.int64]
@@ -86,10 +89,13 @@ class Proposals(NamedTuple):
     partial: Floats | None = None
     signals: int = 0
     sum: Floats | None = None
+    counts: NDArray[np.int64] | None = None
 
     @property
     def per_node(self) -> NDArray[np.int64]:
         """How many atoms each node proposes, shape (N,)."""
+        if self.counts is not None:
+            return self.counts
         return np.bincount(self.node, minlength=len(self.best))
 
     def of(self, heard: NDArray[np.bool_]) -> Proposals:
@@ -437,15 +443,26 @@ def agree_on_one(each: OneEach) -> Agreement:
 def _chosen_by_signals(proposals: Proposals) -> Agreement:
     """The best atom of every signal that something was proposed for."""
     best, signals = checked_best(proposals.best), proposals.signals
-    rows = _best_of_signals(proposals)
+    rows = best_of_signals(proposals) if proposals.counts is None else slice(None)
     atom, signal = np.divmod(proposals.id[rows], signals)
     choice = Choice(signal, atom, proposals.score[rows])
-    winners, first = np.unique(atom, return_index=True)
-    owner = proposals.node[rows[first]]
+    winners, first = _first_of_each(atom)
+    owner = proposals.node[rows][first]
     return Agreement(best, owner, winners, choice.score[first], choice=choice)
 
 
-def _best_of_signals(proposals: Proposals) -> Ids:
+def _first_of_each(ids: Ids) -> tuple[Ids, Ids]:
+    """What `np.unique` finds, with the place of the first of each; in pieces, for little memory."""
+    found = [np.zeros((2, 0), dtype=np.int64)]
+    for start in range(0, len(ids), PIECE):
+        some, place = np.unique(ids[start : start + PIECE], return_index=True)
+        found.append(np.array([some, start + place]))
+    each, place = np.concatenate(found, axis=1)
+    once, first = np.unique(each, return_index=True)
+    return once, place[first]
+
+
+def best_of_signals(proposals: Proposals) -> Ids:
     """The row that wins each signal, by signal: mostly, one is the best, and nothing to sort."""
     floor, pieces = np.full(proposals.signals, -np.inf), range(0, len(proposals.id), PIECE)
     rows = [slice(start, start + PIECE) for start in pieces]  # few at a time take little memory

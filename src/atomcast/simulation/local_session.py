@@ -30,6 +30,7 @@ from atomcast.messages.status import Status
 from atomcast.network.ledger import Accountant
 from atomcast.network.prices import Prices
 from atomcast.network.rooted import RootedTree
+from atomcast.network.star import Star
 from atomcast.network.wave import NUMBER
 from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
@@ -74,6 +75,8 @@ class LocalSession(Session):
         )
         self._accountant = Accountant(cluster.network(), shards.party_names, problem.told)
         self.ledger = self._accountant.ledger
+        if len(self._fleets) == 1 and self.recalls:
+            self._fleets[0].choose = isinstance(self._accountant.network, Star)
         self._weighing: Weighing | None = None
         self._prices: Prices | None = None
         if logger.isEnabledFor(logging.INFO):

@@ -116,7 +116,7 @@ class PursuitCoding(Coding):
         signals, choice = _choosing(active, agreement), agreement.choice
         assert choice is not None
         before = np.diff(active.codes.indptr)[signals]
-        chosen = np.empty(len(active.open), dtype=np.int64)
+        chosen = np.empty(len(active.open), dtype=np.int32)
         chosen[choice.signal] = active.places(choice.id)
 
         def fit(part: Ints, products: Floats, codes: Floats) -> None:

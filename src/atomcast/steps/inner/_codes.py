@@ -13,43 +13,46 @@ from numba import njit
 
 #: What is left of an atom that depends on others, as a share of its square, is rounding.
 DEPENDENT = 1e-12
+#: Sums may be reordered, which vectorises them.
+FAST = {"reassoc", "contract", "nsz"}
 #: A signal changes its atoms so many times for each one known, at most.
 PATIENCE = 10
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
 def _solve(lower: Any, size: int, vector: Any) -> None:  # pragma: no cover - compiled
-    """Solve lower lower' x = vector in place."""
+    """Solve lower lower' x = vector in place, row by row."""
     for i in range(size):
-        total = vector[i]
+        row, total = lower[i], vector[i]
         for k in range(i):
-            total -= lower[i, k] * vector[k]
-        vector[i] = total / lower[i, i]
+            total -= row[k] * vector[k]
+        vector[i] = total / row[i]
     for i in range(size - 1, -1, -1):
-        total = vector[i]
-        for k in range(i + 1, size):
-            total -= lower[k, i] * vector[k]
-        vector[i] = total / lower[i, i]
+        row, amount = lower[i], vector[i] / lower[i, i]
+        vector[i] = amount
+        for k in range(i):
+            vector[k] -= row[k] * amount
 
 
-@njit(cache=True, nogil=True, error_model="numpy")
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
 def _factor(
     gram: Any, chosen: Any, lower: Any, done: int, size: int
 ) -> int:  # pragma: no cover - compiled
     """Extend a Cholesky factor from `done` to `size` atoms; returns how far it got."""
     for i in range(done, size):
+        row, own = lower[i], gram[chosen[i]]
         for k in range(i):
-            total = gram[chosen[i], chosen[k]]
+            total, other = own[chosen[k]], lower[k]
             for m in range(k):
-                total -= lower[i, m] * lower[k, m]
-            lower[i, k] = total / lower[k, k]
-        length = gram[chosen[i], chosen[i]]
+                total -= row[m] * other[m]
+            row[k] = total / other[k]
+        length = own[chosen[i]]
         square = length
         for m in range(i):
-            square -= lower[i, m] * lower[i, m]
+            square -= row[m] * row[m]
         if square <= DEPENDENT * length:
             return i
-        lower[i, i] = np.sqrt(square)
+        row[i] = np.sqrt(square)
     return size
 
 
@@ -77,15 +80,16 @@ def _settle(
     signs: Any,
     lower: Any,
     work: Any,
+    done: int,
     size: int,
 ) -> int:  # pragma: no cover - compiled
     """The best weights of the chosen atoms, less those that leave; returns how many stay.
 
     The weights move to the best ones of the signs at hand; one that comes to zero on the way there
-    leaves, and the others go on from there.
+    leaves, and the others go on from there. The factor of the first `done` atoms is known, and in
+    the end that of all that stay.
     """
     change, along = work
-    done = 0
     while size > 0:
         done = _factor(gram, chosen, lower, done, size)
         if done < size:  # the atom is a combination of others: the same image with smaller weights
@@ -130,7 +134,7 @@ def _settle(
     return 0
 
 
-@njit(cache=True, nogil=True, error_model="numpy", fastmath={"reassoc", "contract", "nsz"})
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=FAST)
 def _slopes(
     gram: Any, products: Any, weights: Any, chosen: Any, size: int, slopes: Any
 ) -> None:  # pragma: no cover - compiled
@@ -172,7 +176,7 @@ def in_balls(
             if w[j] != 0.0:
                 chosen[size], signs[size] = j, np.sign(w[j])
                 size += 1
-        size = _settle(gram, c, radii[b], w, chosen, signs, lower, work, size)
+        size = _settle(gram, c, radii[b], w, chosen, signs, lower, work, 0, size)
         for _ in range(PATIENCE * atoms):
             _slopes(gram, c, w, chosen, size, slopes)
             best, inner = 0, 0.0
@@ -185,7 +189,7 @@ def in_balls(
             if gap <= enough[b] or w[best] != 0.0:
                 break
             chosen[size], signs[size] = best, np.sign(slopes[best])
-            size = _settle(gram, c, radii[b], w, chosen, signs, lower, work, size + 1)
+            size = _settle(gram, c, radii[b], w, chosen, signs, lower, work, size, size + 1)
             if w[best] == 0.0:
                 break  # it is of use by rounding alone
 
