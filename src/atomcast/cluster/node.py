@@ -366,11 +366,15 @@ class Fleet:
             return self.atoms.batch(places, ids)
         return [self.atom(id) for id in ids]
 
-    def everything(self) -> Sequence[Atom]:
-        """All atoms in the order of their ids; none if columns stand for families of atoms."""
+    def everything(self, drawn: bool = False) -> Sequence[Atom]:
+        """All atoms in the order of their ids, or as they would be drawn in the first round.
+
+        None if columns stand for families of atoms.
+        """
         if self._families is not None:
             return ()
-        return self.atoms_of(self.ids.tolist())
+        ids = self.ids[ranking(random_order(self.ids, 0), self.ids)] if drawn else self.ids
+        return self.atoms_of(ids.tolist())
 
     def _place(self, column: int) -> int:
         """Where the column with this global id stands, or would stand."""

@@ -131,7 +131,7 @@ class ActiveSet(ABC):
         if twice or len(self.position) < before + len(ids):
             again = twice or [id for id in ids if ids.count(id) > 1]
             raise ValueError(f"atom {again[0]} was broadcast twice")
-        self.ids.extend(ids if width == 1 else [id for id in ids for _ in range(width)])
+        self.ids.extend(ids if width == 1 else np.repeat(ids, width).tolist())
 
     def receive(
         self,

@@ -209,6 +209,11 @@ class Replica:
         """
         active, self.has_all = self.active, True
         active.append(atoms)
+        if self.problem.sample:  # before the first weights, points have no scores
+            before = active.value() if self.feasible else math.nan
+            self.step.advance(self, Agreement(0.0, NOBODY, NOBODY, NOTHING))
+            self.round += 1
+            return [Row(0, 0.0, before, math.inf, atoms=0, values=0, bytes=0)]
         found = self.found()
         gap, before = active.gap(self.domain, found), active.value()
         if gap <= self.target:

@@ -132,8 +132,11 @@ class Session(Closing):
     def cast(self, replica: Replica, agreement: Agreement) -> Sequence[Atom]:
         """Let the owners broadcast the winners that are not known yet; return those atoms."""
 
-    def everything(self) -> Sequence[Atom]:
-        """All atoms in the order of their ids, where one who is alone can hand them out at once."""
+    def everything(self, drawn: bool = False) -> Sequence[Atom]:
+        """All atoms, where one who is alone can hand them out at once.
+
+        They come in the order of their ids, or in that in which they would be drawn at random.
+        """
         return ()
 
     def put_together(self, ids: Ids, weights: Floats) -> tuple[Ids, Floats]:

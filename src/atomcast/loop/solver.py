@@ -239,7 +239,7 @@ class Solver:
         if not first:
             replica.step.settle(replica)
         elif self.max_rounds and not len(replica.active) and replica.step.takes_all(replica):
-            atoms = session.everything()
+            atoms = session.everything(drawn=replica.problem.sample > 0)
             return replica.take(atoms) if atoms else []
         return []
 

@@ -173,9 +173,9 @@ class LocalSession(Session):
             return atoms
         return [atom for atom in atoms if atom.id not in replica.active]
 
-    def everything(self) -> Sequence[Atom]:
+    def everything(self, drawn: bool = False) -> Sequence[Atom]:
         """All atoms of the one node there is, unless a column stands for several."""
-        return self._fleets[0].everything()
+        return self._fleets[0].everything(drawn)
 
     def _mixed(self, replica: Replica, best: float) -> Atom:
         """Where the mixtures of all nodes lead to."""

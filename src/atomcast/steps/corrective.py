@@ -305,6 +305,8 @@ class Corrective(Step):
     def takes_all(self, replica: Replica) -> bool:
         """Whether they are so few that a round of questions takes longer than to know them all."""
         usual = self.atoms_per_round == "auto" and not self.thin and replica.selection == EXACT
+        if usual and replica.problem.sample:
+            return self.first(replica) >= self.alone
         free = self._free(replica) if usual and replica.domain.has_origin else None
         return isinstance(free, FreeBatches) and free.size(0, 0.0, np.inf) == self.alone
 

@@ -357,9 +357,8 @@ class AugmentedKernel:
             apply_labels(out, left, right, self.code.other)
         else:
             values += 1
-            signs = self.code.table.astype(out.dtype)[:, right]
-            for row, code in zip(values, left.tolist(), strict=True):
-                row *= signs[code]
+            if self.code.other != 1.0:
+                values *= self.code.table.astype(out.dtype)[:, right][left]
 
     def row(self, position: int) -> Floats:
         """One row of the matrix, shape (count,), not to be changed."""
