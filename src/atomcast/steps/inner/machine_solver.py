@@ -39,7 +39,7 @@ SHARE = 0.1
 #: matter: those that fall short by no less than minus this share of what the worst one does.
 FEW, MOST, SLACK = 512, 0.7, 0.5
 #: Rank r is looked for after r^2 steps divided by this.
-STEPS_FOR = 8
+STEPS_FOR = 4
 #: Descent on some points ends where the gap has fallen to this share: then others matter.
 FALL = 0.03
 
