@@ -51,8 +51,6 @@ MANY_WEIGHTS = 1000
 MANY_POINTS = 500
 #: So few points that there is room for are not worth a round.
 FEW_POINTS = 64
-#: Of more points in a kernel space, no more join where nothing is sent: their matrix might not fit.
-SOME_POINTS = 16384
 #: Where the curvature changes, the first scores say little of what is of use in the end: so few
 #: atoms join at first where they are sent, and later no more than are known.
 FIRST = 4
@@ -222,8 +220,7 @@ class Corrective(Step):
 
     def first(self, replica: Replica) -> int:
         """All there are, if they are few and nobody has to be sent them."""
-        few = self._quick(replica) and self.alone <= ALL_POINTS
-        many = self.alone if few and self.atoms_per_round == "auto" else 0
+        many = self.alone if self._quick(replica) and self.atoms_per_round == "auto" else 0
         return max(replica.problem.sample, many)
 
     def _quick(self, replica: Replica) -> bool:
@@ -233,7 +230,7 @@ class Corrective(Step):
             return False
         least = MANY_POINTS + 1 if active.inner_kind == "points" else 1
         fit = n <= active.storage.points or self._pass(active)
-        return least <= n <= SOME_POINTS and fit
+        return least <= n <= ALL_POINTS and fit
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
