@@ -104,25 +104,27 @@ def path_rows(seeds: int, repeats: int) -> Iterator[Row]:
 
 
 def binary_rows(seeds: int, repeats: int) -> Iterator[Row]:
-    """Kernel machines that end by their own rule each: kinds of 3,000 rows, and one of more."""
-    from kernel_svm_binary import comparisons
+    """Kernel machines that end by their own rule each: kinds of 3,000 rows, and some of more."""
+    from kernel_svm_binary import comparisons, large
 
     for row, *_ in chain(
         comparisons(3_000, range(seeds), repeats),
         comparisons(6_500, range(1), 1, ["20 features"]),
     ):
         yield row
+    yield from large(15_000, 0, 2)
 
 
-def class_rows(seeds: int, repeats: int) -> Iterator[Row]:
+def class_rows(seeds: int, repeats: int) -> Iterator[Row | Figure]:
     """Kernel machines of several classes, with the accuracy of both."""
-    from kernel_svm_classes import comparisons
+    from kernel_svm_classes import comparisons, folds
 
     for row, *_ in comparisons(repeats):
         yield row
+    yield from folds(repeats)
 
 
-def limits(seeds: int, repeats: int) -> Iterator[Figure]:
+def limits(seeds: int, repeats: int) -> Iterator[Row | Figure]:
     """How fast one core reads, and how fast it multiplies."""
     numbers, square = np.ones(1 << 25), np.ones((1_000, 1_000))
     seconds = least_times({"read": numbers.sum, "multiply": partial(np.dot, square, square)}, 5)
@@ -131,7 +133,7 @@ def limits(seeds: int, repeats: int) -> Iterator[Figure]:
 
 
 #: What is compared, or measured, from here.
-OWN: dict[str, Callable[[int, int], Iterator[Row] | Iterator[Figure]]] = {
+OWN: dict[str, Callable[[int, int], Iterator[Row | Figure]]] = {
     "limits": limits,
     "lasso": lasso_rows,
     "logistic": logistic_rows,

@@ -376,7 +376,9 @@ class Fleet:
     def atoms_of(self, ids: list[int]) -> Sequence[Atom]:
         """The atoms with these global ids, in one piece where that is possible."""
         if len(ids) > 1 and is_able(self.atoms, BatchedAtoms):
-            places = self.ids.searchsorted(np.array(ids, dtype=np.int64) // self._stride)
+            columns = np.array(ids, dtype=np.int64) // self._stride
+            dense = self._first is not None
+            places = columns - self._first if dense else self.ids.searchsorted(columns)
             return self.atoms.batch(places, ids)
         return [self.atom(id) for id in ids]
 

@@ -270,7 +270,7 @@ def class_codes(estimator: Any, y: NDArray[Any], classes: Any, shards: Shards) -
             "fit(X, y, classes=[...]) on every process"
         )
     estimator.classes_ = np.unique(y if classes is None else np.asarray(classes))
-    unseen = np.setdiff1d(y, estimator.classes_)
+    unseen = y[:0] if classes is None else np.setdiff1d(y, estimator.classes_)
     if len(unseen):
         raise ValueError(f"y has the label {unseen[0]!r}, which is not in classes={classes!r}")
     if len(estimator.classes_) < 2:

@@ -212,8 +212,8 @@ class KernelSVC(ScoreClassifier, KernelMachine):
             self.dual_coef_ = dual_coef[1:] if classes == 2 else dual_coef
             self.intercept_ = self.dual_coef_.sum(axis=1)
         else:
-            order, self.dual_coef_, self.intercept_ = machine_coefficients(result, machines)
-            ids = np.unique(result.atom_ids // machines.width)
+            found = machine_coefficients(result, machines)
+            ids, order, self.dual_coef_, self.intercept_ = found
         self.support_ = (ids if kept is None else kept[ids])[order]
         self._keep_vectors(content, order)
 

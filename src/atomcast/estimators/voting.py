@@ -16,20 +16,21 @@ Floats = NDArray[np.float64]
 
 def machine_coefficients(
     result: Result, machines: Machines
-) -> tuple[NDArray[np.int64], Floats, Floats]:
-    """The order of the support vectors, their coefficients in it, and the intercepts.
+) -> tuple[NDArray[np.int64], NDArray[np.int64], Floats, Floats]:
+    """The ids of the support vectors, their order, their coefficients in it, and the intercepts.
 
     Support vectors, which come by id, stand class by class if no machine has all classes; each then
     has a coefficient for every machine in which its class has a side.
     """
     labels, (ids, place) = result.content.labels, np.divmod(result.atom_ids, machines.width)
     weights = np.zeros((len(labels), machines.width))
-    weights[np.unique(ids, return_inverse=True)[1], place] = result.atom_weights
+    found, rows = np.unique(ids, return_inverse=True)
+    weights[rows, place] = result.atom_weights
     intercept = machines.spread(labels, weights).sum(axis=0)
     sides = machines.side[labels]
     order = np.argsort(labels, kind="stable") if (sides == 0).any() else np.arange(len(labels))
     coefficients = (weights * sides)[order][sides[order] != 0].reshape(len(order), -1)
-    return order, np.ascontiguousarray(coefficients.T), intercept
+    return found, order, np.ascontiguousarray(coefficients.T), intercept
 
 
 def pair_values(kernel: NDArray[Any], dual_coef: Floats, n_support: NDArray[Any]) -> Floats:

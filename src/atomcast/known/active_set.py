@@ -126,12 +126,12 @@ class ActiveSet(ABC):
     def _note(self, ids: Sequence[int], width: int) -> None:
         """Enter new atoms with so many weights each."""
         before, start = len(self.position), len(self.ids)
-        twice = [id for id in ids if id in self.position]
+        twice = [id for id in ids if id in self.position] if before else []
         self.position.update(zip(ids, range(start, start + width * len(ids), width), strict=True))
         if twice or len(self.position) < before + len(ids):
             again = twice or [id for id in ids if ids.count(id) > 1]
             raise ValueError(f"atom {again[0]} was broadcast twice")
-        self.ids.extend(ids if width == 1 else [id for id in ids for _ in range(width)])
+        self.ids.extend(ids if width == 1 else np.repeat(ids, width).tolist())
 
     def receive(
         self,

@@ -210,7 +210,7 @@ class Replica:
 
         What it finds counts as a round; returns what the trace says of that.
         """
-        before = self.active.value()
+        before = self.active.value() if self.feasible else math.nan
         gap = None if self.own is None else self.step.foresee(self, self.own)
         if gap is None:
             return []
@@ -221,6 +221,9 @@ class Replica:
         """Take a step with all atoms there are; returns the gap before it, if it is worth it."""
         active, self.has_all = self.active, True
         active.append(atoms)
+        if self.problem.sample:  # before the first weights, points have no scores
+            self.step.advance(self, Agreement(0.0, NOBODY, NOBODY, NOTHING))
+            return math.inf
         found = self.found()
         gap = active.gap(self.domain, found)
         if gap <= self.target:

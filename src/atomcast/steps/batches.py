@@ -8,8 +8,8 @@ from dataclasses import dataclass
 #: their length, and as many as are known already where nearly all of these are in use.
 FREE, FREE_SHARE = 64, 4
 #: Of points in a kernel space, whose kernel values cost little beside a round, so many join at
-#: once, and all of so few: half of those that there is room for by default.
-FREE_POINTS, ALL_POINTS = 8192, 11264
+#: once, and all of so few: by default there is room for their matrix, in double precision too.
+FREE_POINTS, ALL_POINTS = 8192, 16384
 #: A round takes so many operations beside those of scores, and an atom that has joined so many for
 #: each of its values: the inner solver goes through it about as often.
 ROUND, PASSES = 5e5, 100

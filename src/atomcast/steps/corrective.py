@@ -20,7 +20,7 @@ from atomcast.known.active_set import FEW, ActiveSet, ExplicitActiveSet
 from atomcast.known.kernels.kernel_matrix import DEAR
 from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.messages.atom import Atom
-from atomcast.messages.proposals import Agreement, Ids, Request
+from atomcast.messages.proposals import Agreement, Ids, Request, random_order, ranking
 from atomcast.selection.rules import EXACT
 from atomcast.steps.batches import ALL_POINTS, FreeBatches, FreePoints
 from atomcast.steps.bent_foresight import foresee_bent, foresee_bent_at
@@ -53,8 +53,6 @@ MANY_WEIGHTS = 1000
 MANY_POINTS = 500
 #: So few points that there is room for are not worth a round.
 FEW_POINTS = 64
-#: Of more points in a kernel space, no more join where nothing is sent: their matrix might not fit.
-SOME_POINTS = 16384
 #: Where the curvature changes, the first scores say little of what is of use in the end: so few
 #: atoms join at first where they are sent, and later no more than are known.
 FIRST = 4
@@ -224,8 +222,7 @@ class Corrective(Step):
 
     def first(self, replica: Replica) -> int:
         """All there are, if they are few and nobody has to be sent them."""
-        few = self._quick(replica) and self.alone <= ALL_POINTS
-        many = self.alone if few and self.atoms_per_round == "auto" else 0
+        many = self.alone if self._quick(replica) and self.atoms_per_round == "auto" else 0
         return max(replica.problem.sample, many)
 
     def _quick(self, replica: Replica) -> bool:
@@ -235,7 +232,7 @@ class Corrective(Step):
             return False
         least = MANY_POINTS + 1 if active.inner_kind == "points" else 1
         fit = n <= active.storage.points or self._pass(active)
-        return least <= n <= SOME_POINTS and fit
+        return least <= n <= ALL_POINTS and fit
 
     def request(self, replica: Replica) -> Request:
         """As many new atoms as the batch holds, of those that violate optimality."""
@@ -312,6 +309,8 @@ class Corrective(Step):
         A round of questions would take longer than either.
         """
         usual = self.atoms_per_round == "auto" and not self.thin and replica.selection == EXACT
+        if usual and replica.problem.sample:
+            return self._take_drawn(replica, own) if self.first(replica) >= self.alone else None
         free = self._free(replica) if usual and replica.domain.has_origin else None
         if not isinstance(free, FreeBatches):
             return None
@@ -328,6 +327,11 @@ class Corrective(Step):
             return foresee(replica, own, free)
         self.inner = newton = newton_solver(replica)
         return foresee_bent(replica, own, free, newton)
+
+    def _take_drawn(self, replica: Replica, own: OwnAtoms) -> float | None:
+        """Let all atoms join, as they would be drawn in the first round."""
+        order = ranking(random_order(own.ids, 0), own.ids)
+        return replica.take(own.atoms_of(own.ids[order].tolist()))
 
     def settle(self, replica: Replica) -> None:
         """Minimise over the atoms of the problem before, lest a round go by for weights alone."""

@@ -111,6 +111,31 @@ def add_rbf(
                 total[k] = keep * total[k] + factors[j, codes[k]] * values[i]
 
 
+@njit(cache=True, nogil=True, fastmath=REORDER)
+def add_narrow(X: Any, Z: Any, weights: Any, total: Any) -> None:  # pragma: no cover - compiled
+    """total_i += sum_j w_j (exp(-||x_i - z_j||^2) + 1), where points x are columns, z are rows.
+
+    Each is summed in the same order, whichever others there are.
+    """
+    features, n, block = uint64(X.shape[0]), uint64(X.shape[1]), uint64(BLOCK)
+    values, sums = np.empty(BLOCK), np.empty(BLOCK)
+    for start in range(uint64(0), n, block):
+        size = min(block, n - uint64(start))
+        sums[:] = 0.0
+        for j in range(uint64(len(Z))):
+            values[:] = 0.0
+            for f in range(features):
+                part, z = X[f, start : start + size], Z[j, f]
+                for i in range(size):
+                    difference = part[i] - z
+                    values[i] += difference * difference
+            one_plus_exp(-1.0, values)
+            for i in range(block):
+                sums[i] += weights[j] * values[i]
+        for i in range(size):
+            total[start + i] += sums[i]
+
+
 @njit(cache=True, nogil=True)
 def add_scattered(
     indptr: Any, indices: Any, data: Any, features: Any, values: Any, products: Any

@@ -181,6 +181,9 @@ class RBF:
         if right.dtype == np.float32 and x_norms.max(initial=0.0) <= BENIGN:
             np.matmul(left.astype(np.float32), right, out=out)
             np.exp(np.minimum(out, 0.0, out=out), out=out)
+        elif out.dtype == np.float64:
+            np.matmul(left, right, out=out)
+            np.exp(np.minimum(out, 0.0, out=out), out=out)
         else:
             values = left @ right
             out[:] = np.exp(np.minimum(values, 0.0, out=values), out=values)

@@ -26,6 +26,9 @@ Positions = NDArray[np.int64]
 LARGE_BLOCK = 1 << 20
 #: Up to so many points, the matrix is kept in double precision whatever was asked for.
 FULL_PRECISION_UP_TO = 512
+#: There is room for so many from the start: four megabytes come in large pages and, once they were
+#: given back, stay with the process, where most systems hand out less page by page, every time.
+ROOM = 728
 #: So many rows at a time are computed, and so many values where nothing is kept.
 HEIGHT, VALUES = 512, 1 << 20
 #: Where more than so many times as many points come as were known, what was computed of these does
@@ -315,7 +318,7 @@ class AugmentedKernel:
         # What is not filled takes no memory.
         # Many that come first may be all there are.
         more = 5 * self.count // 4 if old else self.count
-        side = FULL_PRECISION_UP_TO if full else max(2 * len(self._matrix), more)
+        side = max(FULL_PRECISION_UP_TO, ROOM) if full else max(2 * len(self._matrix), more)
         larger = np.empty((min(side, most),) * 2, dtype)
         larger[:old, :old] = self._matrix[:old, :old]
         self._matrix = larger
@@ -357,9 +360,8 @@ class AugmentedKernel:
             apply_labels(out, left, right, self.code.other)
         else:
             values += 1
-            signs = self.code.table.astype(out.dtype)[:, right]
-            for row, code in zip(values, left.tolist(), strict=True):
-                row *= signs[code]
+            if self.code.other != 1.0:
+                values *= self.code.table.astype(out.dtype)[:, right][left]
 
     def row(self, position: int) -> Floats:
         """One row of the matrix, shape (count,), not to be changed."""

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, ClassVar
 
 import numpy as np
@@ -164,7 +164,7 @@ class Machines:
     machine: NDArray[np.int64]
     side: Floats
 
-    @property
+    @cached_property
     def count(self) -> int:
         """How many machines there are."""
         return int(self.machine.max()) + 1
@@ -174,7 +174,7 @@ class Machines:
         """How many weights a point has."""
         return self.machine.shape[1]
 
-    @property
+    @cached_property
     def places(self) -> NDArray[np.int64]:
         """Which weight of a point of each class belongs to each machine, shape (count, T).
 
@@ -185,7 +185,7 @@ class Machines:
         places[self.machine[code, place], code] = place
         return places
 
-    @property
+    @cached_property
     def groups(self) -> list[bytes]:
         """By machine, what tells its classes from others: some machines share all their points."""
         return [row.tobytes() for row in self.places >= 0]
@@ -225,6 +225,7 @@ class Machines:
         return kernel @ factors.astype(kernel.dtype) + factors.sum(axis=0)
 
 
+@cache
 def one_vs_one(classes: int) -> Machines:
     """A machine for every two classes, in order; the first of them is on the side of one."""
     machine = np.full((classes, classes), -1)
@@ -233,6 +234,7 @@ def one_vs_one(classes: int) -> Machines:
     return Machines(machine, np.sign(np.arange(classes) - np.arange(classes)[:, None]) * 1.0)
 
 
+@cache
 def one_vs_rest(classes: int) -> Machines:
     """A machine for each class, which is on the side of one, and all others opposite."""
     return Machines(np.tile(np.arange(classes), (classes, 1)), 2.0 * np.eye(classes) - 1.0)

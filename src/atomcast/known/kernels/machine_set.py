@@ -105,11 +105,12 @@ class MachineActiveSet(KernelActiveSet):
 
     def extras_of(self, ids: Positions) -> Floats:
         """The class of the point that each weight belongs to, shape (k, 1)."""
-        points, inverse = np.unique(ids // self.width, return_inverse=True)
-        return self.labels[self._positions(points)][inverse, None].astype(np.float64)
+        return self.labels[self._positions(ids // self.width), None].astype(np.float64)
 
     def _positions(self, points: Positions) -> Positions:
-        return np.array([self.position[id] // self.width for id in points.tolist()], dtype=int)
+        known = np.array(self.ids[:: self.width], dtype=np.int64)
+        order = known.argsort()
+        return np.asarray(order[known.searchsorted(points, sorter=order)])
 
     def _by_point(self, flat: Floats) -> Floats:
         return flat.reshape(-1, self.width)
@@ -186,6 +187,8 @@ class MachineActiveSet(KernelActiveSet):
 
     def gaps(self) -> Floats:
         """The relative duality gap of each machine within the known points, shape (machines,)."""
+        if not self._sizes.any():
+            return np.full(self.machines.count, np.inf)
         machine = self.machines.machine[self.labels].ravel()
         least = np.full(self.machines.count + 1, np.inf)
         np.minimum.at(least, machine, self.image_products)
@@ -252,8 +255,10 @@ class MachineActiveSet(KernelActiveSet):
 
     def value(self) -> float:
         """The sum of the objectives of all machines."""
-        used = self._sizes > 0
-        return float((self._squares[used] / self._sizes[used] ** 2).sum())
+        if self._value is None:
+            used = self._sizes > 0
+            self._value = float((self._squares[used] / self._sizes[used] ** 2).sum())
+        return self._value
 
     def inner(self) -> float:
         """Zero: scores are measured from that of the weights."""

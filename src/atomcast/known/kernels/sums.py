@@ -35,6 +35,9 @@ MANY = 1 << 24
 COLUMNS = 512
 #: Blocks with so many values are worth compiled code.
 LARGE = 1 << 16
+#: With no more features than this, distances are nothing beside exponentials: if there are so many,
+#: a loop that keeps none of them is several times as fast as NumPy.
+NARROW, EXPONENTIALS = 8, 1 << 18
 
 
 class KernelSums:
@@ -123,11 +126,27 @@ class KernelSums:
     ) -> None:
         """The same for few entries, of which so many columns at a time take little memory."""
         points, spread = self.points[rows], self.code.spread(labels, weights)
-        sums = np.tile(spread.sum(axis=0), (points.shape[0], 1))
-        for start in range(0, len(weights), COLUMNS):
-            part = slice(start, start + COLUMNS)
-            sums += self.kernel.block(points, others[part]) @ spread[part]
+        sums = self._narrow(points, others, spread)
+        if sums is None:
+            sums = np.tile(spread.sum(axis=0), (points.shape[0], 1))
+            for start in range(0, len(weights), COLUMNS):
+                part = slice(start, start + COLUMNS)
+                sums += self.kernel.block(points, others[part]) @ spread[part]
         total[rows] += self.code.combine(self.labels[rows], sums)
+
+    def _narrow(self, points: Points, others: Points, spread: Floats) -> Floats | None:
+        """The sums over points of few features; None if another way is as good."""
+        if not isinstance(self.kernel, RBF) or sparse.issparse(points) or sparse.issparse(others):
+            return None
+        few = len(points) * len(others) < EXPONENTIALS
+        if few or points.shape[1] > NARROW or spread.shape[1] > 1:
+            return None
+        from atomcast.known.kernels._loops import add_narrow
+
+        (x, _), (z, _) = self.kernel.scaled(points), self.kernel.scaled(others)
+        sums = np.zeros(len(x))
+        add_narrow(np.ascontiguousarray(x.T), z, np.ascontiguousarray(spread[:, 0]), sums)
+        return sums[:, None]
 
 
 def block_products(block: NDArray[Any], rows: Rows, vectors: Floats) -> Floats:

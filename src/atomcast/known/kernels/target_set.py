@@ -28,9 +28,14 @@ Floats = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class SupportTargets(SupportVectors):
-    """The points of a solution, and the middle of all targets that are known."""
+    """The points of a solution, and the middle of all targets that are known.
+
+    If the level is known precisely that goes with some weights, these come with it.
+    """
 
     middle: float
+    weights: Floats
+    level: float | None
 
 
 class TargetActiveSet(KernelActiveSet):
@@ -191,7 +196,12 @@ class TargetActiveSet(KernelActiveSet):
     def content(self, ids: NDArray[np.int64]) -> SupportTargets | None:
         """The points with these global ids, the kernel, and the middle of all targets."""
         found = super().content(ids)
-        return None if found is None else SupportTargets(**vars(found), middle=self.middle())
+        if found is None:
+            return None
+        level = self.level if self.precise else None
+        return SupportTargets(
+            **vars(found), middle=self.middle(), weights=self.support()[1], level=level
+        )
 
 
 def level_of(

@@ -33,7 +33,7 @@ REST, LEAST = 0.03, 1e-5
 #: Newton's method takes so many steps at most, none of them shorter than this.
 STEPS, SHORTEST = 50, 1e-6
 #: Where the gap does not fall to this share, the rest is too large to be made up for.
-FALL = 0.8
+FALL = 0.5
 
 
 class PivotedFactor:

@@ -38,8 +38,10 @@ SHARE = 0.1
 #: Up to so many points are never divided, nor are they where more than this share is likely to
 #: matter: those that fall short by no less than minus this share of what the worst one does.
 FEW, MOST, SLACK = 512, 0.7, 0.5
+#: They are divided once the gap is no larger than this: before, it is hard to tell which matter.
+SOON = 0.5
 #: Rank r is looked for after r^2 steps divided by this.
-STEPS_FOR = 8
+STEPS_FOR = 4
 #: Descent on some points ends where the gap has fallen to this share: then others matter.
 FALL = 0.03
 
@@ -139,7 +141,7 @@ def descend(
     matrix_ij. Returns its factor if it is of low rank.
     """
     left, count, all_at_once = STEPS * len(beta), len(beta), len(beta) < FEW
-    aim = tolerance if all_at_once else max(FIRST_GAP, tolerance)
+    aim = tolerance if all_at_once else max(SOON, tolerance)
     if not all_at_once and rows.ridge is not None:
         taken, factor = _try_ranks(rows, side, beta, margins, aim)
         left -= taken

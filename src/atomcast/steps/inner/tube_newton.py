@@ -15,6 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 from scipy import linalg
+from scipy.linalg import lapack
 
 from atomcast.known.kernels.kernel_matrix import AugmentedKernel
 from atomcast.known.kernels.target_set import TargetActiveSet
@@ -123,7 +124,7 @@ class TubeNewton:
         level = active.middle() if active.level is None else active.level
         here = Fit(active.weights.copy(), active.image_products.copy(), level)
         best, share = here, aim * abs(active.value()) / self._count
-        piece: Floats | None = None
+        worst, piece = np.inf, None
         for _ in range(PIECES):
             errors = here.errors(active)
             side = np.where(np.abs(errors) > active.epsilon, np.sign(errors), 0.0)
@@ -133,14 +134,18 @@ class TubeNewton:
                 goal = self._cleaned(active, side, self._on_piece(active, side, here, share), share)
             except linalg.LinAlgError:  # by rounding: what was found so far has to do
                 break
-            worst = partial(_worst, active)
-            best = min((here, goal), key=worst)
-            if worst(best) <= share:
+            reached = _worst(active, goal)
+            if piece is None:  # else it was a goal
+                worst = _worst(active, here)
+            best = goal if reached < worst else here
+            if min(reached, worst) <= share:
                 break
-            length = _length(partial(_slope, active, here, goal))
+            length = _length(active, here, goal)
             if length == 0.0:
                 break
-            here, piece = (goal, side) if length == 1.0 else (here.toward(goal, length), None)
+            whole = length == 1.0
+            here, piece = (goal, side) if whole else (here.toward(goal, length), None)
+            worst = reached
         active.install(best.beta, best.products)
 
     def _on_piece(self, active: TargetActiveSet, side: Floats, near: Fit, share: float) -> Fit:
@@ -235,25 +240,39 @@ def _by_factor(
     """Weights of some points with K~ beta + level = right there, and a sum of zero; the level."""
     weights = np.zeros(0)
     if len(at):
-        factor = linalg.cho_factor(gram.rows(at)[:, at], lower=True, check_finite=False)
         both = np.column_stack([right[at] - level, np.ones(len(at))])
-        weights, ones = linalg.cho_solve(factor, both, check_finite=False).T
+        weights, ones = _solved(gram.rows(at).take(at, axis=1), both).T
         rest = float(weights.sum() / ones.sum())
         weights, level = weights - rest * ones, level + rest
     return weights, level
 
 
-def _slope(active: TargetActiveSet, here: Fit, goal: Fit, length: float) -> float:
-    """How fast the primal objective rises, some part of the way to the goal."""
-    there, way = here.toward(goal, length), goal.beta - here.beta
-    drift = goal.errors(active) - here.errors(active)
-    errors = there.errors(active)
-    pull = active.costs * np.sign(errors) * np.maximum(np.abs(errors) - active.epsilon, 0.0)
-    return float(way @ (there.products - there.beta / active.costs) + pull @ drift)
+def _solved(matrix: Floats, right: Floats) -> Floats:
+    """The solution of linear equations with a positive definite matrix, which is overwritten."""
+    # SciPy's own functions copy it, for LAPACK counts by columns: but it is symmetric.
+    factor, failed = lapack.dpotrf(matrix.T, overwrite_a=True, clean=False)
+    if failed:
+        raise linalg.LinAlgError("the matrix is not positive definite")
+    solution: Floats = lapack.dpotrs(factor, right)[0]
+    return solution
 
 
-def _length(slope: Callable[[float], float]) -> float:
-    """How far to go along a way on which the slope rises from below zero: at most all of it."""
+def _length(active: TargetActiveSet, here: Fit, goal: Fit) -> float:
+    """How far to go to a goal: to where the primal objective is least, at most all of the way."""
+    errors, way = here.errors(active), goal.beta - here.beta
+    drift, epsilon = goal.errors(active) - errors, active.epsilon
+    pull, image = active.costs * drift, here.products - here.beta / active.costs
+    start, bend = (
+        float(way @ image),
+        float(way @ (goal.products - here.products - way / active.costs)),
+    )
+
+    def slope(length: float) -> float:
+        """How fast the objective rises, some part of the way."""
+        there = errors + length * drift
+        outside = there - np.minimum(np.maximum(there, -epsilon), epsilon)
+        return start + length * bend + float(pull @ outside)
+
     if slope(1.0) <= OVERSHOT * abs(slope(0.0)):
         return 1.0
     low, high = 0.0, 1.0
