@@ -29,8 +29,10 @@ Rows = NDArray[np.int64]
 MOST_COLUMNS, TALL = 500, 4
 #: What a column, or the target, keeps of its square beside the others, at least.
 CLEAR = 1e-4
-#: Of so many numbers at a time a centred copy is made; a table that has no more is small.
-AT_ONCE = 1 << 19
+#: A table of no more numbers than these is small.
+SMALL = 1 << 19
+#: Of so many numbers at a time a centred copy is made.
+AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True)
@@ -71,7 +73,8 @@ class Moments(NamedTuple):
 
     def less(self, other: Moments) -> Moments:
         """Those of the rows that another one does not have."""
-        return Moments(*(mine - its for mine, its in zip(self, other, strict=True)))
+        sums, products = self.sums - other.sums, self.products - other.products
+        return Moments(self.mass - other.mass, sums, products)
 
 
 class Tables:
@@ -90,9 +93,8 @@ class Tables:
     def of(self, rows: Rows, objective: SquaredError) -> Condensed | None:
         """These rows, of which an objective has the target, or None if they stay as they are."""
         d, n = len(rows), self._shards.matrix.shape[1]
-        if n <= MOST_COLUMNS and d >= TALL * n:
-            return self._factored(rows)
-        return self._centred(rows, objective) if d * n <= AT_ONCE else None
+        few = self._factored(rows) if n <= MOST_COLUMNS and d >= TALL * n else None
+        return self._centred(rows, objective) if few is None and d * n <= SMALL else few
 
     def whole(self) -> Condensed | None:
         """All rows."""
@@ -100,16 +102,17 @@ class Tables:
 
     def _centred(self, rows: Rows, objective: SquaredError) -> Condensed:
         """The rows as they are, but for their means and weights."""
-        columns, mean = self._shards.matrix[rows].astype(np.float64), np.zeros(1)
-        means, weights = np.zeros(columns.shape[1]), objective.sample_weight
+        columns, weights = self._shards.matrix[rows].astype(np.float64), objective.sample_weight
+        means, mean = np.zeros(columns.shape[1]), 0.0
         if objective.fit_intercept:
-            means, mean = (np.average(of, axis=0, weights=weights) for of in (columns, objective.y))
+            means = np.average(columns, axis=0, weights=weights)
+            mean = float(np.average(objective.y, weights=weights))
             columns -= means
         target = objective.residual(np.zeros(objective.d))
         if weights is not None:
             columns *= np.sqrt(weights)[:, None]
             target = target * np.sqrt(weights)
-        return self._made(columns, target, means, float(mean))
+        return self._made(columns, target, means, mean)
 
     def _factored(self, rows: Rows) -> Condensed | None:
         """As many rows as there are columns, if rounding allows it."""

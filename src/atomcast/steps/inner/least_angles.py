@@ -7,6 +7,7 @@ small, all radii together take less time than a round for each, and no compiler 
 
 from __future__ import annotations
 
+import math
 from bisect import bisect_left
 from collections.abc import Iterable
 
@@ -19,8 +20,6 @@ Positions = NDArray[np.int64]
 
 #: A column that keeps no more than this share of its square beside those in use depends on them.
 DEPENDENT = 1e-9
-#: By this share, a slope may be above the level: ties are told from rounding.
-ROUNDING = 1e-14
 #: Where the level is this share of the first one, the path ends: what is left is rounding.
 NEAR = 1e-9
 #: With so many corners a weight, in the mean, the way is lost.
@@ -44,29 +43,31 @@ class LeastAngles:
     """
 
     def __init__(self, columns: Floats, target: Floats, signed: bool = True) -> None:
-        self._columns = np.ascontiguousarray(columns.T)
-        self._squares = np.einsum("ij,ij->i", self._columns, self._columns)
-        self._signed, self.lost, self._ended = signed, False, False
-        self._slopes: Floats = self._columns @ target
+        self._columns, self._signed = np.ascontiguousarray(columns.T), signed
+        with np.errstate(all="ignore"):
+            self._squares = np.einsum("ij,ij->i", self._columns, self._columns)
+            self._slopes: Floats = self._columns @ target
+        #: Those that depend on others in use, which mostly do for them.
+        self._left_out: list[int] = []
         self._rank = min(columns.shape)
-        merit = np.abs(self._slopes) if signed else self._slopes
-        first = int(merit.argmax())
-        self._level = max(float(merit[first]), 0.0)
         #: Of those in use: products with all columns, the inverse of products with each other,
         #: which they are, their signs and weights; with room for more, where all is zero.
         room = min(64, self._rank + 1)
         self._used = 0
-        self._rows = np.empty((room, len(merit)))
+        self._rows = np.empty((room, len(self._slopes)))
         self._inverse = np.zeros((room, room), order="F")
         self._chosen = np.zeros(room, dtype=np.int64)
         self._signs, self._weights = np.zeros(room), np.zeros(room)
+        merit = np.abs(self._slopes) if signed else self._slopes
+        first = int(merit.argmax())
+        self._level = max(float(merit[first]), 0.0)
         self._radii, self._levels = [0.0], [self._level]
         self._corners: list[tuple[Positions, Floats]] = []
         self._keep_corner()
-        if self._level > 0.0:
+        self._ended = not self._level > 0.0
+        if not self._ended:
             self._join(first, float(np.sign(self._slopes[first])))
-        else:
-            self._ended = True
+        self.lost = not (self._ended or self._used)
 
     def penalty(self, radius: float) -> float:
         """What the sum of squares falls by, for each unit that the radius grows."""
@@ -98,7 +99,7 @@ class LeastAngles:
 
     def _go(self, radius: float) -> None:
         """Find corners until one is as far out as this."""
-        with np.errstate(divide="ignore", invalid="ignore"):
+        with np.errstate(all="ignore"):
             while self._radii[-1] < radius and not (self._ended or self.lost):
                 self._next()
 
@@ -108,21 +109,23 @@ class LeastAngles:
         signs, weights = self._signs[:used], self._weights[:used]
         change = self._inverse.dot(self._signs)[:used]
         along = change.dot(self._rows[:used])
-        # How many times each event would happen until the level is zero, rather than when: this is
-        # never negative for those that come, and no number where a column is in use.
-        bound = level * (1.0 + ROUNDING)
-        rate = rising = (1.0 - along) / (bound - self._slopes)
+        # How often each would come to the level in a unit, rather than when: what comes first has
+        # the largest, and what moves away from it one below zero.
+        rate = rising = (1.0 - along) / np.maximum(level - self._slopes, 0.0)
         if self._signed:
-            rate = np.maximum(rising, (1.0 + along) / (bound + self._slopes))
+            rate = np.maximum(rising, (1.0 + along) / np.maximum(level + self._slopes, 0.0))
         rate[self._chosen[:used]] = 0.0
+        if self._left_out:
+            rate[self._left_out] = 0.0
         joining = int(rate.argmax())
-        leaving_rate = change / -weights  # of one that has just come, minus infinity
+        leaving_rate = change / -weights  # minus infinity for one that has just come
         leaving = int(leaving_rate.argmax())
         first, last = float(rate[joining]), float(leaving_rate[leaving])
-        soonest = max(first, last)
-        if not soonest >= 0.0:
-            self.lost = True
+        if math.isnan(first):  # it has the level, and keeps it, as a copy of one in use does
+            self._left_out.append(joining)
             return
+        self.lost = math.isnan(last) or len(self._radii) > CORNERS * len(self._squares)
+        soonest = max(first, last)
         self._ended = soonest * (level - NEAR * self._levels[0]) <= 1.0
         step = level if self._ended else 1.0 / soonest
         radius = self._radii[-1] + step * float(signs.dot(change))
@@ -134,7 +137,6 @@ class LeastAngles:
         self._keep_corner(radius)
         if not self._ended and last < first:
             self._join(joining, 1.0 if rising[joining] == first else -1.0)
-        self.lost |= len(self._radii) > CORNERS * len(self._squares)
 
     def _keep_corner(self, radius: float | None = None) -> None:
         """Remember where the path bends."""
@@ -155,7 +157,7 @@ class LeastAngles:
         beside = self._inverse.dot(across)
         rest = self._squares[atom] - float(across.dot(beside))
         if used >= self._rank or not rest > DEPENDENT * self._squares[atom]:
-            self.lost = True
+            self._left_out.append(atom)
             return
         beside[used] = -1.0
         self._inverse = dger(1.0 / rest, beside, beside, a=self._inverse, overwrite_a=1)
