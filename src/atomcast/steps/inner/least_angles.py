@@ -107,7 +107,7 @@ class LeastAngles:
         """Go to the next corner."""
         used, level = self._used, self._level
         signs, weights = self._signs[:used], self._weights[:used]
-        change = self._inverse.dot(self._signs)[:used]
+        change = self._inverse[:, :used].dot(signs)[:used]
         along = change.dot(self._rows[:used])
         # How often each would come to the level in a unit, rather than when: what comes first has
         # the largest, and what moves away from it one below zero.
@@ -152,15 +152,14 @@ class LeastAngles:
         if used == len(self._signs):
             self._make_room()
         row = np.dot(self._columns, self._columns[atom], out=self._rows[used])
-        across = np.zeros(len(self._signs))
-        across[:used] = row[self._chosen[:used]]
-        beside = self._inverse.dot(across)
-        rest = self._squares[atom] - float(across.dot(beside))
+        across = row[self._chosen[:used]]
+        beside = self._inverse[:, :used].dot(across)
+        rest = self._squares[atom] - float(across.dot(beside[:used]))
         if used >= self._rank or not rest > DEPENDENT * self._squares[atom]:
             self._left_out.append(atom)
             return
         beside[used] = -1.0
-        self._inverse = dger(1.0 / rest, beside, beside, a=self._inverse, overwrite_a=1)
+        self._add(1.0 / rest, beside, used + 1)
         self._chosen[used], self._signs[used], self._weights[used] = atom, sign, sign * 0.0
         self._used += 1
 
@@ -169,20 +168,23 @@ class LeastAngles:
         self._used = last = self._used - 1
         # But for rounding, it has the slope of those in use, and will have less than they have.
         self._slopes[self._chosen[place]] = self._signs[place] * self._level
-        gone = self._inverse[:, place].copy()
-        inverse = dger(-1.0 / gone[place], gone, gone, a=self._inverse, overwrite_a=1)
+        inverse, gone = self._inverse, self._inverse[:, place].copy()
+        self._add(-1.0 / gone[place], gone, last + 1)
         inverse[place], inverse[:, place] = inverse[last], inverse[:, last]
         inverse[place, place] = inverse[last, last]
         inverse[last] = inverse[:, last] = 0.0
-        self._inverse = inverse
         for kept in (self._rows, self._chosen, self._signs, self._weights):
             kept[place] = kept[last]
         self._signs[last] = 0.0
 
+    def _add(self, factor: float, vector: Floats, width: int) -> None:
+        """Add a multiple of vector vector' to the inverse, in place: its columns lie together."""
+        dger(factor, vector, vector[:width], a=self._inverse[:, :width], overwrite_a=1)
+
     def _make_room(self) -> None:
-        """Let twice as many weights be in use."""
+        """Let more weights be in use."""
         used = self._used
-        room = min(2 * used, self._rank + 1)
+        room = min(used + max(used // 4, 64), self._rank + 1)
         larger = np.zeros((room, room), order="F")
         larger[:used, :used] = self._inverse
         self._inverse = larger
