@@ -85,6 +85,12 @@ def kinds(seed: int) -> dict[str, Any]:
     return {f"{name}, seed {seed}": problem for name, problem in made.items()}
 
 
+def large(seeds: list[int]) -> dict[str, Any]:
+    """One large problem a seed."""
+    name, size = "sparse text, 20,000 x 60,000, seed", (20_000, 60_000, 600_000)
+    return {f"{name} {seed}": text_like(seed, *size) for seed in seeds}
+
+
 class PathCV:
     """Cross-validation of another library's lasso: the same folds, as many penalties, warm starts.
 
@@ -170,9 +176,7 @@ def main() -> None:
     problems, repeats = PROBLEMS, 3
     arguments = parser.parse_args()
     if arguments.large:
-        name, size = "sparse text, 20,000 x 60,000, seed", (20_000, 60_000, 600_000)
-        problems = {f"{name} {seed}": text_like(seed, *size) for seed in arguments.large}
-        repeats = 1
+        problems, repeats = large(arguments.large), 1
     if arguments.seeds:
         problems = {k: v for seed in arguments.seeds for k, v in kinds(seed).items()}
     warnings.simplefilter("ignore")

@@ -96,10 +96,14 @@ def group_rows(seeds: int, repeats: int) -> Iterator[Row]:
 
 
 def path_rows(seeds: int, repeats: int) -> Iterator[Row]:
-    """Cross-validated Lasso."""
-    from lasso_cv import PROBLEMS, comparisons
+    """Cross-validated Lasso: small tables, other kinds of the first seed, and a large one."""
+    from lasso_cv import PROBLEMS, comparisons, kinds, large
 
-    for row, _ in comparisons(PROBLEMS, max(repeats, 2)):
+    others = ("700 x 4,000", "correlated", "badly scaled")
+    more = {name: made for name, made in kinds(0).items() if any(kind in name for kind in others)}
+    for row, _ in chain(
+        comparisons({**PROBLEMS, **more}, max(repeats, 2)), comparisons(large([0]), 1)
+    ):
         yield row
 
 

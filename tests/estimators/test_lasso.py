@@ -247,6 +247,18 @@ def test_constant_columns_are_never_chosen(level, layout, step):
             assert not sent & {0, 5, 11}
 
 
+@pytest.mark.parametrize("level", [1.0, 0.1, 1e6])
+def test_a_constant_column_is_none_where_all_are_known_at_once(level):
+    """Centred, rounding leaves something of it or nothing: it was once divided by."""
+    X, y = regression(seed=15, d=30, n=12)
+    constant = np.full((30, 1), level)
+    for beta in (0.01, 0.5, 1e3):
+        model = Lasso(beta, solver=TIGHT).fit(np.hstack([X, constant]), y)
+        assert model.coef_[-1] == pytest.approx(0.0, abs=1e-6)
+        expected = Lasso(beta, solver=TIGHT).fit(X, y)
+        np.testing.assert_allclose(model.coef_[:-1], expected.coef_, atol=1e-6)
+
+
 def test_more_nodes_than_features():
     X, y = regression(seed=16, d=20, n=5)
     many = Lasso(1.0, cluster=50, solver=TIGHT).fit(X, y)

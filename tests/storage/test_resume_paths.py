@@ -17,7 +17,7 @@ from atomcast import (
     lasso_path,
 )
 from atomcast.storage.snapshot import read_checkpoint
-from problems import regression
+from problems import regression, sparse_regression
 
 
 class Kept(Checkpoint):
@@ -112,6 +112,23 @@ def test_cross_validation_from_every_checkpoint(tmp_path, name):
     fit(3, resume=kept.copies[-1], callbacks=[rounds])
     assert rounds.count == 1  # the last problem says that it is finished
     assert rounds.count < all_rounds.count
+
+
+@pytest.mark.parametrize("kind", [LassoCV, SparseLogisticRegressionCV])
+def test_cross_validation_of_one_who_is_alone_from_a_checkpoint(tmp_path, kind):
+    """Without checkpoints, a path goes straight on, which a resumed one would not know how to."""
+    X, y = sparse_regression(seed=2, d=60, n=150)
+    y = y if kind is LassoCV else (y > np.median(y)).astype(int)
+    kept, betas = Kept(tmp_path / "c.safetensors"), np.geomspace(0.3, 4.0, 6)
+    how = {"betas": betas, "cv": 2}
+    losses = "mse_path_" if kind is LassoCV else "loss_path_"
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        whole = kind(solver=Solver(callbacks=[kept]), **how).fit(X, y)
+        for path in kept.copies[:: len(kept.copies) // 5]:
+            model = kind(solver=Solver(resume=path), **how).fit(X, y)
+            np.testing.assert_allclose(getattr(model, losses), getattr(whole, losses), rtol=1e-9)
+            np.testing.assert_allclose(model.coef_, whole.coef_, rtol=1e-7, atol=1e-9)
 
 
 def test_a_longer_path_is_resumed_too(tmp_path):

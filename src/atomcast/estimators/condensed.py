@@ -1,16 +1,18 @@
-"""Least squares on a tall table, condensed: as many rows as it has columns say all that it says.
+"""Least squares on small tables and tall ones, condensed: few rows say all that there is to say.
 
 Where R is the triangular factor of the centred columns and the target, ||y - X w - b||^2 at the
 best b is ||R (w, -1)||^2. To find R takes one product of the columns with each other; then a path
-of many radii reads no long column again. Values and gaps are those of the table, but for rounding:
-where that could matter, because columns nearly depend on each other or hardly anything is left
-unexplained, nothing is condensed.
+of many radii reads no long column again. The products of a fold are those of all rows but for the
+ones that it leaves out. Values and gaps are those of the table, but for rounding: where that could
+matter, because columns nearly depend on each other or hardly anything is left unexplained, nothing
+is condensed. Of a table that is small as it is, the rows are centred.
 """
 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from functools import cached_property
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -21,18 +23,21 @@ from atomcast.data.shards import Shards
 from atomcast.objectives import SquaredError
 
 Floats = NDArray[np.float64]
+Rows = NDArray[np.int64]
 
 #: Of no more columns, products with each other are worth it, if there are so many times the rows.
 MOST_COLUMNS, TALL = 500, 4
 #: What a column, or the target, keeps of its square beside the others, at least.
 CLEAR = 1e-4
+#: A table of no more numbers than these is small.
+SMALL = 1 << 19
 #: Of so many numbers at a time a centred copy is made.
 AT_ONCE = 1 << 18
 
 
 @dataclass(frozen=True)
 class Condensed:
-    """A table with few rows whose least squares are those of a tall one.
+    """A table with few rows whose least squares are those of another one.
 
     Parameters
     ----------
@@ -40,7 +45,7 @@ class Condensed:
     objective : SquaredError
         Without an intercept, which `intercept` knows.
     means, mean : array of shape (n_features,), float
-        Of the columns of the tall table, and of its target; zero without an intercept.
+        Of the columns of the other table, and of its target; zero without an intercept.
     """
 
     shards: SplitShards
@@ -48,37 +53,133 @@ class Condensed:
     means: Floats
     mean: float
 
+    @property
+    def columns(self) -> Floats:
+        """The table."""
+        columns: Floats = self.shards.matrix
+        return columns
+
     def intercept(self, coef: Floats) -> float:
         """The constant that goes with coefficients."""
         return self.mean - float(self.means @ coef)
 
 
-def condensed(shards: Shards, rows: NDArray[np.int64], objective: Any) -> Condensed | None:
-    """Some rows of a table, whose target the objective has, if it is a tall one of one target."""
+class Moments(NamedTuple):
+    """What rows count together, and sums of them and of their products, target included."""
+
+    mass: float
+    sums: Floats
+    products: Floats
+
+    def less(self, other: Moments) -> Moments:
+        """Those of the rows that another one does not have."""
+        sums, products = self.sums - other.sums, self.products - other.products
+        return Moments(self.mass - other.mass, sums, products)
+
+
+class Tables:
+    """Some rows of a table at a time, condensed.
+
+    Parameters
+    ----------
+    shards : SplitShards
+    objective : SquaredError
+        Of all rows.
+    """
+
+    def __init__(self, shards: SplitShards, objective: SquaredError) -> None:
+        self._shards, self._all = shards, objective
+
+    def of(self, rows: Rows, objective: SquaredError) -> Condensed | None:
+        """These rows, of which an objective has the target, or None if they stay as they are."""
+        d, n = len(rows), self._shards.matrix.shape[1]
+        few = self._factored(rows) if n <= MOST_COLUMNS and d >= TALL * n else None
+        return self._centred(rows, objective) if few is None and d * n <= SMALL else few
+
+    def whole(self) -> Condensed | None:
+        """All rows."""
+        return self.of(np.arange(self._all.d), self._all)
+
+    def _centred(self, rows: Rows, objective: SquaredError) -> Condensed:
+        """The rows as they are, but for their means and weights."""
+        columns, weights = self._shards.matrix[rows].astype(np.float64), objective.sample_weight
+        means, mean = np.zeros(columns.shape[1]), 0.0
+        if objective.fit_intercept:
+            means = np.average(columns, axis=0, weights=weights)
+            mean = float(np.average(objective.y, weights=weights))
+            columns -= means
+        target = objective.residual(np.zeros(objective.d))
+        if weights is not None:
+            columns *= np.sqrt(weights)[:, None]
+            target = target * np.sqrt(weights)
+        return self._made(columns, target, means, mean)
+
+    def _factored(self, rows: Rows) -> Condensed | None:
+        """As many rows as there are columns, if rounding allows it."""
+        n = self._shards.matrix.shape[1]
+        mass, sums, products = self._moments_of(rows)
+        centre = self._centre.copy()
+        if self._all.fit_intercept:
+            centre += sums / mass
+            products = products - np.outer(sums, sums / mass)
+        squares = products.diagonal().copy()
+        factor, failed = dpotrf(products, clean=True)
+        if failed or np.any(factor.diagonal() ** 2 <= CLEAR * squares):
+            return None
+        return self._made(factor[:, :n], factor[:, n], centre[:n], float(centre[n]))
+
+    def _made(self, columns: Floats, target: Floats, means: Floats, mean: float) -> Condensed:
+        few = self._shards.with_matrix(np.asfortranarray(columns))
+        few.finite = True
+        return Condensed(few, SquaredError(target), means, mean)
+
+    @cached_property
+    def _centre(self) -> Floats:
+        """The mean of all rows, from which sums are taken lest rounding count."""
+        X, objective = self._shards.matrix, self._all
+        centre = np.zeros(X.shape[1] + 1)
+        if objective.fit_intercept:
+            weights = objective.sample_weight
+            shares = np.ones(len(X)) if weights is None else weights
+            shares = shares / shares.sum()
+            centre[:-1], centre[-1] = shares @ X, shares @ objective.y
+        return centre
+
+    @cached_property
+    def _whole(self) -> Moments:
+        return self._added(np.arange(self._all.d))
+
+    def _moments_of(self, rows: Rows) -> Moments:
+        """Of some rows: by those that are left out, if these are fewer."""
+        out = np.ones(self._all.d, dtype=bool)
+        out[rows] = False
+        rest = out.nonzero()[0]
+        if not len(rest):
+            return self._whole
+        alike = len(rest) + len(rows) == self._all.d  # no row is there twice
+        return self._whole.less(self._added(rest)) if alike else self._added(rows)
+
+    def _added(self, rows: Rows) -> Moments:
+        X, y, weights = self._shards.matrix, self._all.y, self._all.sample_weight
+        side = len(self._centre)
+        mass, sums, products = 0.0, np.zeros(side), np.zeros((side, side))
+        step = max(AT_ONCE // side, 1)
+        for part in (rows[start : start + step] for start in range(0, len(rows), step)):
+            block = np.column_stack([X[part], y[part]]) - self._centre
+            if weights is None:
+                mass += len(part)
+                sums += block.sum(axis=0)
+            else:
+                mass += weights[part].sum()
+                sums += weights[part] @ block
+                block *= np.sqrt(weights[part])[:, None]
+            products += block.T @ block
+        return Moments(mass, sums, products)
+
+
+def condensable(shards: Shards, objective: Any) -> Tables | None:
+    """The tables of folds, if they are of numbers that are all here, with one target."""
     if not (isinstance(shards, SplitShards) and isinstance(objective, SquaredError)):
         return None
-    X, d = shards.matrix, objective.d
-    if not isinstance(X, np.ndarray) or objective.y.ndim > 1:
-        return None
-    n = X.shape[1]
-    if n > MOST_COLUMNS or d < TALL * n:
-        return None
-    weights = np.ones(d) if objective.sample_weight is None else objective.sample_weight
-    shares = weights / weights.sum() * float(objective.fit_intercept)
-    centre, products = np.zeros(n + 1), np.zeros((n + 1, n + 1))
-    step = max(AT_ONCE // (n + 1), 1)
-    parts = [slice(start, start + step) for start in range(0, d, step)]
-    for part in parts if objective.fit_intercept else []:
-        centre[:n] += shares[part] @ X[rows[part]]
-    centre[n] = shares @ objective.y
-    for part in parts:
-        block = np.column_stack([X[rows[part]], objective.y[part]]) - centre
-        block *= np.sqrt(weights[part])[:, None]
-        products += block.T @ block
-    squares = products.diagonal().copy()
-    factor, failed = dpotrf(products, clean=True)
-    if failed or np.any(factor.diagonal() ** 2 <= CLEAR * squares):
-        return None
-    few = shards.with_matrix(np.asfortranarray(factor[:, :n]))
-    few.finite = True
-    return Condensed(few, SquaredError(factor[:, n]), centre[:n], float(centre[n]))
+    dense = isinstance(shards.matrix, np.ndarray)
+    return Tables(shards, objective) if dense and objective.y.ndim == 1 else None

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from itertools import islice
+from itertools import islice, starmap
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -20,12 +20,13 @@ from atomcast.cluster.mpi.rank_shards import RankShards
 from atomcast.data._split import SplitShards
 from atomcast.data.matrices import rows_product
 from atomcast.data.shards import Shards
-from atomcast.estimators.condensed import condensed
+from atomcast.estimators.condensed import Condensed, Tables, condensable
 from atomcast.estimators.inputs import rows_of
 from atomcast.estimators.radial import RadialModel
 from atomcast.estimators.radii import SHARE, Walk, checked_betas, radius_names
 from atomcast.estimators.side_by_side import checked_jobs, side_by_side
 from atomcast.estimators.solving import warn_unless_converged
+from atomcast.estimators.whole_paths import KnownWalk, WholePath, whole_path
 from atomcast.federated.party_shards import PartyShards
 from atomcast.loop.interrupting import all_or_nothing
 from atomcast.loop.journal import Journal
@@ -51,6 +52,8 @@ TOGETHER = 1 << 22
 
 #: Losses of a fold, its models, and what was sent for it.
 FoldPath = tuple[Floats, Any, Ledger]
+#: Coefficients and intercept.
+Model = tuple[Floats, Any]
 #: What a sparse matrix is made of.
 PARTS = ("data", "indices", "indptr", "shape")
 
@@ -137,13 +140,15 @@ class PathCV(RadialModel):
         scorer = None if self.scoring is None else check_scoring(self, scoring=self.scoring)
         jobs = checked_jobs(self.n_jobs, solver, cluster)
         journal = Journal(solver, plan, cluster)
-        trial = Trial(self, rated, folds, shards, cluster, journal, jobs, scorer)
+        tables = condensable(shards, objective) if alone(cluster) else None
+        whole = partial(whole_path, ball=self._within(1.0), solver=solver)
+        trial = Trial(self, rated, folds, shards, cluster, journal, jobs, scorer, tables, whole)
         searches, make = list[Ledger](), partial(self._ball, objective)
         with all_or_nothing():  # until a radius is chosen, there is no model
+            path = None if tables is None else whole(tables.whole())
             if self.betas is None:
-                walk = Walk(
-                    make, objective.gradient, shards, cluster, searches, journal.note("walk")
-                )
+                way = make, objective.gradient, shards, cluster, searches, journal.note("walk")
+                walk = Walk(*way) if path is None else KnownWalk(path, *way)
                 self.betas_, losses = tried(trial, walk, self.n_betas)
             else:
                 self.betas_ = checked_betas(self.betas)
@@ -153,8 +158,11 @@ class PathCV(RadialModel):
         mean = costs.mean(axis=1)
         best = int(np.argmin(mean))
         warn_at_the_end(mean, self.betas_, given=self.betas is not None)
-        radii = leading_to(self.betas_[: best + 1])
-        *_, result = journal.results(map(make, radii), shards, cluster, radius_names(radii))
+        radii, start = leading_to(self.betas_[: best + 1]), None
+        if path is not None and (found := path.models(radii[-1:])):
+            radii, start = radii[-1:], found[0]
+        names = radius_names(radii)
+        *_, result = journal.results(map(make, radii), shards, cluster, names, start)
         self.ledgers_ = [*searches, *(ledger for _, ledger in trial.ledgers)]
         parts = [*named("search", searches), *trial.ledgers, ("final fit", result.ledger)]
         self._keep_radius(objective, radii[-1], result)
@@ -240,9 +248,12 @@ class Trial:
         journal: Journal,
         jobs: int,
         scorer: Any = None,
+        tables: Tables | None = None,
+        whole: Callable[[Condensed], WholePath | None] = lambda _: None,
     ) -> None:
         self._model, self._rated, self._folds = model, rated, folds
-        self._scorer = scorer
+        self._scorer, self._tables, self._whole = scorer, tables, whole
+        self._known: dict[int, tuple[Condensed | None, WholePath | None]] = {}
         self.journal, self._jobs = journal, jobs
         self._shards, self._cluster = shards, cluster
         #: What was sent, by the fold that it was sent for.
@@ -283,32 +294,45 @@ class Trial:
         model, (train, test) = self._model, self._folds[k]
         objective, told = model._loss(*self._rated, train), self._rated.rows(test)
         held_out, rows = held_out_and_rest(self._shards, k, train, test, self._cluster)
-        few = condensed(self._shards, train, objective) if alone(self._cluster) else None
-        if few is not None:
-            objective, rows = few.objective, few.shards
-        problems = map(partial(model._ball, objective), radii)
         at_once = max(TOGETHER // (self._shards.count() * getattr(objective, "classes", 1)), 1)
-        losses, path = list[list[float]](), list[tuple[Floats, Rows]]()
+        losses, path, sent = list[list[float]](), list[tuple[Floats, Rows]](), list[Ledger]()
         with all_or_nothing():  # in other processes, too
-            names = radius_names(radii)
-            results = self.journal.results(problems, rows, self._cluster, names)
-            while part := list(islice(results, at_once)):
-                coefs = [model._coefficients(result, objective) for result in part]
-                if few is not None:
-                    intercepts = list[Any](map(few.intercept, coefs))
-                else:
-                    intercepts = [objective.intercept(np.asarray(one.image)) for one in part]
-                losses += self._losses(held_out, told, coefs, intercepts)
-                path += map(_row, coefs, intercepts)
-                sent = part[-1].ledger
-        ledger = joined([("", sent), ("held-out rows", held_out.ledger())])
-        width = np.atleast_2d(coefs[0]).size + np.atleast_1d(intercepts[0]).size
+            models = self._models(k, objective, rows, radii, sent)
+            while part := list(islice(models, at_once)):
+                losses += self._losses(held_out, told, part)
+                path += starmap(_row, part)
+                width = sum(np.size(values) for values in part[-1])
+        ledger = joined([*(("", one) for one in sent), ("held-out rows", held_out.ledger())])
         return np.array(losses), _sparse_rows(path, width), ledger
 
-    def _losses(
-        self, held_out: HeldOut, told: Rated, coefs: list[Floats], intercepts: list[Any]
-    ) -> list[list[float]]:
+    def _models(
+        self, k: int, objective: Any, rows: Shards, radii: list[float], sent: list[Ledger]
+    ) -> Iterator[Model]:
+        """Coefficients and intercept of each radius; what is sent for them is added to a list."""
+        few, path = self._condensed(k, objective)
+        if few is not None:
+            found = None if path is None else path.models(radii)
+            if found is not None:
+                yield from zip(found, map(few.intercept, found), strict=True)
+                return
+            objective, rows = few.objective, few.shards
+        problems, names = map(partial(self._model._ball, objective), radii), radius_names(radii)
+        for result in self.journal.results(problems, rows, self._cluster, names):
+            coef = self._model._coefficients(result, objective)
+            image = np.asarray(result.image)
+            yield coef, objective.intercept(image) if few is None else few.intercept(coef)
+        sent.append(result.ledger)
+
+    def _condensed(self, k: int, objective: Any) -> tuple[Condensed | None, WholePath | None]:
+        """A fold with fewer rows, and its whole path, if these can be had; later radii go on."""
+        if k not in self._known:
+            few = None if self._tables is None else self._tables.of(self._folds[k][0], objective)
+            self._known[k] = few, None if few is None else self._whole(few)
+        return self._known[k]
+
+    def _losses(self, held_out: HeldOut, told: Rated, models: list[Model]) -> list[list[float]]:
         """The mean loss of some models on the test rows, and what they are compared by."""
+        coefs, intercepts = zip(*models, strict=True)
         together = np.stack([coef.T for coef in coefs], axis=-1)
         sums = held_out.predicted(together.reshape(len(together), -1))
         sums, losses = sums.reshape(-1, *together.shape[1:]), []

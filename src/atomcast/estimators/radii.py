@@ -18,7 +18,6 @@ from numpy.typing import ArrayLike, NDArray
 
 from atomcast._checks import check_count, check_numbers, check_positive
 from atomcast.data.shards import Shards
-from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver
 from atomcast.network.ledger import Ledger
 from atomcast.problems.problem import Problem
@@ -85,13 +84,18 @@ class Walk:
         self.points: Floats = self._start() if points is None else points
 
     def _start(self) -> Floats:
-        """The empty model: one exchange of scores tells the steepest slope."""
+        """Where the path begins, and how far the first step goes."""
+        steepest, loss = self._empty()
+        if steepest > 0.0:  # else no feature is of any use
+            self._asked = FIRST * loss / steepest
+        return np.array([[0.0, steepest]])
+
+    def _empty(self) -> tuple[float, float]:
+        """Of the empty model, steepest slope and loss: one exchange of scores tells."""
         begin = Solver(max_rounds=0)
         empty = begin.solve(self._make(1.0), self._shards, self._cluster)
         self._ledgers.append(empty.ledger)
-        if empty.gap > 0.0:  # else no feature is of any use
-            self._asked = FIRST * empty.objective / empty.gap
-        return np.array([[0.0, empty.gap]])
+        return empty.gap, empty.objective
 
     def _to(self, share: float) -> None:
         """Walk on until the penalty is this share of the largest one."""
@@ -99,12 +103,20 @@ class Walk:
         if self._arrived(goal):
             return
         # Penalties are read off the solutions, which must be more exact than a model need be.
-        solver, balls = Solver(tol=1e-4 * share), islice(self._balls(goal), LONGEST)
-        for result in solver.solve_path(balls, self._shards, self._cluster):
-            self._reach(result, goal)
+        for penalty, norm in islice(self._solutions(goal, 1e-4 * share), LONGEST):
+            self._reach(penalty, norm, goal)
             if self._arrived(goal):
                 break
-        self._ledgers.append(result.ledger)
+
+    def _solutions(self, goal: float, tol: float) -> Iterator[tuple[float, float]]:
+        """Penalty and norm of each solution on the way to the goal; penalties are best scores."""
+        path = Solver(tol=tol).solve_path(self._balls(goal), self._shards, self._cluster)
+        for k, result in enumerate(path):
+            if k == 0:  # they all have the same
+                self._ledgers.append(result.ledger)
+            inner = float(np.vdot(result.image, self._gradient(result.image)))
+            norm = float(np.abs(result.atom_weights).sum())
+            yield max(result.gap - inner, 0.0) / self._asked, norm
 
     def _arrived(self, goal: float) -> bool:
         """Whether the points lead to the goal without a leap."""
@@ -138,14 +150,12 @@ class Walk:
             return 2.0 * self._asked
         return float(radius + (radius - before) / (high - low) * (low - max(low / 2, 0.8 * goal)))
 
-    def _reach(self, result: Result, goal: float) -> None:
-        """Add a solution to the points; its penalty is the largest score of any feature."""
-        inner = float(np.vdot(result.image, self._gradient(result.image)))
-        penalty = max(result.gap - inner, 0.0) / self._asked
-        radius, used = self._asked, float(np.abs(result.atom_weights).sum())
+    def _reach(self, penalty: float, norm: float, goal: float) -> None:
+        """Add a solution to the points."""
+        radius = self._asked
         after = self.points[self.points[:, 0] > radius]
-        if penalty <= goal and used < radius:  # the ball hardly binds: the path ends about there
-            radius, after = used, after[:0]
+        if penalty <= goal and norm < radius:  # the ball hardly binds: the path ends about there
+            radius, after = norm, after[:0]
         before = self.points[self.points[:, 0] < radius]
         self.points = np.vstack([before, [[radius, penalty]], after])
         self.points[:, 1] = np.minimum.accumulate(self.points[:, 1])

@@ -77,10 +77,15 @@ class Journal:
         return self._past.notes[name]
 
     def results(
-        self, problems: Iterable[Problem], shards: Shards, cluster: Any, names: Sequence[str] = ()
+        self,
+        problems: Iterable[Problem],
+        shards: Shards,
+        cluster: Any,
+        names: Sequence[str] = (),
+        start: Any = None,
     ) -> Iterator[Result]:
         """The results of the next path, which goes on where a checkpoint of it was written."""
         past = self._past if self._kept else None
-        yield from self._solver.solve_path(problems, shards, cluster, names, past)
+        yield from self._solver.solve_path(problems, shards, cluster, names, past, start)
         self._solver = replace(self._solver, resume=None)
         self._past.finished.clear()

@@ -105,6 +105,8 @@ class Replica:
         self.active = problem.make_active()
         #: All atoms there are, where one who is alone can look at them.
         self.own: OwnAtoms | None = None
+        #: The radii of the last two problems of a path before this one, and their weights.
+        self.trail: tuple[tuple[float, Floats], ...] = ()
         #: Whether all atoms there are were taken at once: then there is nobody to ask.
         self.has_all = False
         self._feasible = False
@@ -127,12 +129,29 @@ class Replica:
 
     def continue_from(self, previous: Replica, weights: Floats) -> None:
         """Know all that another run knew, and start from these weights."""
+        here = previous.domain.scale, previous.active.weights.copy()
+        self.trail = (*previous.trail[-1:], here)
         adopt = self.problem.adopt
         self.active = previous.active if adopt is None else adopt(previous.active)
         if not self.active.shrink(min(1.0, self.domain.scale / previous.domain.scale)):
             self.active.set_weights(weights)
         self.has_all = previous.has_all
         self.first_round = previous.ledger_round + 1
+
+    def straight_on(self) -> Floats | None:
+        """The weights that a path leads to if it goes on as it has, from ball to larger ball."""
+        flat = self.domain.polytope and self.domain.has_origin
+        if not flat or len(self.trail) < 2:
+            return None
+        (before, earlier), (radius, weights) = self.trail
+        if not before < radius < self.domain.scale:
+            return None
+        way = weights.copy()
+        way[: len(earlier)] -= earlier
+        there = weights + (self.domain.scale - radius) / (radius - before) * way
+        there[there * weights <= 0.0] = 0.0  # what comes to zero stays there
+        norm = float(np.abs(there).sum())
+        return there if norm <= self.domain.scale else self.domain.scale / norm * there
 
     @property
     def ledger_round(self) -> int:

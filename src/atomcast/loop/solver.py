@@ -199,6 +199,8 @@ class Solver:
                 if result is not None and result.status == "interrupted":
                     raise KeyboardInterrupt("the problem before this one was interrupted")
                 first, replica = replica is None, self.replica(problem, replica)
+                if past is not None or self.spec().checkpoint:
+                    replica.trail = ()  # a resumed run would know nothing of it
                 if session is None:
                     session = stack.enter_context(cluster.open(problem, shards))
                 # Sessions of others may know nothing of this.

@@ -334,8 +334,12 @@ class Corrective(Step):
         return replica.take(own.atoms_of(own.ids[order].tolist()))
 
     def settle(self, replica: Replica) -> None:
-        """Minimise over the atoms of the problem before, lest a round go by for weights alone."""
+        """Minimise over the atoms of the problem before, lest a round go by for weights alone.
+
+        Of many, only go on as the path has.
+        """
         active = replica.active
+        _go_straight_on(replica)
         alike = active.quadratic and active.inner_kind == "vertices" and active.point is None
         if alike and 0 < len(active) <= FEW:  # many would first make the most of too few
             self.inner = inner_solver(replica, self._carried)
@@ -395,6 +399,20 @@ class Corrective(Step):
         self._last_violation = float(violation[0])
         self._alike = float(violation[1]) if len(violation) > 1 else 1.0  # older files have none
         self._carried = {name: array for name, array in memory.items() if name.startswith(CARRIED)}
+
+
+def _go_straight_on(replica: Replica) -> None:
+    """Begin where the path would lead without corners, if that is better than where it was.
+
+    Where the inverse of a face is kept, the way from there is exact.
+    """
+    active, there = replica.active, replica.straight_on()
+    if there is None or active.kept_products.face is not None:
+        return
+    here, value = active.weights.copy(), active.value()
+    active.set_weights(there)
+    if not active.value() < value:
+        active.set_weights(here)
 
 
 def _multiplier(replica: Replica) -> float:

@@ -28,6 +28,8 @@ BOLD, MILD = 10, 24
 ALIKE = 1e-6
 #: Where sums of atoms are sums of others, bends that are larger by this share make weights unique.
 RIDGE = 1e-9
+#: A square that is this share of the largest may be all rounding: the atom begins without weight.
+NO_LENGTH = 1e-14
 TINY = float(np.finfo(np.float64).tiny)
 NOBODY: Positions = np.zeros(0, dtype=np.int64)
 
@@ -71,7 +73,9 @@ def solutions(
             level = (tolerance - inner) / domain.scale
             first = _with_violators(domain, weights, slopes, merit, level)
         else:  # the atoms that would do if they had nothing to do with each other
-            alone = -at_zero / np.maximum(matrix.diagonal(), TINY)
+            squares = matrix.diagonal()
+            lasting = squares > NO_LENGTH * squares.max()
+            alone = np.divide(-at_zero, squares, out=np.zeros(len(squares)), where=lasting)
             first = np.sign(domain.project(ids, alone))
         found = _pivots(domain, matrix, at_zero, first, most, tolerance)
         if found is not None:
