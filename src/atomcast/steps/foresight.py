@@ -95,13 +95,13 @@ class View:
     ----------
     replica : Replica
     own : OwnAtoms
-    most : int
+    most : int, optional
         No more than these may have joined.
     """
 
-    def __init__(self, replica: Replica, own: OwnAtoms, most: int = MANY) -> None:
+    def __init__(self, replica: Replica, own: OwnAtoms, most: int | None = None) -> None:
         assert isinstance(replica.active, ExplicitActiveSet)
-        self._replica, self._own, self._most = replica, own, most
+        self._replica, self._own, self._most = replica, own, MANY if most is None else most
         self.active, self._domain = replica.active, replica.domain
         self._places = own.ids.searchsorted(np.array(self.active.ids, dtype=np.int64))
         self._scores = self._merit = np.zeros(0)
