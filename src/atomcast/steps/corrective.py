@@ -23,7 +23,7 @@ from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Ids, Request
 from atomcast.selection.rules import EXACT
 from atomcast.steps.batches import ALL_POINTS, FreeBatches, FreePoints
-from atomcast.steps.foresight import foresee, foresee_penalised, is_quick
+from atomcast.steps.foresight import foresee, foresee_penalised, is_quick, take_all
 from atomcast.steps.inner.block_pivots import minimise_by_pivots
 from atomcast.steps.inner.column_model import ColumnModel
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent
@@ -315,7 +315,10 @@ class Corrective(Step):
         if not isinstance(free, FreeBatches):
             return None
         if free.size(0, 0.0, np.inf) == self.alone:
-            return None if replica.has_all else replica.take(own.atoms_of(own.ids.tolist()))
+            if replica.has_all:
+                return None
+            every = own.ids.tolist()
+            return take_all(replica, own) if is_quick(free) else replica.take(own.atoms_of(every))
         if not is_quick(free):
             return None
         if penalty is None:

@@ -63,10 +63,18 @@ def foresee(replica: Replica, own: OwnAtoms, free: FreeBatches) -> float | None:
         if not view.join((target - inner) / domain.scale, count):
             return first
         first = gap if first is None else first
-        # Where they are many, there are faster ways than by their products.
-        easy = not view.active.multipliable and view.in_scale() and view.pivot(1e-3 * target)
-        if not easy:
-            replica.step.advance(replica, view.agreement(best))
+        view.minimise(best, 1e-3 * target)
+
+
+def take_all(replica: Replica, own: OwnAtoms) -> float | None:
+    """Let all atoms there are join; returns the gap before, if any of them is of use."""
+    view, replica.has_all = View(replica, own), True
+    best, target = view.look(), replica.target
+    gap = replica.domain.gap(view.active.inner(), best)
+    view.enter(np.arange(len(own.ids)))
+    if gap > target:
+        view.minimise(best, 1e-3 * target)
+    return gap if gap > target else None
 
 
 def foresee_penalised(replica: Replica, own: OwnAtoms, free: FreeBatches, penalty: float) -> None:
@@ -132,11 +140,21 @@ class View:
         places = _violators(self._merit, level, count)
         if not 0 < len(places) <= MANY - len(self._places):
             return False
+        self.enter(places)
+        return True
+
+    def enter(self, places: Positions) -> None:
+        """Let the atoms at these places join."""
         ids = self._own.ids[places].tolist()
         self._new = ids, self._own.atoms_of(ids)
         self.active.append(self._new[1])
         self._places = np.concatenate([self._places, places])
-        return True
+
+    def minimise(self, best: float, tolerance: float) -> None:
+        """Set the best weights of all that have joined, in the quick way or by the step."""
+        # Where they are many, there are faster ways than by their products.
+        if self.active.multipliable or not (self.in_scale() and self.pivot(tolerance)):
+            self._replica.step.advance(self._replica, self.agreement(best))
 
     def in_scale(self) -> bool:
         """Whether a glance at the bends of the known atoms tells that they can be computed with."""
