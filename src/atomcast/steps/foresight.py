@@ -69,9 +69,9 @@ def foresee(replica: Replica, own: OwnAtoms, free: FreeBatches) -> float | None:
 def take_all(replica: Replica, own: OwnAtoms) -> float | None:
     """Let all atoms there are join; returns the gap before, if any of them is of use."""
     view, replica.has_all = View(replica, own), True
-    best, target = view.look(), replica.target
-    gap = replica.domain.gap(view.active.inner(), best)
     view.enter(np.arange(len(own.ids)))
+    best, target = view.look_at_known(), replica.target
+    gap = replica.domain.gap(view.active.inner(), best)
     if gap > target:
         view.minimise(best, 1e-3 * target)
     return gap if gap > target else None
@@ -115,8 +115,14 @@ class View:
 
     def look(self) -> float:
         """Score all atoms; returns the best merit."""
-        self._scores = self._own.look(self._replica)
-        self._merit = self._domain.merit(self._scores)
+        return self._seen(self._own.look(self._replica))
+
+    def look_at_known(self) -> float:
+        """The same where all are known: scores of our copies, whatever the layout of the data."""
+        return self._seen(self.active.scores())
+
+    def _seen(self, scores: Floats) -> float:
+        self._scores, self._merit = scores, self._domain.merit(scores)
         return float(self._merit.max())
 
     def left_by_best(self, scale: float) -> int:
