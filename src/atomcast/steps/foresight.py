@@ -30,8 +30,9 @@ Positions = NDArray[np.int64]
 #: Where a look takes more operations than so many rounds do beside their scores, what rounds take
 #: beside them hardly matters.
 ROUNDS = 4
-#: So many atoms join first, later at least so many, and no more than these before the first round.
-FIRST, LEAST, MANY = 24, 8, 512
+#: So many atoms join first, later at least so many, and no more than these before the first round,
+#: or than these where nothing but their products tells the best weights.
+FIRST, LEAST, MANY, SOME = 24, 8, 1024, 512
 #: Atoms with larger bends than this, and not larger than its inverse, are in scale at a glance.
 PLAIN = 1e-100
 #: Atoms whose merits differ by no more than this share of the largest are copies of each other.
@@ -60,7 +61,7 @@ def foresee(replica: Replica, own: OwnAtoms, free: FreeBatches) -> float | None:
             count = view.left_by_best(domain.scale)
         else:
             count = _next(free, view.active.weights, gap / replica.unit)
-        if not view.join((target - inner) / domain.scale, count):
+        if not view.join((target - inner) / domain.scale, count, MANY):
             return first
         first = gap if first is None else first
         view.minimise(best, 1e-3 * target)
@@ -89,7 +90,7 @@ def foresee_penalised(replica: Replica, own: OwnAtoms, free: FreeBatches, penalt
         # What the gap over the ball of this radius is, once the weights are the best.
         gap, level = norm * (best - penalty), penalty + (target / norm if norm else 0.0)
         count = _next(free, view.active.weights, gap / replica.unit) if norm else FIRST
-        if not (best > level and view.join(level, count)):
+        if not (best > level and view.join(level, count, SOME)):
             return
         if not (view.in_scale() and view.pivot_at(penalty)):
             view.agreement(best)  # or what is wrong with them
@@ -137,14 +138,14 @@ class View:
         left = self._merit[best] - scale * bend
         return min(int(np.count_nonzero(self._merit > left)), FIRST)
 
-    def join(self, level: float, count: int) -> bool:
-        """Let the best new atoms above a level of merit join, unless there are none, or too many.
+    def join(self, level: float, count: int, most: int) -> bool:
+        """Let the best new atoms above a level of merit join; whether any has.
 
-        Whether any has.
+        None does if more than the most would be known then.
         """
         self._merit[self._places] = -np.inf
         places = _violators(self._merit, level, count)
-        if not 0 < len(places) <= MANY - len(self._places):
+        if not 0 < len(places) <= most - len(self._places):
             return False
         self.enter(places)
         return True
