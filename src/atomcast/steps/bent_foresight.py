@@ -38,7 +38,7 @@ def foresee_bent(
 
     Returns the gap before, if any has joined.
     """
-    view, domain, first, stalled = View(replica, own, MANY), replica.domain, None, 0
+    view, domain, first, stalled = View(replica, own), replica.domain, None, 0
     active = view.active
     while stalled < STALLED and len(active) < MANY:
         best, target, inner = view.look(), replica.target, active.inner()
@@ -47,7 +47,7 @@ def foresee_bent(
             break
         used = int(np.count_nonzero(active.weights))
         count = free.size(0, 0.0, gap / replica.unit) if first is None else max(used, LEAST)
-        if view.join((target - inner) / domain.scale, min(count, MANY - len(active))):
+        if view.join((target - inner) / domain.scale, min(count, MANY - len(active)), MANY):
             view.agreement(best)  # or what is wrong with them
         chosen, slopes = None, view.slopes
         if first is None:
@@ -56,15 +56,13 @@ def foresee_bent(
     return first
 
 
-def foresee_bent_at(
-    replica: Replica, own: OwnAtoms, penalty: float, free: FreeBatches
-) -> float | None:
+def foresee_bent_at(replica: Replica, own: OwnAtoms, penalty: float) -> float | None:
     """The same where a unit of the norm of the weights costs so much, instead of being bounded.
 
     Weights may then be longer than the domain lets them be. Returns the gap of the penalised form
     that is left, if it is small; None where there are faster ways to find the weights.
     """
-    view, tol = View(replica, own, MANY), replica.tol
+    view, tol = View(replica, own), replica.tol
     active = view.active
     for _ in range(LOOKS):
         best, norm = view.look(), float(np.abs(active.weights).sum())
@@ -74,7 +72,7 @@ def foresee_bent_at(
         if best <= level and gap <= enough:
             return gap
         used, room = int(np.count_nonzero(active.weights)), MANY - len(active)
-        if view.join(level, min(max(used, 2 * LEAST), room)):
+        if view.join(level, min(max(used, 2 * LEAST), room), MANY):
             view.agreement(best)  # or what is wrong with them
         if not room:
             return None
