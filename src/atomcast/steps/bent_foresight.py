@@ -25,7 +25,7 @@ Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
 #: As many atoms join as are in use, but at least so many, and no more than these in all.
-LEAST, MANY = 16, 2048
+LEAST, MANY = 16, 1024
 #: Beside a penalty, so many looks are taken, until the gap is this share of what is good enough.
 LOOKS, SMALL = 50, 0.1
 TINY = float(np.finfo(np.float64).tiny)
@@ -49,6 +49,8 @@ def foresee_bent(
         count = free.size(0, 0.0, gap / replica.unit) if first is None else max(used, LEAST)
         if view.join((target - inner) / domain.scale, min(count, MANY - len(active)), MANY):
             view.agreement(best)  # or what is wrong with them
+        if not len(active):
+            break  # the gap is above the tolerance by rounding alone
         chosen, slopes = None, view.slopes
         if first is None:
             first, chosen = gap, likely(active, domain.scale, domain.merit(slopes))
