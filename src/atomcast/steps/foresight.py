@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.known.active_set import ExplicitActiveSet
+from atomcast.known.active_set import FEW, ExplicitActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement
 from atomcast.steps.batches import FREE_SHARE, LEAP, ROUND, FreeBatches
@@ -211,7 +211,9 @@ def _next(free: FreeBatches, weights: Floats, distance: float) -> int:
     times = 2.0 if used > 0.75 * known else 1.0
     if free.cheap and used > 0.95 * known:
         times = min(max(distance, times), LEAP)
-    return max(min(int(times * used), free.d // FREE_SHARE), LEAST)
+    # Of more than a few, the best weights may take a compiler: not before these are not enough.
+    most = min(free.d // FREE_SHARE, FEW - known if known < FEW else free.n)
+    return max(min(int(times * used), most), LEAST)
 
 
 def _violators(merit: Floats, level: float, count: int) -> Positions:
