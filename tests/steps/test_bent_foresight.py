@@ -8,11 +8,11 @@ from sklearn.linear_model import LogisticRegression
 
 from atomcast import Solver, SparseLogisticRegression, SparseModel
 from atomcast.domains import L1Ball
-from atomcast.known.active_set import ExplicitActiveSet
+from atomcast.known.active_set import FEW, ExplicitActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.objectives import Logistic, SquaredHingeLoss
 from atomcast.steps import bent_foresight
-from atomcast.steps.bent_foresight import likely
+from atomcast.steps.bent_foresight import MANY, likely, room
 
 
 def data(kind, seed=0):
@@ -167,6 +167,13 @@ def test_who_asks_for_rounds_gets_them(solver):
     result = SparseLogisticRegression(2.0, solver=solver).fit(X, y).result_
     assert result.status == "optimal"
     assert result.rounds > 1
+
+
+def test_no_more_than_a_few_join_before_these_are_not_enough():
+    assert room(0, 0) == FEW
+    assert room(100, 90) == FEW - 100
+    assert room(100, 100) == MANY - 100
+    assert room(FEW, 10) == MANY - FEW
 
 
 def test_no_feature_of_use_leaves_no_model():

@@ -472,6 +472,8 @@ class Fleet:
 
     def _candidates(self, merit: Floats, best: Floats, request: Request) -> NDArray[np.int64]:
         """Rows that may be proposed: the best of each node, or all violators if they are drawn."""
+        if not (merit.size and float(best.max()) > request.threshold):
+            return np.zeros(0, dtype=np.int64)  # as in the last round: nothing violates anything
         count = None if request.random else max(request.count, request.candidates)
         if count == 1 and (request.known_too or not self._log):
             # Scores that tie with a node's best stay in, for the rule that the smallest id wins.

@@ -33,7 +33,7 @@ class SoftmaxCurvature:
     def complements(self) -> Floats:
         """1 - p without the cancellation, shape (d, T): exact also where p is all but one."""
         p = self.probabilities
-        return p @ (1.0 - np.eye(p.shape[1]))  # sums of the others
+        return ((1.0 - np.eye(p.shape[1])) @ p.T).T  # sums of the others, class by class as p is
 
     def bend(self, direction: Floats) -> float:
         """The second derivative along a direction of shape (d, T)."""

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.known.active_set import ExplicitActiveSet
+from atomcast.known.active_set import FEW, ExplicitActiveSet
 from atomcast.steps.batches import FreeBatches
 from atomcast.steps.foresight import View
 from atomcast.steps.inner.newton import STALLED, Newton
@@ -25,7 +25,9 @@ Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
 #: As many atoms join as are in use, but at least so many, and no more than these in all.
-LEAST, MANY = 16, 2048
+LEAST, MANY = 16, 1024
+#: Nearly all that are known are in use if it is more than this share.
+ALL = 0.95
 #: Beside a penalty, so many looks are taken, until the gap is this share of what is good enough.
 LOOKS, SMALL = 50, 0.1
 TINY = float(np.finfo(np.float64).tiny)
@@ -38,7 +40,7 @@ def foresee_bent(
 
     Returns the gap before, if any has joined.
     """
-    view, domain, first, stalled = View(replica, own, MANY), replica.domain, None, 0
+    view, domain, first, stalled = View(replica, own), replica.domain, None, 0
     active = view.active
     while stalled < STALLED and len(active) < MANY:
         best, target, inner = view.look(), replica.target, active.inner()
@@ -47,8 +49,10 @@ def foresee_bent(
             break
         used = int(np.count_nonzero(active.weights))
         count = free.size(0, 0.0, gap / replica.unit) if first is None else max(used, LEAST)
-        if view.join((target - inner) / domain.scale, min(count, MANY - len(active))):
+        if view.join((target - inner) / domain.scale, min(count, room(len(active), used)), MANY):
             view.agreement(best)  # or what is wrong with them
+        if not len(active):
+            break  # the gap is above the tolerance by rounding alone
         chosen, slopes = None, view.slopes
         if first is None:
             first, chosen = gap, likely(active, domain.scale, domain.merit(slopes))
@@ -56,15 +60,13 @@ def foresee_bent(
     return first
 
 
-def foresee_bent_at(
-    replica: Replica, own: OwnAtoms, penalty: float, free: FreeBatches
-) -> float | None:
+def foresee_bent_at(replica: Replica, own: OwnAtoms, penalty: float) -> float | None:
     """The same where a unit of the norm of the weights costs so much, instead of being bounded.
 
     Weights may then be longer than the domain lets them be. Returns the gap of the penalised form
     that is left, if it is small; None where there are faster ways to find the weights.
     """
-    view, tol = View(replica, own, MANY), replica.tol
+    view, tol = View(replica, own), replica.tol
     active = view.active
     for _ in range(LOOKS):
         best, norm = view.look(), float(np.abs(active.weights).sum())
@@ -73,17 +75,27 @@ def foresee_bent_at(
         level = penalty + (enough / norm if norm else 0.0)
         if best <= level and gap <= enough:
             return gap
-        used, room = int(np.count_nonzero(active.weights)), MANY - len(active)
-        if view.join(level, min(max(used, 2 * LEAST), room)):
-            view.agreement(best)  # or what is wrong with them
-        if not room:
+        if len(active) >= MANY:
             return None
+        used = int(np.count_nonzero(active.weights))
+        count = min(max(used, 2 * LEAST), room(len(active), used))
+        if view.join(level, count, MANY):
+            view.agreement(best)  # or what is wrong with them
         relative = 0.0 if tol.absolute else tol.value
         weights = penalised_weights(replica.domain, active, penalty, relative, steps=1)
         if weights is None:
             return None
         active.set_weights(weights)
     return None
+
+
+def room(known: int, used: int) -> int:
+    """How many may join those that are known.
+
+    Of more than a few, the best weights may take a compiler: not before these are not enough,
+    unless so many of the known ones are in use that they will hardly be.
+    """
+    return (FEW if used <= ALL * known and known < FEW else MANY) - known
 
 
 def likely(active: ExplicitActiveSet, scale: float, merit: Floats) -> Positions:

@@ -24,7 +24,7 @@ from atomcast.messages.proposals import Agreement, Ids, Request, random_order, r
 from atomcast.selection.rules import EXACT
 from atomcast.steps.batches import ALL_POINTS, FreeBatches, FreePoints
 from atomcast.steps.bent_foresight import foresee_bent, foresee_bent_at
-from atomcast.steps.foresight import foresee, foresee_penalised, is_quick
+from atomcast.steps.foresight import foresee, foresee_penalised, is_quick, take_all
 from atomcast.steps.inner.block_pivots import minimise_by_pivots
 from atomcast.steps.inner.column_model import ColumnModel
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent
@@ -315,16 +315,20 @@ class Corrective(Step):
         if not isinstance(free, FreeBatches):
             return None
         if free.size(0, 0.0, np.inf) == self.alone:
-            return None if replica.has_all else replica.take(own.atoms_of(own.ids.tolist()))
+            if replica.has_all:
+                return None
+            if free.quadratic and is_quick(free):
+                return take_all(replica, own)
+            return replica.take(own.atoms_of(own.ids.tolist()))
         if not is_quick(free):
             return None
-        if penalty is not None:
-            if not free.quadratic:
-                return foresee_bent_at(replica, own, penalty, free)
+        if free.quadratic:
+            if penalty is None:
+                return foresee(replica, own, free)
             foresee_penalised(replica, own, free, penalty)
             return None
-        if free.quadratic:
-            return foresee(replica, own, free)
+        if penalty is not None:
+            return foresee_bent_at(replica, own, penalty)
         self.inner = newton = newton_solver(replica)
         return foresee_bent(replica, own, free, newton)
 

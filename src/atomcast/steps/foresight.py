@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.known.active_set import ExplicitActiveSet
+from atomcast.known.active_set import FEW, ExplicitActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement
 from atomcast.steps.batches import FREE_SHARE, LEAP, ROUND, FreeBatches
@@ -30,8 +30,9 @@ Positions = NDArray[np.int64]
 #: Where a look takes more operations than so many rounds do beside their scores, what rounds take
 #: beside them hardly matters.
 ROUNDS = 4
-#: So many atoms join first, later at least so many, and no more than these before the first round.
-FIRST, LEAST, MANY = 24, 8, 512
+#: So many atoms join first, later at least so many, and no more than these before the first round,
+#: or than these where nothing but their products tells the best weights.
+FIRST, LEAST, MANY, SOME = 24, 8, 1024, 512
 #: Atoms with larger bends than this, and not larger than its inverse, are in scale at a glance.
 PLAIN = 1e-100
 #: Atoms whose merits differ by no more than this share of the largest are copies of each other.
@@ -60,13 +61,21 @@ def foresee(replica: Replica, own: OwnAtoms, free: FreeBatches) -> float | None:
             count = view.left_by_best(domain.scale)
         else:
             count = _next(free, view.active.weights, gap / replica.unit)
-        if not view.join((target - inner) / domain.scale, count):
+        if not view.join((target - inner) / domain.scale, count, MANY):
             return first
         first = gap if first is None else first
-        # Where they are many, there are faster ways than by their products.
-        easy = not view.active.multipliable and view.in_scale() and view.pivot(1e-3 * target)
-        if not easy:
-            replica.step.advance(replica, view.agreement(best))
+        view.minimise(best, 1e-3 * target)
+
+
+def take_all(replica: Replica, own: OwnAtoms) -> float | None:
+    """Let all atoms there are join; returns the gap before, if any of them is of use."""
+    view, replica.has_all = View(replica, own), True
+    view.enter(np.arange(len(own.ids)))
+    best, target = view.look_at_known(), replica.target
+    gap = replica.domain.gap(view.active.inner(), best)
+    if gap > target:
+        view.minimise(best, 1e-3 * target)
+    return gap if gap > target else None
 
 
 def foresee_penalised(replica: Replica, own: OwnAtoms, free: FreeBatches, penalty: float) -> None:
@@ -81,7 +90,7 @@ def foresee_penalised(replica: Replica, own: OwnAtoms, free: FreeBatches, penalt
         # What the gap over the ball of this radius is, once the weights are the best.
         gap, level = norm * (best - penalty), penalty + (target / norm if norm else 0.0)
         count = _next(free, view.active.weights, gap / replica.unit) if norm else FIRST
-        if not (best > level and view.join(level, count)):
+        if not (best > level and view.join(level, count, SOME)):
             return
         if not (view.in_scale() and view.pivot_at(penalty)):
             view.agreement(best)  # or what is wrong with them
@@ -95,13 +104,11 @@ class View:
     ----------
     replica : Replica
     own : OwnAtoms
-    most : int
-        No more than these may have joined.
     """
 
-    def __init__(self, replica: Replica, own: OwnAtoms, most: int = MANY) -> None:
+    def __init__(self, replica: Replica, own: OwnAtoms) -> None:
         assert isinstance(replica.active, ExplicitActiveSet)
-        self._replica, self._own, self._most = replica, own, most
+        self._replica, self._own = replica, own
         self.active, self._domain = replica.active, replica.domain
         self._places = own.ids.searchsorted(np.array(self.active.ids, dtype=np.int64))
         self._scores = self._merit = np.zeros(0)
@@ -109,8 +116,14 @@ class View:
 
     def look(self) -> float:
         """Score all atoms; returns the best merit."""
-        self._scores = self._own.look(self._replica)
-        self._merit = self._domain.merit(self._scores)
+        return self._seen(self._own.look(self._replica))
+
+    def look_at_known(self) -> float:
+        """The same where all are known: scores of our copies, whatever the layout of the data."""
+        return self._seen(self.active.scores())
+
+    def _seen(self, scores: Floats) -> float:
+        self._scores, self._merit = scores, self._domain.merit(scores)
         return float(self._merit.max())
 
     def left_by_best(self, scale: float) -> int:
@@ -125,20 +138,30 @@ class View:
         left = self._merit[best] - scale * bend
         return min(int(np.count_nonzero(self._merit > left)), FIRST)
 
-    def join(self, level: float, count: int) -> bool:
-        """Let the best new atoms above a level of merit join, unless there are none, or too many.
+    def join(self, level: float, count: int, most: int) -> bool:
+        """Let the best new atoms above a level of merit join; whether any has.
 
-        Whether any has.
+        None does if more than the most would be known then.
         """
         self._merit[self._places] = -np.inf
         places = _violators(self._merit, level, count)
-        if not 0 < len(places) <= self._most - len(self._places):
+        if not 0 < len(places) <= most - len(self._places):
             return False
+        self.enter(places)
+        return True
+
+    def enter(self, places: Positions) -> None:
+        """Let the atoms at these places join."""
         ids = self._own.ids[places].tolist()
         self._new = ids, self._own.atoms_of(ids)
         self.active.append(self._new[1])
         self._places = np.concatenate([self._places, places])
-        return True
+
+    def minimise(self, best: float, tolerance: float) -> None:
+        """Set the best weights of all that have joined, in the quick way or by the step."""
+        # Where they are many, there are faster ways than by their products.
+        if self.active.multipliable or not (self.in_scale() and self.pivot(tolerance)):
+            self._replica.step.advance(self._replica, self.agreement(best))
 
     @property
     def slopes(self) -> Floats:
@@ -188,7 +211,9 @@ def _next(free: FreeBatches, weights: Floats, distance: float) -> int:
     times = 2.0 if used > 0.75 * known else 1.0
     if free.cheap and used > 0.95 * known:
         times = min(max(distance, times), LEAP)
-    return max(min(int(times * used), free.d // FREE_SHARE), LEAST)
+    # Of more than a few, the best weights may take a compiler: not before these are not enough.
+    most = min(free.d // FREE_SHARE, FEW - known if known < FEW else free.n)
+    return max(min(int(times * used), most), LEAST)
 
 
 def _violators(merit: Floats, level: float, count: int) -> Positions:
