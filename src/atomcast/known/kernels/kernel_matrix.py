@@ -36,9 +36,9 @@ HEIGHT, VALUES = 512, 1 << 20
 FEW_KNOWN = 8
 #: A product with a vector of which no more than one in so many is used takes the rows of these.
 FEW_USED = 4
-#: With room for fewer rows than this, none is kept; nor where errors cost more than this: without
-#: steps on a face, which take all of its rows, descent is slow then.
-LEAST_ROWS, DEAR = 16, 30.0
+#: With room for fewer rows than this, none is kept; nor where errors cost more than this: weights
+#: that are so large need double precision, in which rows do not pass.
+LEAST_ROWS, DEAR = 16, 1000.0
 #: Rows of points with more features are not computed one by one: a product of many is quicker.
 WIDE = 32
 
