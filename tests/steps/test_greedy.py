@@ -8,9 +8,11 @@ from scipy import linalg, optimize
 from sklearn.datasets import make_moons
 from sklearn.metrics.pairwise import rbf_kernel
 
+from atomcast import KernelSVC
 from atomcast.known.kernels.rows import Rows
 from atomcast.steps.inner import _greedy
 from atomcast.steps.inner._greedy import best_pair, greedy_steps
+from atomcast.steps.inner.block_pivots import machine_weights
 
 
 def machine(C, gamma, n=300, copies=0):
@@ -91,3 +93,21 @@ def test_lanes_are_more_than_the_points_of_a_tiny_machine():
     assert len(side) < _greedy.LANES
     beta, _ = descended(matrix, side, 1e-8)
     np.testing.assert_allclose(beta, best, atol=1e-4)
+
+
+@pytest.mark.parametrize(("C", "gamma"), [(0.1, 50.0), (1.0, 1.0), (100.0, 1.0)])
+def test_few_points_are_solved_face_by_face(C, gamma):
+    matrix, side, best = machine(C, gamma, n=120)
+    weights = machine_weights(matrix * np.outer(side, side), 1e-9)
+    np.testing.assert_allclose(weights, best, rtol=1e-6, atol=1e-8 * best.max())
+
+
+def test_points_that_are_there_twice_leave_a_model_face_by_face_or_not():
+    X, y = make_moons(100, noise=0.25, random_state=0)
+    X, y = np.vstack([X, X]), np.append(y, y)
+    twice = KernelSVC(C=1e6, gamma=1.0, tol=1e-6).fit(X, y)
+    once = KernelSVC(C=2e6, gamma=1.0, tol=1e-6).fit(X[:100], y[:100])
+    assert twice.result_.status == once.result_.status == "optimal"
+    np.testing.assert_allclose(
+        twice.decision_function(X[:100]), once.decision_function(X[:100]), rtol=1e-3, atol=1e-3
+    )

@@ -360,8 +360,12 @@ class AugmentedKernel:
             apply_labels(out, left, right, self.code.other)
         else:
             values += 1
-            if self.code.other != 1.0:
-                values *= self.code.table.astype(out.dtype)[:, right][left]
+            table = self.code.table.astype(out.dtype)
+            if self.code.other == -1.0:  # two signs, which take no memory
+                values *= table[0, left][:, None]
+                values *= table[0, right]
+            elif self.code.other != 1.0:
+                values *= table[:, right][left]
 
     def row(self, position: int) -> Floats:
         """One row of the matrix, shape (count,), not to be changed."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv
 
-from atomcast.domains.balls import Domain
+from atomcast.domains.balls import Domain, Simplex
 from atomcast.known.active_set import ActiveSet
 from atomcast.known.gram import DEPENDENT
 
@@ -90,6 +90,19 @@ def penalised_solution(
     return None
 
 
+def machine_weights(matrix: Floats, enough: float) -> Floats | None:
+    """The weights of a kernel machine at which no margin falls short of one by more than enough.
+
+    None if it is not easy. It begins with all points, of which most have weight if they are few.
+    """
+    ones = np.ones(len(matrix))
+    for most in (BOLD, MILD):
+        found = _pivots(Simplex(), matrix, -ones, ones, most, enough, penalty=0.0)
+        if found is not None:
+            return found
+    return None
+
+
 def _with_violators(
     domain: Domain, weights: Floats, slopes: Floats, merit: Floats, level: float
 ) -> Floats:
@@ -113,15 +126,17 @@ def _pivots(
     """
     sides = np.array([-at_zero, first])  # of the equations on a face
     signs = sides[1]
-    slack = tolerance / domain.scale if penalty is None else 1e-9 * penalty
+    slack = tolerance / domain.scale if penalty is None else max(tolerance, 1e-9 * penalty)
     least, left_out = np.sqrt(DEPENDENT * matrix.diagonal()), None
     for _ in range(most):
         free = signs.nonzero()[0]
         if not len(free):
             return None
-        sign, rows = signs[free], matrix.take(free, 0)
+        sign, whole = signs[free], len(free) == len(signs)
+        rows = matrix if whole else matrix.take(free, 0)
         # As LAPACK wants them, so that nothing is copied: the transpose is the same matrix.
-        face, right = rows.take(free, 1).T, sides.take(free, 1).T
+        face = rows.copy().T if whole else rows.take(free, 1).T
+        right = sides.take(free, 1).T
         factor, solution, failed = dposv(face, right, overwrite_a=True, overwrite_b=True)
         # Whether equal atoms make it fail is a matter of rounding.
         if failed or (factor.diagonal() <= least.take(free)).any():
