@@ -210,8 +210,24 @@ def test_all_points_join_at_once_where_their_kernel_values_are_kept_or_quickly_c
     assert short.result_.objective == pytest.approx(at_once.result_.objective, rel=1e-3)
 
 
+@pytest.mark.parametrize("gamma", ["mean-distance", "scale"])
+@pytest.mark.parametrize("classes", [2, 3])
+def test_who_is_alone_asks_nobody_and_finds_what_the_nodes_of_a_cluster_find(gamma, classes):
+    """Iris stands class by class: gamma is estimated from the same points all the same."""
+    X, y = load_iris(return_X_y=True)
+    X, y = X[y < classes], y[y < classes]
+    alone = KernelSVC(gamma=gamma, tol=1e-6).fit(X, y)
+    asked = KernelSVC(gamma=gamma, tol=1e-6, cluster=3).fit(X, y)
+    assert alone.result_.trace.atoms.tolist() == [0, len(y)]
+    assert alone.gamma_ == pytest.approx(asked.gamma_, rel=1e-12)
+    assert alone.result_.objective == pytest.approx(asked.result_.objective, rel=2e-6)
+    np.testing.assert_allclose(
+        alone.decision_function(X), asked.decision_function(X), rtol=1e-2, atol=1e-3
+    )
+
+
 @pytest.mark.parametrize("rows", [20, 100, 500])
-@pytest.mark.parametrize("cost", [1.0, 30.0])
+@pytest.mark.parametrize("cost", [1.0, 30.0, 300.0])
 def test_a_model_does_not_depend_on_how_many_rows_are_kept(rows, cost):
     X, y = make_classification(1200, 20, n_informative=10, flip_y=0.2, random_state=2)
     whole = KernelSVC(C=cost, gamma=0.05).fit(X, y)

@@ -37,6 +37,18 @@ def test_without_a_tube_a_linear_machine_is_ridge_regression():
     assert model.n_support_ == [150]
 
 
+@pytest.mark.parametrize("n", [150, 600])
+@pytest.mark.parametrize("nodes", [None, 3])
+def test_the_intercept_goes_with_the_weights(n, nodes):
+    """Beyond the tube, an error is what its weight costs, whoever knows the level."""
+    X, y = examples(n)
+    model = KernelSVR(C=3.0, epsilon=0.4, gamma=0.2, cluster=nodes, tol=1e-6).fit(X, y)
+    beta, own = model.dual_coef_[0], model.support_
+    lacking = (y - model.predict(X))[own] - 0.4 * np.sign(beta) - beta / 3.0
+    assert abs(lacking.mean()) <= 1e-9
+    assert np.abs(lacking).max() <= 1e-2
+
+
 @pytest.mark.parametrize("epsilon", [0.3, 1.5, 4.0])
 def test_an_independent_solver_finds_the_same(epsilon):
     cvxpy = pytest.importorskip("cvxpy")

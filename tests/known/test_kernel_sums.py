@@ -9,7 +9,7 @@ from sklearn.metrics.pairwise import laplacian_kernel, rbf_kernel
 
 from atomcast.known.kernels.functions import RBF, Laplacian
 from atomcast.known.kernels.kernel_matrix import HEIGHT, AugmentedKernel
-from atomcast.known.kernels.labels import LabelCode
+from atomcast.known.kernels.labels import LabelCode, Unsigned
 from atomcast.known.kernels.point_set import rescaling
 from atomcast.known.kernels.sums import (
     BinarySums,
@@ -228,3 +228,24 @@ def test_the_exponential_is_exact():
     one_plus_exp(-1.0, got)
     np.testing.assert_allclose(got, 1.0 + np.exp(-v), rtol=3e-16)
     assert got[0] == 2.0
+
+
+@pytest.mark.parametrize("features", [1, 3, 8])
+@pytest.mark.parametrize("side", ["two classes", "no sides"])
+def test_sums_over_narrow_points_are_those_of_the_formula(features, side):
+    """Whichever other points are asked for: a node's share must not make a difference."""
+    rng = np.random.default_rng(features)
+    X, m = rng.standard_normal((1_300, features)), 700
+    labels, weights = rng.integers(0, 2, len(X)).astype(np.uint8), rng.random(m)
+    code = (LabelCode if side == "two classes" else Unsigned)(2, np.ones(2))
+    sums = KernelSums(X, RBF(GAMMA, X.mean(axis=0)), code, labels)
+    assert sums._narrow(X, X[:m], np.ones((m, 1))) is not None
+    assert sums._narrow(X[:10], X[:m], np.ones((m, 1))) is None  # NumPy is as good
+    total, some = np.zeros(len(X)), np.arange(100, 1_000)
+    sums.add_to(np.arange(len(X)), total, X[:m], labels[:m], weights)
+    signs = code.table[labels][:, labels[:m]]
+    expected = (signs * (rbf_kernel(X, X[:m], gamma=GAMMA) + 1.0)) @ weights
+    np.testing.assert_allclose(total, expected, rtol=1e-12, atol=1e-10)
+    part = np.zeros(len(X))
+    sums.add_to(some, part, X[:m], labels[:m], weights)
+    np.testing.assert_array_equal(part[some], total[some])

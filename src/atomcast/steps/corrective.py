@@ -25,13 +25,13 @@ from atomcast.selection.rules import EXACT
 from atomcast.steps.batches import ALL_POINTS, FreeBatches, FreePoints
 from atomcast.steps.bent_foresight import foresee_bent, foresee_bent_at
 from atomcast.steps.foresight import foresee, foresee_penalised, is_quick, take_all
-from atomcast.steps.inner.block_pivots import minimise_by_pivots
+from atomcast.steps.inner.block_pivots import machine_weights, minimise_by_pivots
 from atomcast.steps.inner.column_model import ColumnModel
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent
 from atomcast.steps.inner.corral import Corral
 from atomcast.steps.inner.group_solver import GroupSolver
 from atomcast.steps.inner.homotopy import is_near, minimise_by_homotopy
-from atomcast.steps.inner.machine_solver import FIRST_GAP, GreedyDescent, MachineSolver
+from atomcast.steps.inner.machine_solver import FIRST_GAP, GreedyDescent, MachineSolver, relative
 from atomcast.steps.inner.newton import MANY_PRODUCTS, Inner, Newton, QuadraticModel
 from atomcast.steps.inner.projected_newton import ProjectedNewton
 from atomcast.steps.inner.tube_descent import TubeDescent
@@ -51,6 +51,9 @@ CARRIED = ("low_rank.", "corral.")
 MANY_WEIGHTS = 1000
 #: The same for points in a kernel space, where descent by rows of their matrix is the other way.
 MANY_POINTS = 500
+#: Where nobody has to be sent them, all of so few join, and are solved face by face; beyond,
+#: compiled descent is several times as fast.
+FEW_ALONE = 320
 #: So few points that there is room for are not worth a round.
 FEW_POINTS = 64
 #: Where the curvature changes, the first scores say little of what is of use in the end: so few
@@ -230,7 +233,7 @@ class Corrective(Step):
         active, n = replica.active, self.alone
         if not isinstance(active, KernelActiveSet):
             return False
-        least = MANY_POINTS + 1 if active.inner_kind == "points" else 1
+        least = FEW_ALONE + 1 if active.inner_kind == "points" else 1
         fit = n <= active.storage.points or self._pass(active)
         return least <= n <= ALL_POINTS and fit
 
@@ -309,8 +312,11 @@ class Corrective(Step):
         A round of questions would take longer than either.
         """
         usual = self.atoms_per_round == "auto" and not self.thin and replica.selection == EXACT
-        if usual and replica.problem.sample:
-            return self._take_drawn(replica, own) if self.first(replica) >= self.alone else None
+        active = replica.active
+        if usual and isinstance(active, KernelActiveSet):
+            few = self.alone <= min(FEW_ALONE, active.storage.points)
+            all_ = few or self.first(replica) >= self.alone
+            return self._take_drawn(replica, own) if all_ else None
         free = self._free(replica) if usual and replica.domain.has_origin else None
         if not isinstance(free, FreeBatches):
             return None
@@ -334,8 +340,10 @@ class Corrective(Step):
 
     def _take_drawn(self, replica: Replica, own: OwnAtoms) -> float | None:
         """Let all atoms join, as they would be drawn in the first round."""
-        order = ranking(random_order(own.ids, 0), own.ids)
-        return replica.take(own.atoms_of(own.ids[order].tolist()))
+        ids = own.ids
+        if replica.problem.sample:
+            ids = ids[ranking(random_order(ids, 0), ids)]
+        return replica.take(own.atoms_of(ids.tolist()))
 
     def settle(self, replica: Replica) -> None:
         """Minimise over the atoms of the problem before, lest a round go by for weights alone.
@@ -366,7 +374,8 @@ class Corrective(Step):
             share = 0.0 if final else min(0.05, 0.2 * gap / replica.unit)
             return max((0.9 if final else 0.7) * replica.target, share * gap)
         kernel = isinstance(inner, KernelQuadratic | TubeDescent)
-        few = len(active) <= MANY_POINTS if kernel else not active.sweepable
+        most = inner.few if isinstance(inner, KernelQuadratic) else MANY_POINTS
+        few = len(active) <= most if kernel else not active.sweepable
         if active.quadratic and few and active.inner_kind != "groups":  # exact, at no extra cost
             return 1e-3 * replica.target
         if kernel:
@@ -503,6 +512,8 @@ class KernelQuadratic:
         self.newton = ProjectedNewton(memory)
         self.greedy = GreedyDescent(self.newton)
         self.few = MANY_POINTS
+        #: Whether all points there are came at once.
+        self.at_once = False
         if "corral.inverse" in memory:
             self.corral.remember(memory)
 
@@ -510,7 +521,22 @@ class KernelQuadratic:
         """Set the best weights, to within a gap of `tolerance` over the known atoms."""
         assert isinstance(active, KernelActiveSet)
         few = len(active) <= self.few and active.gram.kept
+        if few and self.at_once and self._pivots(active, tolerance):
+            return
         (self.corral if few else self.greedy).minimise(active, tolerance)
+
+    def _pivots(self, active: KernelActiveSet, tolerance: float) -> bool:
+        """Set the best weights face by face, if that is easy; whether it was."""
+        n, whole, aim = len(active), active.gram.matrix, relative(active, tolerance)
+        if whole is None or not active.precise:
+            return False
+        matrix = whole[:n, :n]
+        weights = machine_weights(matrix, 0.4 * aim)
+        if weights is None:
+            return False
+        weights /= weights.sum()
+        active.install(weights, matrix @ weights)
+        return active.known_gap() <= aim
 
     def memory(self) -> Memory:
         """What the method in use has gathered: its rounding decides where inexact weights end."""
@@ -535,8 +561,10 @@ def inner_solver(replica: Replica, memory: Memory) -> Inner:
     """
     if replica.active.quadratic:
         solver = KINDS[replica.active.inner_kind](replica.domain, memory)
-        if isinstance(solver, KernelQuadratic) and replica.step.alone > MANY_POINTS:
+        if isinstance(solver, KernelQuadratic) and replica.step.alone > FEW_ALONE:
             solver.few = 0  # they will soon be many
+        elif isinstance(solver, KernelQuadratic):
+            solver.at_once = replica.has_all
         return solver
     return newton_solver(replica)
 

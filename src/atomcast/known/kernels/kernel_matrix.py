@@ -36,9 +36,9 @@ HEIGHT, VALUES = 512, 1 << 20
 FEW_KNOWN = 8
 #: A product with a vector of which no more than one in so many is used takes the rows of these.
 FEW_USED = 4
-#: With room for fewer rows than this, none is kept; nor where errors cost more than this: without
-#: steps on a face, which take all of its rows, descent is slow then.
-LEAST_ROWS, DEAR = 16, 30.0
+#: With room for fewer rows than this, none is kept; nor where errors cost more than this: weights
+#: that are so large need double precision, in which rows do not pass.
+LEAST_ROWS, DEAR = 16, 1000.0
 #: Rows of points with more features are not computed one by one: a product of many is quicker.
 WIDE = 32
 
@@ -360,8 +360,12 @@ class AugmentedKernel:
             apply_labels(out, left, right, self.code.other)
         else:
             values += 1
-            if self.code.other != 1.0:
-                values *= self.code.table.astype(out.dtype)[:, right][left]
+            table = self.code.table.astype(out.dtype)
+            if self.code.other == -1.0:  # two signs, which take no memory
+                values *= table[0, left][:, None]
+                values *= table[0, right]
+            elif self.code.other != 1.0:
+                values *= table[:, right][left]
 
     def row(self, position: int) -> Floats:
         """One row of the matrix, shape (count,), not to be changed."""

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv, dpotrs
 
-from atomcast.domains.balls import Domain
+from atomcast.domains.balls import Domain, Simplex
 from atomcast.known.active_set import ActiveSet
 from atomcast.known.gram import DEPENDENT
 
@@ -98,6 +98,19 @@ def penalised_solution(
     return None
 
 
+def machine_weights(matrix: Floats, enough: float) -> Floats | None:
+    """The weights of a kernel machine at which no margin falls short of one by more than enough.
+
+    None if it is not easy. It begins with all points, of which most have weight if they are few.
+    """
+    ones = np.ones(len(matrix))
+    for most in (BOLD, MILD):
+        found = _pivots(Simplex(), matrix, -ones, ones, most, enough, penalty=0.0)
+        if found is not None:
+            return found
+    return None
+
+
 def _with_violators(
     domain: Domain, weights: Floats, slopes: Floats, merit: Floats, level: float
 ) -> Floats:
@@ -121,7 +134,7 @@ def _pivots(
     """
     sides = np.array([-at_zero, first])  # of the equations on a face
     signs = sides[1]
-    slack = tolerance / domain.scale if penalty is None else 1e-9 * penalty
+    slack = tolerance / domain.scale if penalty is None else max(tolerance, 1e-9 * penalty)
     least, left_out, ridge = np.sqrt(DEPENDENT * matrix.diagonal()), NOBODY, 0.0
     seen: set[tuple[float, bytes]] = set()
     for _ in range(most):
@@ -129,9 +142,11 @@ def _pivots(
         if not len(free) or known in seen:
             return None  # there is no face, or it comes round again
         seen.add(known)
-        sign, rows = signs[free], matrix.take(free, 0)
+        sign, whole = signs[free], len(free) == len(signs)
+        rows = matrix if whole else matrix.take(free, 0)
         # As LAPACK wants them, so that nothing is copied: the transpose is the same matrix.
-        face, right = rows.take(free, 1).T, sides.take(free, 1).T
+        face = rows.copy().T if whole else rows.take(free, 1).T
+        right = sides.take(free, 1).T
         if ridge:
             np.einsum("ii->i", face)[:] *= 1.0 + ridge
         factor, solution, failed = dposv(face, right, overwrite_a=True, overwrite_b=True)

@@ -61,7 +61,7 @@ class GreedyDescent:
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known points."""
         assert isinstance(active, KernelActiveSet)
-        aim, factor = _relative(active, tolerance), None
+        aim, factor = relative(active, tolerance), None
 
         def improve() -> float:
             nonlocal factor
@@ -80,11 +80,11 @@ class MachineSolver:
     def minimise(self, active: ActiveSet, tolerance: float) -> None:
         """Set the best weights, to within a gap of `tolerance` over the known points."""
         assert isinstance(active, MachineActiveSet)
-        aim = min(_relative(active, tolerance), FIRST_GAP)
+        aim = min(relative(active, tolerance), FIRST_GAP)
         refine(active, partial(_improve_all, active, aim))
 
 
-def _relative(active: KernelActiveSet, tolerance: float) -> float:
+def relative(active: KernelActiveSet, tolerance: float) -> float:
     """A tolerance as a share of the objective, which is the least there is before the first."""
     value = active.value()
     return tolerance / value if value > 0 else min(tolerance / LEAST_UNIT, FIRST_GAP)
