@@ -177,8 +177,8 @@ class Solver:
         Disclosures call the problems by their names, or else "problem 1", "problem 2", ... `past`
         is what checkpoints are to remember beside the problem at hand; see `Journal`. `start` are
         the weights of an earlier solution, shape (n,), to begin with; clusters that cannot recall
-        its atoms begin with nothing. `straight` says that radii rise along a path: who is alone begins
-        where it would lead if it went straight on, which a resumed run would not know.
+        its atoms begin with nothing. `straight` says that radii rise along a path: who is alone
+        begins where it would lead if it went straight on, which a resumed run would not know.
         """
         if isinstance(cluster, LoopElsewhere):
             if self.reveal == "never":
