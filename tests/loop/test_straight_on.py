@@ -54,7 +54,7 @@ def test_solutions_are_certified_and_take_no_more_rounds(objective, monkeypatch)
 
     def solved():
         problems = (explicit_problem(loss, L1Ball(beta)) for beta in betas)
-        return list(Solver(tol=1e-6).solve_path(problems, shards, as_cluster(None)))
+        return list(Solver(tol=1e-6).solve_path(problems, shards, as_cluster(None), straight=True))
 
     straight = solved()
     monkeypatch.setattr(Replica, "straight_on", lambda self: None)
@@ -74,5 +74,6 @@ def test_others_begin_where_the_path_was(monkeypatch):
     X, y = sparse_regression(seed=4, d=40, n=60)
     monkeypatch.setattr(Replica, "straight_on", None)  # it would not be callable
     problems = (explicit_problem(SquaredError(y), L1Ball(beta)) for beta in (1.0, 2.0, 3.0))
-    results = list(Solver().solve_path(problems, Shards.split(X, 2), LocalCluster(2)))
+    path = Solver().solve_path(problems, Shards.split(X, 2), LocalCluster(2), straight=True)
+    results = list(path)
     assert [result.status for result in results] == ["optimal"] * 3

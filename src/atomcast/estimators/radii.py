@@ -110,7 +110,8 @@ class Walk:
 
     def _solutions(self, goal: float, tol: float) -> Iterator[tuple[float, float]]:
         """Penalty and norm of each solution on the way to the goal; penalties are best scores."""
-        path = Solver(tol=tol).solve_path(self._balls(goal), self._shards, self._cluster)
+        balls = self._balls(goal)
+        path = Solver(tol=tol).solve_path(balls, self._shards, self._cluster, straight=True)
         for k, result in enumerate(path):
             if k == 0:  # they all have the same
                 self._ledgers.append(result.ledger)

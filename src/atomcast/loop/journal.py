@@ -85,7 +85,7 @@ class Journal:
         start: Any = None,
     ) -> Iterator[Result]:
         """The results of the next path, which goes on where a checkpoint of it was written."""
-        past = self._past if self._kept else None
-        yield from self._solver.solve_path(problems, shards, cluster, names, past, start)
+        past, straight = self._past if self._kept else None, not self._kept
+        yield from self._solver.solve_path(problems, shards, cluster, names, past, start, straight)
         self._solver = replace(self._solver, resume=None)
         self._past.finished.clear()

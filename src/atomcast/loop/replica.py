@@ -98,6 +98,8 @@ class Replica:
         #: Scores may be about iterates that are so many rounds old, if not all are about this one.
         self.staleness: int | None = None
         self._iterates: dict[int | None, Any] = {}
+        #: The radii of the last two problems of a path before this one, and their weights.
+        self.trail: tuple[tuple[float, Floats], ...] = ()
         #: How many atoms take as long as a round without any, where the network knows.
         self.round_in_atoms: Callable[[], float] | None = None
         #: By node of this process, how far its atoms are from those that may be proposed.
@@ -105,8 +107,6 @@ class Replica:
         self.active = problem.make_active()
         #: All atoms there are, where one who is alone can look at them.
         self.own: OwnAtoms | None = None
-        #: The radii of the last two problems of a path before this one, and their weights.
-        self.trail: tuple[tuple[float, Floats], ...] = ()
         #: Whether all atoms there are were taken at once: then there is nobody to ask.
         self.has_all = False
         self._feasible = False

@@ -168,6 +168,7 @@ class Solver:
         names: Sequence[str] = (),
         past: Past | None = None,
         start: Any = None,
+        straight: bool = False,
     ) -> Generator[Result]:
         """Solve problems that differ in their domain, one after the other, with warm starts.
 
@@ -176,7 +177,8 @@ class Solver:
         Disclosures call the problems by their names, or else "problem 1", "problem 2", ... `past`
         is what checkpoints are to remember beside the problem at hand; see `Journal`. `start` are
         the weights of an earlier solution, shape (n,), to begin with; clusters that cannot recall
-        its atoms begin with nothing.
+        its atoms begin with nothing. `straight` says that radii rise along a path: who is alone
+        begins where it would lead if it went straight on, which a resumed run would not know.
         """
         if isinstance(cluster, LoopElsewhere):
             if self.reveal == "never":
@@ -199,8 +201,8 @@ class Solver:
                 if result is not None and result.status == "interrupted":
                     raise KeyboardInterrupt("the problem before this one was interrupted")
                 first, replica = replica is None, self.replica(problem, replica)
-                if past is not None or self.spec().checkpoint:
-                    replica.trail = ()  # a resumed run would know nothing of it
+                if not straight:
+                    replica.trail = ()
                 if session is None:
                     session = stack.enter_context(cluster.open(problem, shards))
                 # Sessions of others may know nothing of this.

@@ -417,10 +417,12 @@ class Corrective(Step):
 def _go_straight_on(replica: Replica) -> None:
     """Begin where the path would lead without corners, if that is better than where it was.
 
-    Where the inverse of a face is kept, the way from there is exact.
+    Of few weights, or where the inverse of a face is kept, the way from there is exact.
     """
-    active, there = replica.active, replica.straight_on()
-    if there is None or active.kept_products.face is not None:
+    active = replica.active
+    exact = active.kept_products.face is not None or not active.sweepable
+    there = None if active.quadratic and exact else replica.straight_on()
+    if there is None:
         return
     here, value = active.weights.copy(), active.value()
     active.set_weights(there)

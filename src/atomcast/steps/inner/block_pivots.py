@@ -22,14 +22,14 @@ from atomcast.known.gram import DEPENDENT
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
+#: A square that is this share of the largest may be all rounding: the atom begins without weight.
+NO_LENGTH = 1e-14
 #: So many faces are tried boldly, and so many if they are not.
 BOLD, MILD = 10, 24
 #: Atoms whose merits alone differ by no more than this share of the largest may be copies.
 ALIKE = 1e-6
 #: Where sums of atoms are sums of others, bends that are larger by this share make weights unique.
 RIDGE = 1e-9
-#: A square that is this share of the largest may be all rounding: the atom begins without weight.
-NO_LENGTH = 1e-14
 TINY = float(np.finfo(np.float64).tiny)
 NOBODY: Positions = np.zeros(0, dtype=np.int64)
 
