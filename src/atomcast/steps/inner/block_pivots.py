@@ -27,7 +27,8 @@ BOLD, MILD = 10, 24
 #: Atoms whose merits alone differ by no more than this share of the largest may be copies.
 ALIKE = 1e-6
 #: Where sums of atoms are sums of others, bends that are larger by this share make weights unique.
-RIDGE = 1e-9
+#: Where that helps, it does within so many faces more.
+RIDGE, RIDGED = 1e-9, 6
 TINY = float(np.finfo(np.float64).tiny)
 NOBODY: Positions = np.zeros(0, dtype=np.int64)
 
@@ -119,8 +120,9 @@ def _pivots(
     signs = sides[1]
     slack = tolerance / domain.scale if penalty is None else 1e-9 * penalty
     least, left_out, ridge = np.sqrt(DEPENDENT * matrix.diagonal()), NOBODY, 0.0
-    for _ in range(most):
-        free = signs.nonzero()[0]
+    left = most
+    while left:
+        free, left = signs.nonzero()[0], left - 1
         if not len(free):
             return None
         sign, rows = signs[free], matrix.take(free, 0)
@@ -138,7 +140,7 @@ def _pivots(
             if len(copies):
                 signs[copies], left_out = 0.0, copies
             else:  # sums of atoms are sums of others
-                ridge = RIDGE
+                ridge, left = RIDGE, min(left, RIDGED)
             continue
         if ridge:  # which is to be of no consequence but for directions that are flat
             rest = sides.take(free, 1).T - rows.take(free, 1) @ solution
