@@ -62,7 +62,7 @@ def test_of_equal_columns_the_first_ones_carry_the_weights(rest):
     assert not active.weights[5:].any()
 
 
-@pytest.mark.parametrize("beta", [0.5, 2.0, 4.0, 6.0])
+@pytest.mark.parametrize("beta", [0.5, 2.0, 6.0])
 @pytest.mark.parametrize("seed", range(3))
 def test_sums_that_are_sums_of_others_need_no_other_method(seed, beta):
     """The columns of a category add up to one, whatever the category."""

@@ -4,7 +4,8 @@ All atoms that violate optimality join the weights in use at once, the best weig
 follow from one factorisation, and all that come out with another sign leave at once: boldly, in the
 same step as others join, or else, where that leads nowhere, until all signs are right. Nothing says
 that this ends, but it nearly always does, after a few factorisations, where the careful method of
-`corral.py` keeps an inverse up to date at several times the calls of small products.
+`corral.py` keeps an inverse up to date at several times the calls of small products. Where sums of
+atoms are sums of others, as those of categories are, a tiny ridge tells them apart.
 """
 
 from __future__ import annotations
@@ -135,7 +136,7 @@ def _pivots(
         if failed or (not ridge and (factor.diagonal() <= least.take(free)).any()):
             alone = np.abs(at_zero.take(free)) / np.maximum(least.take(free), TINY)
             copies = NOBODY if len(left_out) else free[_copies(alone)]
-            if ridge or (len(left_out) and most == BOLD):
+            if ridge or (not len(copies) and (len(left_out) or most == MILD)):
                 return None
             if len(copies):
                 signs[copies], left_out = 0.0, copies
