@@ -28,8 +28,8 @@ Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
 #: Where a look takes more operations than so many rounds do beside their scores, what rounds take
-#: beside them hardly matters.
-ROUNDS = 4
+#: beside them hardly matters; an atom takes as many as so many values beside its own.
+ROUNDS, EACH = 2, 8
 #: So many atoms join first, later at least so many, and no more than these before the first round,
 #: or than these where nothing but their products tells the best weights.
 FIRST, LEAST, MANY, SOME = 24, 8, 1024, 512
@@ -43,7 +43,8 @@ SPARE = 4
 
 def is_quick(free: FreeBatches) -> bool:
     """Whether a look at all atoms takes little time, and the best weights are found at once."""
-    return free.quadratic and free.width == 1 and free.n * free.values <= ROUNDS * ROUND
+    quick = free.n * (free.values + EACH) <= ROUNDS * ROUND
+    return free.quadratic and free.width == 1 and quick
 
 
 def foresee(replica: Replica, own: OwnAtoms, free: FreeBatches) -> float | None:
