@@ -18,7 +18,7 @@ from atomcast.known.active_set import FEW, ExplicitActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement
 from atomcast.steps.batches import FREE_SHARE, LEAP, ROUND, FreeBatches
-from atomcast.steps.inner.block_pivots import BOLD, penalised_solution, solutions
+from atomcast.steps.inner.block_pivots import BOLD, RIDGE, penalised_solution, solutions
 from atomcast.steps.step import OwnAtoms
 
 if TYPE_CHECKING:
@@ -184,13 +184,13 @@ class View:
         """Set the best weights of all that have joined, if that is easy."""
         active, slopes = self.active, self._scores[self._places]
         way = (self._domain, active.ids, active.kept_products.matrix, active.weights, slopes)
-        return self._set(next(solutions(*way, tolerance, (BOLD,)), None))
+        return self._set(next(solutions(*way, tolerance, (BOLD,), RIDGE), None))
 
     def pivot_at(self, penalty: float) -> bool:
         """The same at a penalty."""
         active, slopes = self.active, self._scores[self._places]
         way = (self._domain, active.kept_products.matrix, active.weights, slopes)
-        return self._set(penalised_solution(*way, penalty))
+        return self._set(penalised_solution(*way, penalty, RIDGE))
 
     def _set(self, found: Floats | None) -> bool:
         if found is not None:

@@ -60,10 +60,12 @@ def solutions(
     slopes: Floats,
     tolerance: float,
     ways: Sequence[int] = (BOLD, MILD),
+    ridge: float = 0.0,
 ) -> Iterator[Floats]:
     """The best weights of a quadratic with this matrix, given its slopes at some weights.
 
-    They come once, or, should rounding have spoilt them, twice; not at all if it is not easy.
+    They come once, or, should rounding have spoilt them, twice; not at all if it is not easy. Where
+    they are not unique, a ridge, if one is allowed, says which of them to take.
     """
     used = np.count_nonzero(weights) > 0
     at_zero = slopes - matrix @ weights if used else slopes
@@ -75,13 +77,18 @@ def solutions(
         else:  # the atoms that would do if they had nothing to do with each other
             alone = -at_zero / np.maximum(matrix.diagonal(), TINY)
             first = np.sign(domain.project(ids, alone))
-        found = _pivots(domain, matrix, at_zero, first, most, tolerance)
+        found = _pivots(domain, matrix, at_zero, first, most, tolerance, allowed=ridge)
         if found is not None:
             yield found
 
 
 def penalised_solution(
-    domain: Domain, matrix: Floats, weights: Floats, slopes: Floats, penalty: float
+    domain: Domain,
+    matrix: Floats,
+    weights: Floats,
+    slopes: Floats,
+    penalty: float,
+    ridge: float = 0.0,
 ) -> Floats | None:
     """The best weights where a unit of their norm costs so much, given slopes at some weights.
 
@@ -90,7 +97,7 @@ def penalised_solution(
     at_zero = slopes - matrix @ weights
     signs = _with_violators(domain, weights, slopes, domain.merit(slopes), penalty)
     for most in (BOLD, MILD):
-        found = _pivots(domain, matrix, at_zero, signs, most, 0.0, penalty)
+        found = _pivots(domain, matrix, at_zero, signs, most, 0.0, penalty, ridge)
         if found is not None:
             return found
     return None
@@ -112,6 +119,7 @@ def _pivots(
     most: int,
     tolerance: float,
     penalty: float | None = None,
+    allowed: float = 0.0,
 ) -> Floats | None:
     """The best weights, from a first guess of their signs; None where that is not easy.
 
@@ -136,12 +144,12 @@ def _pivots(
         if failed or (not ridge and (factor.diagonal() <= least.take(free)).any()):
             alone = np.abs(at_zero.take(free)) / np.maximum(least.take(free), TINY)
             copies = NOBODY if len(left_out) else free[_copies(alone)]
-            if ridge or (not len(copies) and (len(left_out) or most == MILD)):
+            if ridge or not (len(copies) or (allowed and not len(left_out))):
                 return None
             if len(copies):
                 signs[copies], left_out = 0.0, copies
             else:  # sums of atoms are sums of others
-                ridge, left = RIDGE, min(left, RIDGED)
+                ridge, left = allowed, min(left, RIDGED)
             continue
         if ridge:  # which is to be of no consequence but for directions that are flat
             rest = sides.take(free, 1).T - rows.take(free, 1) @ solution
