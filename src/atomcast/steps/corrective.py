@@ -59,6 +59,8 @@ FEW_POINTS = 64
 #: Where the curvature changes, the first scores say little of what is of use in the end: so few
 #: atoms join at first where they are sent, and later no more than are known.
 FIRST = 4
+#: Weights that begin by this share of the ball or more inside it say little of its multiplier.
+INSIDE = 0.1
 #: Winners whose scores differ by no more than this share of the largest are copies of each other.
 EQUAL = 1e-10
 #: Where the gap is no larger a share of the objective, the next round is probably the last.
@@ -459,6 +461,8 @@ class Quadratic:
             return
         model = self._model(active)
         if model is not None:
+            # Models of another objective begin at its weights, and most of their atoms are in use.
+            self.descent.inside = 1.0 if isinstance(active, QuadraticModel) else INSIDE
             weights, found = self.descent.minimise(model, tolerance)
             active.set_weights(weights)
             if found:

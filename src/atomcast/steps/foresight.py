@@ -18,7 +18,7 @@ from atomcast.known.active_set import FEW, ExplicitActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement
 from atomcast.steps.batches import FREE_SHARE, LEAP, ROUND, FreeBatches
-from atomcast.steps.inner.block_pivots import BOLD, penalised_solution, solutions
+from atomcast.steps.inner.block_pivots import BOLD, RIDGE, penalised_solution, solutions
 from atomcast.steps.step import OwnAtoms
 
 if TYPE_CHECKING:
@@ -28,8 +28,8 @@ Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
 #: Where a look takes more operations than so many rounds do beside their scores, what rounds take
-#: beside them hardly matters.
-ROUNDS = 4
+#: beside them hardly matters; an atom takes as many as so many values beside its own.
+ROUNDS, EACH = 2, 8
 #: So many atoms join first, later at least so many, and no more than these before the first round,
 #: or than these where nothing but their products tells the best weights.
 FIRST, LEAST, MANY, SOME = 24, 8, 1024, 512
@@ -43,7 +43,7 @@ SPARE = 4
 
 def is_quick(free: FreeBatches) -> bool:
     """Whether a look at all atoms takes little time."""
-    return free.width == 1 and free.n * free.values <= ROUNDS * ROUND
+    return free.width == 1 and free.n * (free.values + EACH) <= ROUNDS * ROUND
 
 
 def foresee(replica: Replica, own: OwnAtoms, free: FreeBatches) -> float | None:
@@ -188,13 +188,13 @@ class View:
         """Set the best weights of all that have joined, if that is easy."""
         active = self.active
         way = (self._domain, active.ids, active.kept_products.matrix, active.weights, self.slopes)
-        return self._set(next(solutions(*way, tolerance, (BOLD,)), None))
+        return self._set(next(solutions(*way, tolerance, (BOLD,), RIDGE), None))
 
     def pivot_at(self, penalty: float) -> bool:
         """The same at a penalty."""
         active = self.active
         way = (self._domain, active.kept_products.matrix, active.weights, self.slopes)
-        return self._set(penalised_solution(*way, penalty))
+        return self._set(penalised_solution(*way, penalty, RIDGE))
 
     def _set(self, found: Floats | None) -> bool:
         if found is not None:

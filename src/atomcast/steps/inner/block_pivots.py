@@ -4,7 +4,8 @@ All atoms that violate optimality join the weights in use at once, the best weig
 follow from one factorisation, and all that come out with another sign leave at once: boldly, in the
 same step as others join, or else, where that leads nowhere, until all signs are right. Nothing says
 that this ends, but it nearly always does, after a few factorisations, where the careful method of
-`corral.py` keeps an inverse up to date at several times the calls of small products.
+`corral.py` keeps an inverse up to date at several times the calls of small products. Where sums of
+atoms are sums of others, as those of categories are, a tiny ridge tells them apart.
 """
 
 from __future__ import annotations
@@ -29,7 +30,8 @@ BOLD, MILD = 10, 24
 #: Atoms whose merits alone differ by no more than this share of the largest may be copies.
 ALIKE = 1e-6
 #: Where sums of atoms are sums of others, bends that are larger by this share make weights unique.
-RIDGE = 1e-9
+#: Where that helps, it does within so many faces more.
+RIDGE, RIDGED = 1e-9, 6
 TINY = float(np.finfo(np.float64).tiny)
 NOBODY: Positions = np.zeros(0, dtype=np.int64)
 
@@ -60,10 +62,12 @@ def solutions(
     slopes: Floats,
     tolerance: float,
     ways: Sequence[int] = (BOLD, MILD),
+    ridge: float = 0.0,
 ) -> Iterator[Floats]:
     """The best weights of a quadratic with this matrix, given its slopes at some weights.
 
-    They come once, or, should rounding have spoilt them, twice; not at all if it is not easy.
+    They come once, or, should rounding have spoilt them, twice; not at all if it is not easy. Where
+    they are not unique, a ridge, if one is allowed, says which of them to take.
     """
     used = np.count_nonzero(weights) > 0
     at_zero = slopes - matrix @ weights if used else slopes
@@ -77,13 +81,18 @@ def solutions(
             lasting = squares > NO_LENGTH * squares.max()
             alone = np.divide(-at_zero, squares, out=np.zeros(len(squares)), where=lasting)
             first = np.sign(domain.project(ids, alone))
-        found = _pivots(domain, matrix, at_zero, first, most, tolerance)
+        found = _pivots(domain, matrix, at_zero, first, most, tolerance, allowed=ridge)
         if found is not None:
             yield found
 
 
 def penalised_solution(
-    domain: Domain, matrix: Floats, weights: Floats, slopes: Floats, penalty: float
+    domain: Domain,
+    matrix: Floats,
+    weights: Floats,
+    slopes: Floats,
+    penalty: float,
+    ridge: float = 0.0,
 ) -> Floats | None:
     """The best weights where a unit of their norm costs so much, given slopes at some weights.
 
@@ -92,7 +101,7 @@ def penalised_solution(
     at_zero = slopes - matrix @ weights
     signs = _with_violators(domain, weights, slopes, domain.merit(slopes), penalty)
     for most in (BOLD, MILD):
-        found = _pivots(domain, matrix, at_zero, signs, most, 0.0, penalty)
+        found = _pivots(domain, matrix, at_zero, signs, most, 0.0, penalty, ridge)
         if found is not None:
             return found
     return None
@@ -127,6 +136,7 @@ def _pivots(
     most: int,
     tolerance: float,
     penalty: float | None = None,
+    allowed: float = 0.0,
 ) -> Floats | None:
     """The best weights, from a first guess of their signs; None where that is not easy.
 
@@ -137,8 +147,9 @@ def _pivots(
     slack = tolerance / domain.scale if penalty is None else max(tolerance, 1e-9 * penalty)
     least, left_out, ridge = np.sqrt(DEPENDENT * matrix.diagonal()), NOBODY, 0.0
     seen: set[tuple[float, bytes]] = set()
-    for _ in range(most):
-        free, known = signs.nonzero()[0], (ridge, signs.tobytes())
+    left = most
+    while left:
+        free, known, left = signs.nonzero()[0], (ridge, signs.tobytes()), left - 1
         if not len(free) or known in seen:
             return None  # there is no face, or it comes round again
         seen.add(known)
@@ -154,12 +165,12 @@ def _pivots(
         if failed or (not ridge and (factor.diagonal() <= least.take(free)).any()):
             alone = np.abs(at_zero.take(free)) / np.maximum(least.take(free), TINY)
             copies = NOBODY if len(left_out) else free[_copies(alone)]
-            if ridge or (len(left_out) and most == BOLD):
+            if ridge or not (len(copies) or (allowed and not len(left_out))):
                 return None
             if len(copies):
                 signs[copies], left_out = 0.0, copies
             else:  # sums of atoms are sums of others
-                ridge = RIDGE
+                ridge, left = allowed, min(left, RIDGED)
             continue
         if ridge:  # which is to be of no consequence but for directions that are flat
             rest = sides.take(free, 1).T - rows.take(free, 1) @ solution

@@ -33,10 +33,8 @@ SWEPT, SOLVED, TIGHTER = 0.05, 0.1, 0.8
 FLAT = 1e-9
 #: So many penalties in a row are kept within bounds before the bounds are given up.
 PATIENCE = 4
-#: Where weights begin so far inside the domain, the penalty is that of those that are to join.
-INSIDE = 1e-6
-#: Where they do, the first penalties fall by no more than this factor each, lest far
-#: too many weights come in at once, which sweeps hardly get rid of.
+#: Where weights begin far inside the domain, the first penalties fall by no more than this factor
+#: each, lest far too many weights come in at once, which sweeps hardly get rid of.
 STEEP, FIRST = 10.0, 4
 #: Columns that depend on each other let the norm fall at no cost until signs change: of a face with
 #: so small a multiplier, beside the penalty, sweeps alone tell the next one.
@@ -57,6 +55,9 @@ class CoordinateDescent:
     """
 
     alternations = ALTERNATIONS
+    #: Where weights begin by this share of the domain or more inside it, the first penalty is the
+    #: one at which those that are to join would fill it.
+    inside = 1.0
     #: Up to so many weights whose signs are in the way of a face's solution leave it one by one.
     in_the_way = 0
     #: Where weights need not be exact, those before an alternation that adds less than this share
@@ -101,7 +102,7 @@ class CoordinateDescent:
                 return feasible, True
             level = -inner / self.domain.scale
             room = self.domain.scale - self._norm(feasible) if alternation == 0 else 0.0
-            if room > INSIDE * self.domain.scale:  # slopes say nothing of the penalty yet
+            if room >= self.inside * self.domain.scale:  # slopes say nothing of the penalty yet
                 new = np.where(feasible == 0.0, merit, 0.0)
                 floor = penalty = level = self._penalty_alone(model, new, room)
             penalty = level if np.isnan(penalty) else penalty
