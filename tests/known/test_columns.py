@@ -37,6 +37,8 @@ def test_products_of_columns_with_themselves_and_with_others(share, dense):
     for left, right in ((chosen, chosen), (many, chosen)):  # a diagonal of one number
         products = columns.cross(left, right, np.array(3.0))
         np.testing.assert_allclose(products, 3.0 * (matrix.T @ matrix)[np.ix_(left, right)])
+    for start in (0, 7):
+        np.testing.assert_allclose(columns.among(start), matrix.T @ matrix[:, start:], atol=1e-12)
     np.testing.assert_allclose(columns.lengths(bends), bent.diagonal())
     np.testing.assert_allclose(columns.lengths(bends, 2), bent.diagonal()[2:])
     scales, which = rng.random((2, 2_500)), np.array([0, 1, 1])
@@ -72,6 +74,7 @@ def test_columns_of_signs_take_a_byte_a_value_and_are_like_others(as_batch, monk
         "measured": (2, 7, vector),
         "measured_one": (4, vector),
         "products": (block,),
+        "among": (4,),
         "block": (1, 4),
         "column": (5,),
         "lengths": (bends, 3),

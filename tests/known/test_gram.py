@@ -6,7 +6,7 @@ from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from atomcast.known.active_set import ExplicitActiveSet
-from atomcast.known.gram import Gram, Inverse, independent_rows, solved
+from atomcast.known.gram import Gram, Inverse, independent_rows, inverted, solved
 from atomcast.messages.atom import Atom
 from atomcast.objectives import SquaredError
 
@@ -111,6 +111,15 @@ def test_the_inverse_of_rows_of_very_different_scale(span):
     expected = np.linalg.inv(A @ A.T)
     inverse = solved((A @ A.T) * scale[:, None] * scale, np.eye(8))
     np.testing.assert_allclose(inverse * scale[:, None] * scale, expected, rtol=1e-9)
+
+
+@pytest.mark.parametrize("k", [1, 5, 64, 65, 200])
+def test_an_inverse_from_its_factor(k):
+    A = np.random.default_rng(k).standard_normal((2 * k, k))
+    found = inverted(A.T @ A)
+    np.testing.assert_allclose(found, np.linalg.inv(A.T @ A), rtol=1e-8, atol=1e-12)
+    np.testing.assert_array_equal(found, found.T)
+    assert np.all(np.isfinite(inverted(np.zeros((k, k)))))  # of what has none, something
 
 
 def test_a_block_that_is_singular_is_no_reason_to_crash():

@@ -22,8 +22,10 @@ logger = logging.getLogger(__name__)
 
 Floats = NDArray[np.float64]
 
-#: Signals are compared by so many of their values at a time, and so many are multiplied.
-AT_A_TIME, SIGNALS = 8, 1 << 14
+#: Signals are compared by so many of their values at a time, or, if they are few, by so many.
+AT_A_TIME, MOST = 4, 64
+#: So many signals are multiplied with their codes at a time.
+SIGNALS = 1 << 14
 
 
 @dataclass(eq=False, repr=False)
@@ -161,13 +163,18 @@ def distinct_rows(X: Any, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     # Rows that tie have the same number, which is the place of the first of them in the order.
     place = np.zeros(len(rows), dtype=np.int64)
     tied = np.arange(len(rows))
-    for start in range(0, X.shape[1], AT_A_TIME):
-        if not len(tied):
-            break
-        values = rows_of(X[:, start : start + AT_A_TIME], rows[tied])
-        order = np.lexsort((*values.T[::-1], place[tied]))
-        tied, values = tied[order], values[order]
-        new = np.any(values[1:] != values[:-1], axis=1) | (place[tied][1:] != place[tied][:-1])
+    start = 0
+    while start < X.shape[1] and len(tied):
+        width = min(AT_A_TIME * len(rows) // len(tied), MOST)  # the fewer they are, the more values
+        values = rows_of(X[:, start : start + width], rows[tied]).T
+        start += width
+        order = np.lexsort((*values[::-1], place[tied]))
+        tied = tied[order]
+        new = place[tied][1:] != place[tied][:-1]
+        for column in values:
+            column = column[order]
+            new |= column[1:] != column[:-1]
+        del values
         group = np.concatenate(([0], np.cumsum(new)))
         size = np.bincount(group)
         first = np.cumsum(size) - size

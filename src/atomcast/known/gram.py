@@ -22,6 +22,8 @@ DEPENDENT = 1e-11
 SAFE = 1e-6
 #: and one that keeps less than so many times what rounding makes is not.
 NOISY = 100.0
+#: So many rows of a matrix are turned at a time.
+STRIP = 64
 
 
 class Gram:
@@ -124,7 +126,8 @@ class Inverse:
             schur, projected = schur[np.ix_(kept, kept)], projected[:, kept]
         if not len(kept):
             return kept
-        corner_inverse = inverted(schur)
+        corner_inverse = solved(schur, np.eye(len(kept)))
+        corner_inverse = 0.5 * (corner_inverse + corner_inverse.T)
         side = projected @ corner_inverse
         self._resize(old + len(kept))
         self._buffer[:old, :old] += side @ projected.T
@@ -168,13 +171,16 @@ def solved(matrix: Floats, right: Floats) -> Floats:
 
 
 def inverted(matrix: Floats) -> Floats:
-    """The inverse of a positive definite matrix, exactly symmetric."""
+    """The inverse of a positive definite matrix."""
     factor, failed = dpotrf(matrix, lower=True)
-    inverse, failed = (factor, failed) if failed else dpotri(factor, lower=True)
-    if failed:  # as above
-        return np.asarray(np.linalg.pinv(matrix, hermitian=True), dtype=np.float64)
-    lower = np.tril(inverse)
-    return lower + np.tril(lower, -1).T
+    inverse, failed = (factor, failed) if failed else dpotri(factor, lower=True, overwrite_c=True)
+    if failed:
+        return solved(matrix, np.eye(len(matrix)))
+    for k in range(0, len(inverse), STRIP):  # the other half; all at once would miss the cache
+        inverse[k : k + STRIP, k + STRIP :] = inverse[k + STRIP :, k : k + STRIP].T
+        corner = np.tril(inverse[k : k + STRIP, k : k + STRIP])
+        inverse[k : k + STRIP, k : k + STRIP] = corner + np.tril(corner, -1).T
+    return inverse
 
 
 def clearly_independent(schur: Floats, lengths: Floats) -> bool:

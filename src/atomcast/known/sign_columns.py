@@ -46,6 +46,10 @@ class SignColumns(DenseColumns):
         """The inner products of every column with the columns of a block, shape (count, m)."""
         return np.asarray(sum(rows @ block[part] for part, rows in self._parts()))
 
+    def among(self, start: int) -> Floats:
+        """The inner products of every column with those from start on, shape (count, m)."""
+        return self.products(self.block(start, self.count))
+
     def measured(self, start: int, stop: int, vector: Floats) -> tuple[Floats, Floats]:
         """The products of columns start to stop with a vector, and the norms of these columns."""
         parts = self._parts(slice(start, stop))

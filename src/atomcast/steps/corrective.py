@@ -51,9 +51,6 @@ CARRIED = ("low_rank.", "corral.")
 MANY_WEIGHTS = 1000
 #: The same for points in a kernel space, where descent by rows of their matrix is the other way.
 MANY_POINTS = 500
-#: Where nobody has to be sent them, all of so few join, and are solved face by face; beyond,
-#: compiled descent is several times as fast.
-FEW_ALONE = 320
 #: So few points that there is room for are not worth a round.
 FEW_POINTS = 64
 #: Where the curvature changes, the first scores say little of what is of use in the end: so few
@@ -235,7 +232,7 @@ class Corrective(Step):
         active, n = replica.active, self.alone
         if not isinstance(active, KernelActiveSet):
             return False
-        least = FEW_ALONE + 1 if active.inner_kind == "points" else 1
+        least = MANY_POINTS + 1 if active.inner_kind == "points" else 1
         fit = n <= active.storage.points or self._pass(active)
         return least <= n <= ALL_POINTS and fit
 
@@ -316,7 +313,7 @@ class Corrective(Step):
         usual = self.atoms_per_round == "auto" and not self.thin and replica.selection == EXACT
         active = replica.active
         if usual and isinstance(active, KernelActiveSet):
-            few = self.alone <= min(FEW_ALONE, active.storage.points)
+            few = self.alone <= min(MANY_POINTS, active.storage.points)
             all_ = few or self.first(replica) >= self.alone
             return self._take_drawn(replica, own) if all_ else None
         free = self._free(replica) if usual and replica.domain.has_origin else None
@@ -567,7 +564,7 @@ def inner_solver(replica: Replica, memory: Memory) -> Inner:
     """
     if replica.active.quadratic:
         solver = KINDS[replica.active.inner_kind](replica.domain, memory)
-        if isinstance(solver, KernelQuadratic) and replica.step.alone > FEW_ALONE:
+        if isinstance(solver, KernelQuadratic) and replica.step.alone > MANY_POINTS:
             solver.few = 0  # they will soon be many
         elif isinstance(solver, KernelQuadratic):
             solver.at_once = replica.has_all
