@@ -553,8 +553,9 @@ class ExplicitActiveSet(ActiveSet):
             result = columns.among(start) if last else columns.products(others.block(start, stop))
             result *= diagonal
         if curvature.rank_one is not None:
-            u = curvature.rank_one
-            _centre(result, columns.scores(u), others.scores(u)[start:stop])
+            along = columns.scores(curvature.rank_one)
+            across = along if columns is others else others.scores(curvature.rank_one)
+            _centre(result, along, across[start:stop])
         return result
 
     def products_with(self, atoms: Sequence[Atom]) -> Floats | None:
