@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from atomcast.domains.balls import Domain, onto_simplex
-from atomcast.steps import corrective as inner
+from atomcast.known.active_set import ExplicitActiveSet
 from problems import STEPS, regression, solve
 
 
@@ -53,7 +53,7 @@ def best_value(beta, steps=5_000):
 @pytest.mark.parametrize("first_order", [False, True])
 def test_weights_are_feasible_and_the_gap_is_true(step, beta, first_order, monkeypatch):
     if first_order:  # the corrective step then uses what is for thousands of atoms
-        monkeypatch.setattr(inner, "MANY_WEIGHTS", 2)
+        monkeypatch.setattr(ExplicitActiveSet, "sweepable", True)
     result = solve(X, Y, NonnegativeBall(beta), nodes=3, step=step, tol=1e-3, max_rounds=3_000)
     weights = result.weights
     assert weights.min() >= 0.0

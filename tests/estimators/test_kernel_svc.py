@@ -432,7 +432,7 @@ def test_machines_without_a_cache_and_of_sparse_points(multi_class):
 @pytest.mark.parametrize("kernel", ["linear", "poly"])
 def test_badly_scaled_features_leave_a_model(kernel, monkeypatch):
     """Rounding makes the low-rank part of such a kernel indefinite."""
-    monkeypatch.setattr("atomcast.steps.corrective.MANY_POINTS", 100)
+    monkeypatch.setattr("atomcast.steps.inner.choice.MANY_POINTS", 100)
     rng = np.random.default_rng(0)
     X = rng.normal(size=(300, 5)) * [1e3, 1.0, 1e-3, 1.0, 1.0]
     few = {"solver": Solver(max_rounds=3), "cache_bytes": 50_000}  # no room for a matrix

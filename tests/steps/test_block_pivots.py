@@ -9,8 +9,7 @@ from atomcast.domains.balls import L1Ball
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.objectives import SquaredError
-from atomcast.steps import corrective
-from atomcast.steps.inner import block_pivots
+from atomcast.steps.inner import block_pivots, choice
 from atomcast.steps.inner.block_pivots import RIDGE, minimise_by_pivots, solutions
 from problems import DOMAINS, make_domain, mixture, optimum, regression
 
@@ -85,7 +84,7 @@ def test_what_is_not_easy_is_left_to_the_careful_method(seed):
     active, domain = known_atoms(X, y), L1Ball(7.0)
     assert not minimise_by_pivots(domain, active, 1e-9 * float(y @ y))
     assert not active.weights.any()
-    corrective.Quadratic(domain).minimise(active, 1e-9 * float(y @ y))
+    choice.Quadratic(domain).minimise(active, 1e-9 * float(y @ y))
     assert active.value() <= optimum(X, y, domain)[0] + 1e-8 * float(y @ y)
 
 

@@ -17,7 +17,7 @@ from atomcast.known import active_set, gram
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.objectives import Logistic, SquaredError
-from atomcast.steps import corrective as inner
+from atomcast.steps.inner import choice as inner
 from atomcast.steps.inner import coordinate_descent
 from atomcast.steps.inner.column_model import ColumnModel
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent, _Bounds

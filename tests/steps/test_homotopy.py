@@ -11,7 +11,7 @@ from atomcast.domains.balls import L1Ball, SolidSimplex
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.objectives import SquaredError
-from atomcast.steps import corrective
+from atomcast.steps.inner import choice
 from atomcast.steps.inner.homotopy import minimise_by_homotopy
 
 
@@ -131,7 +131,7 @@ def test_a_path_to_the_perfect_fit_takes_it(monkeypatch):
         taken.append(minimise_by_homotopy(*arguments))
         return taken[-1]
 
-    monkeypatch.setattr(corrective, "minimise_by_homotopy", counted)
+    monkeypatch.setattr(choice, "minimise_by_homotopy", counted)
     X, y = drawn(6, 200, 400)
     betas = lars_at(X - X.mean(axis=0), y - y.mean(), [1.0])[1] * np.array([0.3, 0.6, 0.9, 1.1])
     path = Lasso().path(X, y, betas=betas)

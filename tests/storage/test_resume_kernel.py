@@ -115,7 +115,7 @@ def test_the_other_inner_solver(tmp_path, monkeypatch, tol):
 
 
 def test_descent_over_a_square_matrix(tmp_path, monkeypatch):
-    monkeypatch.setattr("atomcast.steps.corrective.MANY_POINTS", 150)
+    monkeypatch.setattr("atomcast.steps.inner.choice.MANY_POINTS", 150)
     monkeypatch.setattr("atomcast.known.kernels.kernel_matrix.FULL_PRECISION_UP_TO", 200)
     check_every_round(tmp_path, *examples(n=400), {"tol": 1e-3})
 

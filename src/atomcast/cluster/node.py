@@ -27,7 +27,7 @@ from atomcast.atoms.held import (
     SummedAtoms,
 )
 from atomcast.cluster.choosing import propose_to_signals
-from atomcast.cluster.screening import Known, Screen
+from atomcast.cluster.screening import KnownHere, Screen
 from atomcast.loop.replica import Replica
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import (
@@ -259,7 +259,7 @@ class Fleet:
             return scores
         if self._screen is None:
             return self.atoms.scores(replica)
-        known = Known(self._known, self._local, self._known_at)
+        known = KnownHere(self._known, self._local, self._known_at)
         scores = self._screen.scores(replica, request, known)
         self.unread = self._screen.unread
         return scores

@@ -18,7 +18,7 @@ Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
 
 
-class Known(NamedTuple):
+class KnownHere(NamedTuple):
     """Which atoms were broadcast, of those held here.
 
     Parameters
@@ -61,7 +61,7 @@ class Screen:
         #: How many atoms were left unread, because bounds told enough of them.
         self.unread = 0
 
-    def scores(self, replica: Replica, request: Request, known: Known) -> Floats:
+    def scores(self, replica: Replica, request: Request, known: KnownHere) -> Floats:
         """The scores, exact where it matters."""
         domain, self.unread = replica.domain, 0
         if request.random or not domain.steady or (gradient := gradient_of(replica)).ndim > 1:
@@ -89,7 +89,7 @@ class Screen:
         return bounds.scores
 
     def _open(
-        self, bounds: Bounds, share: float, replica: Replica, request: Request, known: Known
+        self, bounds: Bounds, share: float, replica: Replica, request: Request, known: KnownHere
     ) -> Positions | None:
         """The atoms that must be read; None if that takes more than this share of a pass."""
         merit = replica.domain.merit(bounds.scores)
@@ -117,11 +117,11 @@ class Screen:
             return -np.inf
         return _below(float(np.partition(least, -count)[-count]))
 
-    def _told(self, replica: Replica, known: Known) -> bool:
+    def _told(self, replica: Replica, known: KnownHere) -> bool:
         """Whether half of all known atoms are held here: then all are scored, in one piece."""
         return 0 < len(replica.active) <= 2 * len(known.log)
 
-    def _read(self, replica: Replica, rows: Positions, known: Known) -> Floats:
+    def _read(self, replica: Replica, rows: Positions, known: KnownHere) -> Floats:
         """The exact scores of some atoms."""
         if not self._told(replica, known):
             return self.atoms.read(replica, rows)

@@ -140,7 +140,9 @@ class PathCV(RadialModel):
         scorer = None if self.scoring is None else check_scoring(self, scoring=self.scoring)
         jobs = checked_jobs(self.n_jobs, solver, cluster)
         journal = Journal(solver, plan, cluster)
-        tables = condensable(shards, objective) if alone(cluster) else None
+        # Checkpoints can be resumed on any cluster, which has the rows as they are.
+        free = alone(cluster) and not journal.writes
+        tables = condensable(shards, objective) if free else None
         whole = partial(whole_path, ball=self._within(1.0), solver=solver)
         trial = Trial(self, rated, folds, shards, cluster, journal, jobs, scorer, tables, whole)
         searches, make = list[Ledger](), partial(self._ball, objective)

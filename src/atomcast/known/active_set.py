@@ -56,7 +56,7 @@ class ActiveSet(ABC):
     quadratic: bool
     #: A number that the objective never falls below: it bounds the gap where the fit is perfect.
     lower_bound: float = -np.inf
-    #: What kind of inner solver finds the best weights; see `steps.corrective.KINDS`.
+    #: What kind of inner solver finds the best weights; see `steps.inner.choice.KINDS`.
     inner_kind: str = "vertices"
     #: By this share, the same weights may have another value in another process.
     rounding: float = 1e-8

@@ -45,8 +45,9 @@ class Journal:
         self._solver = solver
         self._past = Past()
         writes = any(isinstance(watch, Checkpoint) for watch in solver.callbacks)
-        self._kept = writes or solver.resume is not None
-        if not self._kept:
+        #: Whether there are checkpoints: some are to be written, or one was.
+        self.writes = writes or solver.resume is not None
+        if not self.writes:
             return
         fingerprint = np.frombuffer(object_fingerprint(plan).encode(), dtype=np.uint8)
         if solver.resume is not None:
@@ -85,7 +86,7 @@ class Journal:
         start: Any = None,
     ) -> Iterator[Result]:
         """The results of the next path, which goes on where a checkpoint of it was written."""
-        past, straight = self._past if self._kept else None, not self._kept
+        past, straight = self._past if self.writes else None, not self.writes
         yield from self._solver.solve_path(problems, shards, cluster, names, past, start, straight)
         self._solver = replace(self._solver, resume=None)
         self._past.finished.clear()

@@ -18,8 +18,7 @@ from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.known.kernels.storage import Storage
 from atomcast.known.kernels.target_set import TargetActiveSet
 from atomcast.problems.problem import Problem
-from atomcast.steps.batches import BoundedBatches
-from atomcast.steps.corrective import Batches, GrowingBatches
+from atomcast.steps.batches import Batches, BoundedBatches, GrowingBatches
 
 if TYPE_CHECKING:
     from atomcast.loop.solver import Solver

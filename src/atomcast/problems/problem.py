@@ -9,7 +9,7 @@ from typing import Any
 from atomcast.data.shards import Shard
 from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ActiveSet
-from atomcast.steps.corrective import GROWING, Batches
+from atomcast.steps.batches import GROWING, Batches
 
 
 @dataclass(frozen=True)

@@ -15,7 +15,8 @@ from atomcast.known.mixtures import MixedPoint
 from atomcast.messages.atom import Atom
 from atomcast.messages.mixture import Mixture
 from atomcast.messages.proposals import Agreement, Request
-from atomcast.steps.corrective import Corrective, inner_solver
+from atomcast.steps.corrective import Corrective
+from atomcast.steps.inner.choice import inner_solver
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica

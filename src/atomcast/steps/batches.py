@@ -1,8 +1,9 @@
-"""How many atoms may join in a round, where that is not for sparse solutions over a network."""
+"""How many atoms may join in a round."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Protocol
 
 #: Where nothing is sent, all of so few atoms may join at once; of more, half as many, or a share of
 #: their length, and as many as are known already where nearly all of these are in use.
@@ -15,6 +16,49 @@ FREE_POINTS, ALL_POINTS = 8192, 16384
 ROUND, PASSES = 5e5, 100
 #: Where atoms are cheap beside a round, up to so many times the known ones join.
 LEAP = 8
+
+
+class Batches(Protocol):
+    """A rule for the number of new atoms in a round of the corrective step.
+
+    Attributes
+    ----------
+    kept : float
+        Where one round had violators to spare, those of the next that violate less than this share
+        of what its last winner did need not be proposed: they would hardly win.
+    """
+
+    @property
+    def kept(self) -> float:
+        """The share of the last violation below which atoms are not proposed."""
+        ...
+
+    def size(self, known: int, used: float) -> int:
+        """How many atoms may join if so many are known, and this share of the weights is in use."""
+        ...
+
+
+@dataclass(frozen=True)
+class GrowingBatches:
+    """Batches for sparse solutions, of which hardly an atom should be sent in vain.
+
+    The active set grows by a quarter a round, by half where nearly all weights are in use, and by
+    an eighth where many are not, or where that is a large batch; by a small batch if that is more,
+    or half a small one at the start and where many weights are not in use.
+    """
+
+    small: int = 10
+    large: int = 100
+    kept: float = 1 / 3
+
+    def size(self, known: int, used: float) -> int:
+        """How many atoms may join if so many are known, and this share of the weights is in use."""
+        part = 2 if used > 0.95 else 4 if used > 0.75 else 8
+        growth = min(known // part, max(known // 8, self.large))
+        return max(growth, self.small if used > 0.75 else self.small // 2)
+
+
+GROWING = GrowingBatches()
 
 
 @dataclass(frozen=True)

@@ -1,39 +1,30 @@
 """The corrective step: after each round, the best weights over all atoms known so far.
 
-Here are also how many atoms may join in a round, and which solver finds the best weights.
+How many atoms may join in a round is in `batches.py`, and which solver finds the best weights in
+`inner/choice.py`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
-from functools import cached_property, partial
-from types import MappingProxyType
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, Protocol
+from collections.abc import Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, Literal
 
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.domains.balls import Domain
-from atomcast.known import gram
-from atomcast.known.active_set import FEW, ActiveSet, ExplicitActiveSet
+from atomcast.known.active_set import FEW
 from atomcast.known.kernels.kernel_matrix import DEAR
 from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Ids, Request, random_order, ranking
 from atomcast.selection.rules import EXACT
-from atomcast.steps.batches import ALL_POINTS, FreeBatches, FreePoints
+from atomcast.steps.batches import ALL_POINTS, FreeBatches, FreePoints, GrowingBatches
 from atomcast.steps.bent_foresight import foresee_bent, foresee_bent_at
 from atomcast.steps.foresight import foresee, foresee_penalised, is_quick, take_all
-from atomcast.steps.inner.block_pivots import machine_weights, minimise_by_pivots
-from atomcast.steps.inner.column_model import ColumnModel
-from atomcast.steps.inner.coordinate_descent import CoordinateDescent
-from atomcast.steps.inner.corral import Corral
-from atomcast.steps.inner.group_solver import GroupSolver
-from atomcast.steps.inner.homotopy import is_near, minimise_by_homotopy
-from atomcast.steps.inner.machine_solver import FIRST_GAP, GreedyDescent, MachineSolver, relative
-from atomcast.steps.inner.newton import MANY_PRODUCTS, Inner, Newton, QuadraticModel
-from atomcast.steps.inner.projected_newton import ProjectedNewton
+from atomcast.steps.inner import choice
+from atomcast.steps.inner.choice import KernelQuadratic, Memory, inner_solver, newton_solver
+from atomcast.steps.inner.machine_solver import FIRST_GAP, MachineSolver
+from atomcast.steps.inner.newton import Inner
 from atomcast.steps.inner.tube_descent import TubeDescent
 from atomcast.steps.pool import CANDIDATES_MORE, WEIGHTY, Pool
 from atomcast.steps.step import Floats, OwnAtoms, Step
@@ -42,69 +33,17 @@ from atomcast.steps.thinning import Thinning, cheapest_batch, dearness
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
 
-Memory = Mapping[str, NDArray[Any]]
-
-NOTHING: Memory = MappingProxyType({})
 #: How the names begin under which inner solvers remember something.
 CARRIED = ("low_rank.", "corral.")
-#: Up to so many known weights, a dense inverse of their Gram matrix is the fastest way.
-MANY_WEIGHTS = 1000
-#: The same for points in a kernel space, where descent by rows of their matrix is the other way.
-MANY_POINTS = 500
 #: So few points that there is room for are not worth a round.
 FEW_POINTS = 64
 #: Where the curvature changes, the first scores say little of what is of use in the end: so few
 #: atoms join at first where they are sent, and later no more than are known.
 FIRST = 4
-#: Weights that begin by this share of the ball or more inside it say little of its multiplier.
-INSIDE = 0.1
 #: Winners whose scores differ by no more than this share of the largest are copies of each other.
 EQUAL = 1e-10
 #: Where the gap is no larger a share of the objective, the next round is probably the last.
 NEAR = 1.0
-
-
-class Batches(Protocol):
-    """A rule for the number of new atoms in a round of the corrective step.
-
-    Attributes
-    ----------
-    kept : float
-        Where one round had violators to spare, those of the next that violate less than this share
-        of what its last winner did need not be proposed: they would hardly win.
-    """
-
-    @property
-    def kept(self) -> float:
-        """The share of the last violation below which atoms are not proposed."""
-        ...
-
-    def size(self, known: int, used: float) -> int:
-        """How many atoms may join if so many are known, and this share of the weights is in use."""
-        ...
-
-
-@dataclass(frozen=True)
-class GrowingBatches:
-    """Batches for sparse solutions, of which hardly an atom should be sent in vain.
-
-    The active set grows by a quarter a round, by half where nearly all weights are in use, and by
-    an eighth where many are not, or where that is a large batch; by a small batch if that is more,
-    or half a small one at the start and where many weights are not in use.
-    """
-
-    small: int = 10
-    large: int = 100
-    kept: float = 1 / 3
-
-    def size(self, known: int, used: float) -> int:
-        """How many atoms may join if so many are known, and this share of the weights is in use."""
-        part = 2 if used > 0.95 else 4 if used > 0.75 else 8
-        growth = min(known // part, max(known // 8, self.large))
-        return max(growth, self.small if used > 0.75 else self.small // 2)
-
-
-GROWING = GrowingBatches()
 
 
 class Corrective(Step):
@@ -232,7 +171,7 @@ class Corrective(Step):
         active, n = replica.active, self.alone
         if not isinstance(active, KernelActiveSet):
             return False
-        least = MANY_POINTS + 1 if active.inner_kind == "points" else 1
+        least = choice.MANY_POINTS + 1 if active.inner_kind == "points" else 1
         fit = n <= active.storage.points or self._pass(active)
         return least <= n <= ALL_POINTS and fit
 
@@ -313,7 +252,7 @@ class Corrective(Step):
         usual = self.atoms_per_round == "auto" and not self.thin and replica.selection == EXACT
         active = replica.active
         if usual and isinstance(active, KernelActiveSet):
-            few = self.alone <= min(MANY_POINTS, active.storage.points)
+            few = self.alone <= min(choice.MANY_POINTS, active.storage.points)
             all_ = few or self.first(replica) >= self.alone
             return self._take_drawn(replica, own) if all_ else None
         free = self._free(replica) if usual and replica.domain.has_origin else None
@@ -373,7 +312,7 @@ class Corrective(Step):
             share = 0.0 if final else min(0.05, 0.2 * gap / replica.unit)
             return max((0.9 if final else 0.7) * replica.target, share * gap)
         kernel = isinstance(inner, KernelQuadratic | TubeDescent)
-        most = inner.few if isinstance(inner, KernelQuadratic) else MANY_POINTS
+        most = inner.few if isinstance(inner, KernelQuadratic) else choice.MANY_POINTS
         few = len(active) <= most if kernel else not active.sweepable
         if active.quadratic and few and active.inner_kind != "groups":  # exact, at no extra cost
             return 1e-3 * replica.target
@@ -432,149 +371,3 @@ def _go_straight_on(replica: Replica) -> None:
 def _multiplier(replica: Replica) -> float:
     """The merit that every atom of the solution has at the optimum over the known atoms."""
     return -replica.active.inner() / replica.domain.scale
-
-
-class Quadratic:
-    """Minimises a quadratic over the hull of the known vertices, by the method for their number."""
-
-    def __init__(self, domain: Domain) -> None:
-        self.domain = domain
-
-    @cached_property
-    def corral(self) -> Corral:
-        """For atoms that are so much alike that the quick way gives up."""
-        return Corral(self.domain)
-
-    @cached_property
-    def descent(self) -> CoordinateDescent:
-        """For many atoms."""
-        return CoordinateDescent(self.domain)
-
-    def minimise(self, active: ActiveSet, tolerance: float) -> None:
-        """Set the best weights, to within a gap of `tolerance` over the known atoms."""
-        way = self._way(active)
-        near = way is not None and is_near(self.domain, way, tolerance)
-        if way and near and minimise_by_homotopy(self.domain, way, tolerance):
-            return
-        model = self._model(active)
-        if model is not None:
-            # Models of another objective begin at its weights, and most of their atoms are in use.
-            self.descent.inside = 1.0 if isinstance(active, QuadraticModel) else INSIDE
-            weights, found = self.descent.minimise(model, tolerance)
-            active.set_weights(weights)
-            if found:
-                return
-        # Where atoms are so much alike that faster ways give up, slow is better.
-        if len(active) > gram.MOST_WEIGHTS:  # models of those that matter, one after the other
-            Newton(self.domain, partial(Quadratic, self.domain)).minimise(active, tolerance)
-            return
-        # A model comes here if it was not easy.
-        easy = model is None and not isinstance(active, QuadraticModel)
-        if easy and minimise_by_pivots(self.domain, active, tolerance):
-            return
-        if not (way and not near and minimise_by_homotopy(self.domain, way, tolerance)):
-            self.corral.minimise(active, tolerance)
-
-    def _way(self, active: ActiveSet) -> ExplicitActiveSet | None:
-        """The same atoms, if there is a way from face to face for them that is worth its price."""
-        if not (isinstance(active, ExplicitActiveSet) and self.domain.has_origin):
-            return None
-        return active if active.multipliable else None
-
-    def _model(self, active: ActiveSet) -> ColumnModel | None:
-        """What coordinate descent should minimise; None if the exact method is faster."""
-        if isinstance(active, ExplicitActiveSet) and active.sweepable:
-            return ColumnModel.of(active)
-        if isinstance(active, QuadraticModel) and len(active) > MANY_PRODUCTS:
-            return active.by_products()
-        return None
-
-
-class SemiQuadratic:
-    """The same where the objective is linear in some directions.
-
-    Vertices that differ in these alone look the same to the method for quadratics. Where that keeps
-    it from the best weights, models with a ridge, which tells them apart, go the rest of the way.
-    """
-
-    def __init__(self, domain: Domain) -> None:
-        self.corral = Corral(domain)
-        self.newton = Newton(domain, partial(Quadratic, domain))
-
-    def minimise(self, active: ActiveSet, tolerance: float) -> None:
-        """Set the best weights, to within a gap of `tolerance` over the known atoms."""
-        self.corral.minimise(active, tolerance)
-        self.newton.minimise(active, tolerance)
-
-
-class KernelQuadratic:
-    """The same for points in a kernel space, where many of them carry weight."""
-
-    def __init__(self, domain: Domain, memory: Memory) -> None:
-        self.corral = Corral(domain)
-        self.newton = ProjectedNewton(memory)
-        self.greedy = GreedyDescent(self.newton)
-        self.few = MANY_POINTS
-        #: Whether all points there are came at once.
-        self.at_once = False
-        if "corral.inverse" in memory:
-            self.corral.remember(memory)
-
-    def minimise(self, active: ActiveSet, tolerance: float) -> None:
-        """Set the best weights, to within a gap of `tolerance` over the known atoms."""
-        assert isinstance(active, KernelActiveSet)
-        few = len(active) <= self.few and active.gram.kept
-        if few and self.at_once and self._pivots(active, tolerance):
-            return
-        (self.corral if few else self.greedy).minimise(active, tolerance)
-
-    def _pivots(self, active: KernelActiveSet, tolerance: float) -> bool:
-        """Set the best weights face by face, if that is easy; whether it was."""
-        n, whole, aim = len(active), active.gram.matrix, relative(active, tolerance)
-        if whole is None or not active.precise:
-            return False
-        matrix = whole[:n, :n]
-        weights = machine_weights(matrix, 0.4 * aim)
-        if weights is None:
-            return False
-        weights /= weights.sum()
-        active.install(weights, matrix @ weights)
-        return active.known_gap() <= aim
-
-    def memory(self) -> Memory:
-        """What the method in use has gathered: its rounding decides where inexact weights end."""
-        return self.newton.memory() or self.corral.memory()
-
-
-#: The solvers of quadratics, by what active sets say suits them.
-KINDS: dict[str, Callable[[Any, Memory], Inner]] = {
-    "vertices": lambda domain, _: Quadratic(domain),
-    "points": KernelQuadratic,
-    "machines": lambda *_: MachineSolver(),
-    "targets": lambda domain, memory: TubeDescent(domain.scale, memory),
-    "groups": lambda domain, _: GroupSolver(domain),
-    "sums": lambda domain, _: SemiQuadratic(domain),
-}
-
-
-def inner_solver(replica: Replica, memory: Memory) -> Inner:
-    """Exact for quadratic objectives; a sequence of quadratic models for the others.
-
-    `memory` is what the inner solver of the same run, in another process, had gathered.
-    """
-    if replica.active.quadratic:
-        solver = KINDS[replica.active.inner_kind](replica.domain, memory)
-        if isinstance(solver, KernelQuadratic) and replica.step.alone > MANY_POINTS:
-            solver.few = 0  # they will soon be many
-        elif isinstance(solver, KernelQuadratic):
-            solver.at_once = replica.has_all
-        return solver
-    return newton_solver(replica)
-
-
-def newton_solver(replica: Replica) -> Newton:
-    """A sequence of quadratic models."""
-    domain, kind, alone = replica.domain, replica.active.inner_kind, replica.step.alone
-    # Models of several classes are dear: each should bring all it can.
-    rough = alone > 0 and replica.active.total(alone) == alone and domain.has_origin
-    return Newton(domain, partial(KINDS[kind], domain, NOTHING), replica.smallest_target, rough)
