@@ -31,7 +31,8 @@ def test_fewer_join_where_those_known_were_in_vain():
 def test_atoms_that_cost_as_much_as_a_round_do_not_leap():
     assert SHORT.cheap
     assert not LONG.cheap
-    assert LONG.size(40, 1.0, np.inf) == LONG.size(40, 1.0, 0.0) == 40
+    assert LONG.size(90, 1.0, np.inf) == LONG.size(90, 1.0, 0.0) == 90
+    assert LONG.size(0, 0.0, np.inf) == FREE
 
 
 def test_no_more_leap_than_are_independent():

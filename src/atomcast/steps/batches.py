@@ -126,7 +126,9 @@ class FreeBatches:
             growth = max(growth, int(min(leap * known, self.round_in_atoms, independent)))
         elif used > 0.95 and not self.quadratic:  # rounds of several models: fewer of them
             growth = max(growth, min(3 * known, self.d // 2 - known))
-        return max(growth, min(FREE // 2, independent) // self.width)
+        # Where a look at all atoms takes long beside the inner solver, twice as many.
+        least = FREE if self.quadratic and not self.cheap else FREE // 2
+        return max(growth, min(least, independent) // self.width)
 
 
 class FreePoints:

@@ -66,7 +66,8 @@ class LeastAngles:
         self._keep_corner()
         self._ended = not self._level > 0.0
         if not self._ended:
-            self._join(first, float(np.sign(self._slopes[first])))
+            with np.errstate(all="ignore"):  # what is out of scale, gaps will tell
+                self._join(first, float(np.sign(self._slopes[first])))
         self.lost = not (self._ended or self._used)
 
     def penalty(self, radius: float) -> float:
