@@ -343,10 +343,10 @@ def test_predicting_with_the_wrong_number_of_features():
 def test_without_a_cluster_the_known_features_double_where_nearly_all_are_of_use(monkeypatch):
     monkeypatch.setattr(foresight, "ROUNDS", 0)  # as for data that it takes long to look at
     rng = np.random.default_rng(1)
-    X = rng.standard_normal((300, 500))
-    y = X[:, :100] @ rng.standard_normal(100) + rng.standard_normal(300)
-    alone, sent = (Lasso(60.0, cluster=cluster).fit(X, y).result_ for cluster in (None, 2))
-    assert alone.trace.atoms[:4].tolist() == [0, 32, 64, 128]
+    X = rng.standard_normal((800, 1_000))
+    y = X[:, :400] @ rng.standard_normal(400) + rng.standard_normal(800)
+    alone, sent = (Lasso(200.0, cluster=cluster).fit(X, y).result_ for cluster in (None, 2))
+    assert alone.trace.atoms[:4].tolist() == [0, 64, 128, 256]
     assert alone.rounds <= 0.6 * sent.rounds
     np.testing.assert_allclose(alone.objective, sent.objective, rtol=2e-4)
 
