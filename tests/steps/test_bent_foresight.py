@@ -207,3 +207,15 @@ def test_likely_atoms_are_those_of_a_solution_where_none_has_to_do_with_another(
     if scale == 1e-20:  # nothing but rounding
         expected = np.array([0])
     np.testing.assert_array_equal(found, expected)
+
+
+def test_columns_far_from_zero_are_left_to_rounds(monkeypatch):
+    """Models of many that all but coincide are hard: foresight took minutes, rounds a moment."""
+    rng = np.random.default_rng(0)
+    X = 1e3 + rng.standard_normal((150, 300))
+    y = np.where(X[:, :5].sum(axis=1) > 5e3, 1, -1)
+    steps = []
+    monkeypatch.setattr(bent_foresight, "likely", lambda *_: steps.append(1))
+    result = SparseLogisticRegression(70.0, fit_intercept=False).fit(X, y).result_
+    assert result.status == "optimal"
+    assert not steps
