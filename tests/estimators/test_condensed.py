@@ -42,6 +42,8 @@ def test_losses_and_slopes_are_those_of_the_table(intercept, weighted, d, rows, 
         found = small.T @ few.objective.gradient(condensed_image)
         np.testing.assert_allclose(found, slopes, atol=1e-9 * np.abs(slopes).max())
         assert few.intercept(w) == pytest.approx(objective.intercept(image))
+    products = np.stack([few.products(column) for column in range(8)])
+    np.testing.assert_allclose(products, small.T @ small, rtol=1e-9, atol=1e-9 * products.max())
     best = LinearRegression(fit_intercept=intercept).fit(X[kept], y[kept], some)
     solution = np.linalg.lstsq(small, few.objective.y, rcond=None)[0]
     np.testing.assert_allclose(solution, best.coef_, rtol=1e-7)
@@ -55,6 +57,7 @@ def test_rows_that_are_drawn_twice_count_twice():
         rows, objective
     )
     assert len(few.columns) == 9
+    np.testing.assert_allclose(few.products(3), few.columns.T @ few.columns[:, 3], rtol=1e-9)
     w = rng.standard_normal(8)
     assert few.objective.value(few.columns @ w) == pytest.approx(objective.value(X[rows] @ w))
 

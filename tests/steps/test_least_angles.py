@@ -67,6 +67,25 @@ def test_radii_may_be_asked_for_in_any_order_and_end_where_nothing_is_left(signe
         np.testing.assert_allclose(weights, alone, atol=1e-12)
 
 
+@pytest.mark.parametrize("seed", range(5))
+def test_between_corners_only_those_in_use_have_weights(seed):
+    X, y = table(seed, 40, 90, common=1.0)
+    coefs = lars_path(X, y, method="lasso", alpha_min=1e-4)[2].T
+    assert np.any((coefs[:-1] != 0.0) & (coefs[1:] == 0.0))  # some leave
+    between = (coefs[1:] + coefs[:-1]) / 2.0
+    found = LeastAngles(X, y).weights(np.abs(between).sum(axis=1))
+    np.testing.assert_array_equal(found != 0.0, np.abs(between) > 1e-9)
+
+
+def test_products_need_not_be_those_of_columns():
+    """Of dependent rows, whose products another table has as well."""
+    X, y = table(3, 30, 70)
+    Q = np.linalg.qr(np.random.default_rng(0).standard_normal((50, 30)))[0]
+    gram, radii = X.T @ X, np.geomspace(0.1, 5.0, 8)
+    path = LeastAngles(Q @ X, Q @ y, products=gram.__getitem__)
+    np.testing.assert_allclose(path.weights(radii), LeastAngles(X, y).weights(radii), atol=1e-9)
+
+
 @pytest.mark.parametrize("seed", range(10))
 def test_columns_that_depend_on_others_are_mostly_left_out(seed):
     X, y = table(seed, 40, 10)

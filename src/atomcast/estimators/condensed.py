@@ -10,6 +10,7 @@ is condensed. Of a table that is small as it is, the rows are centred.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple
@@ -31,6 +32,8 @@ MOST_COLUMNS, TALL = 500, 4
 CLEAR = 1e-4
 #: A table of no more numbers than these is small.
 SMALL = 1 << 19
+#: Of no more columns than so many times the rows, all products with each other are found.
+WIDE = 6
 #: Of so many numbers at a time a centred copy is made.
 AT_ONCE = 1 << 18
 
@@ -46,12 +49,15 @@ class Condensed:
         Without an intercept, which `intercept` knows.
     means, mean : array of shape (n_features,), float
         Of the columns of the other table, and of its target; zero without an intercept.
+    products : callable, optional
+        The products of a column with all columns, if they take less time than to multiply them.
     """
 
     shards: SplitShards
     objective: SquaredError
     means: Floats
     mean: float
+    products: Callable[[int], Floats] | None = None
 
     @property
     def columns(self) -> Floats:
@@ -62,6 +68,19 @@ class Condensed:
     def intercept(self, coef: Floats) -> float:
         """The constant that goes with coefficients."""
         return self.mean - float(self.means @ coef)
+
+
+@dataclass(frozen=True)
+class Products:
+    """Products of the columns of a table with each other, but for rows that are left out."""
+
+    whole: Floats
+    left_out: Floats
+
+    def __call__(self, column: int) -> Floats:
+        """The products of a column with all columns."""
+        found: Floats = self.whole[column] - self.left_out[:, column] @ self.left_out
+        return found
 
 
 class Moments(NamedTuple):
@@ -112,7 +131,7 @@ class Tables:
         if weights is not None:
             columns *= np.sqrt(weights)[:, None]
             target = target * np.sqrt(weights)
-        return self._made(columns, target, means, mean)
+        return self._made(columns, target, means, mean, self._products_of(rows))
 
     def _factored(self, rows: Rows) -> Condensed | None:
         """As many rows as there are columns, if rounding allows it."""
@@ -122,16 +141,49 @@ class Tables:
         if self._all.fit_intercept:
             centre += sums / mass
             products = products - np.outer(sums, sums / mass)
-        squares = products.diagonal().copy()
+        squares = products.diagonal()
         factor, failed = dpotrf(products, clean=True)
         if failed or np.any(factor.diagonal() ** 2 <= CLEAR * squares):
             return None
-        return self._made(factor[:, :n], factor[:, n], centre[:n], float(centre[n]))
+        known = products[:n, :n].__getitem__
+        return self._made(factor[:, :n], factor[:, n], centre[:n], float(centre[n]), known)
 
-    def _made(self, columns: Floats, target: Floats, means: Floats, mean: float) -> Condensed:
+    def _made(
+        self,
+        columns: Floats,
+        target: Floats,
+        means: Floats,
+        mean: float,
+        products: Callable[[int], Floats] | None,
+    ) -> Condensed:
         few = self._shards.with_matrix(np.asfortranarray(columns))
         few.finite = True
-        return Condensed(few, SquaredError(target), means, mean)
+        return Condensed(few, SquaredError(target), means, mean, products)
+
+    def _products_of(self, rows: Rows) -> Products | None:
+        """Of some rows, if columns are few enough for all products with each other."""
+        rest, (d, n) = self._without(rows), self._shards.matrix.shape
+        if rest is None or n > WIDE * d:
+            return None
+        left_out, weights = self._weighted(rest), self._all.sample_weight
+        if self._all.fit_intercept and len(rest):  # the mean is another one without them
+            counts = np.ones(d) if weights is None else weights
+            sums = np.sqrt(counts[rest]) @ left_out
+            left_out = np.vstack([left_out, sums / np.sqrt(counts[rows].sum())])
+        return Products(self._gram, left_out)
+
+    def _weighted(self, rows: Rows) -> Floats:
+        """Columns less the means of all rows, times the roots of weights."""
+        weights = self._all.sample_weight
+        columns: Floats = self._shards.matrix[rows] - self._centre[:-1]
+        return columns if weights is None else columns * np.sqrt(weights[rows])[:, None]
+
+    @cached_property
+    def _gram(self) -> Floats:
+        """The products of all rows."""
+        columns = self._weighted(np.arange(self._all.d))
+        gram: Floats = columns.T @ columns
+        return gram
 
     @cached_property
     def _centre(self) -> Floats:
@@ -151,13 +203,17 @@ class Tables:
 
     def _moments_of(self, rows: Rows) -> Moments:
         """Of some rows: by those that are left out, if these are fewer."""
+        rest = self._without(rows)
+        if rest is None:
+            return self._added(rows)
+        return self._whole.less(self._added(rest)) if len(rest) else self._whole
+
+    def _without(self, rows: Rows) -> Rows | None:
+        """All other rows, unless one of these is there twice."""
         out = np.ones(self._all.d, dtype=bool)
         out[rows] = False
-        rest = out.nonzero()[0]
-        if not len(rest):
-            return self._whole
-        alike = len(rest) + len(rows) == self._all.d  # no row is there twice
-        return self._whole.less(self._added(rest)) if alike else self._added(rows)
+        rest: Rows = out.nonzero()[0]
+        return rest if len(rest) + len(rows) == self._all.d else None
 
     def _added(self, rows: Rows) -> Moments:
         X, y, weights = self._shards.matrix, self._all.y, self._all.sample_weight

@@ -63,5 +63,5 @@ class LassoCV(PathCV, TargetsModel):
         return list(check_cv(self.cv).split(np.zeros((len(target), 1)), target))
 
     def _held_out_losses(self, target: Any, predicted: Floats) -> Floats:
-        squares: Floats = (target - predicted) ** 2
-        return squares.reshape(len(squares), -1).mean(axis=1)
+        squares: Floats = (target.reshape(len(target), 1, -1) - predicted) ** 2
+        return squares.mean(axis=2)

@@ -71,11 +71,11 @@ class SparseLogisticRegressionCV(PathCV, SparseLogisticModel):
         return folds
 
     def _held_out_losses(self, target: Any, predicted: Floats) -> Floats:
-        """The logistic losses of scores of shape (n, 1) or (n, n_classes)."""
-        if predicted.shape[1] == 1:
-            return np.logaddexp(0.0, (1.0 - 2.0 * target) * predicted[:, 0])
-        chosen = predicted[np.arange(len(target)), target]
-        losses: Floats = logsumexp(predicted, axis=1) - chosen
+        """The logistic losses of one score, or of one for each class."""
+        if predicted.shape[2] == 1:
+            return np.logaddexp(0.0, (1.0 - 2.0 * target[:, None]) * predicted[..., 0])
+        chosen = predicted[np.arange(len(target)), :, target]
+        losses: Floats = logsumexp(predicted, axis=2) - chosen
         return losses
 
     def _labels(self, target: Any) -> Any:

@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator, Sequence
 from copy import copy
 from dataclasses import KW_ONLY, dataclass, replace
 from functools import partial
-from itertools import islice, starmap
+from itertools import islice
 from typing import Any, ClassVar, NamedTuple, Self
 
 import numpy as np
@@ -95,7 +95,7 @@ class PathCV(RadialModel):
         raise NotImplementedError
 
     def _held_out_losses(self, target: Any, predicted: Floats) -> Floats:
-        """The loss of each prediction, from predictions of shape (n,) or (n, n_scores)."""
+        """The loss of each row and model, from predictions of shape (n, n_models, n_scores)."""
         raise NotImplementedError
 
     def _labels(self, target: Any) -> Any:
@@ -297,15 +297,15 @@ class Trial:
         objective, told = model._loss(*self._rated, train), self._rated.rows(test)
         held_out, rows = held_out_and_rest(self._shards, k, train, test, self._cluster)
         at_once = max(TOGETHER // (self._shards.count() * getattr(objective, "classes", 1)), 1)
-        losses, path, sent = list[list[float]](), list[tuple[Floats, Rows]](), list[Ledger]()
+        losses, path, sent = list[Floats](), list[Any](), list[Ledger]()
         with all_or_nothing():  # in other processes, too
             models = self._models(k, objective, rows, radii, sent)
             while part := list(islice(models, at_once)):
-                losses += self._losses(held_out, told, part)
-                path += starmap(_row, part)
-                width = sum(np.size(values) for values in part[-1])
+                together = _stacked(part)
+                losses.append(self._losses(held_out, told, together, part[0][0].shape[:-1]))
+                path.append(sparse.csr_array(together.reshape(len(part), -1)))
         ledger = joined([*(("", one) for one in sent), ("held-out rows", held_out.ledger())])
-        return np.array(losses), _sparse_rows(path, width), ledger
+        return np.concatenate(losses), sparse.vstack(path, format="csr"), ledger
 
     def _models(
         self, k: int, objective: Any, rows: Shards, radii: list[float], sent: list[Ledger]
@@ -332,34 +332,29 @@ class Trial:
             self._known[k] = few, None if few is None else self._whole(few)
         return self._known[k]
 
-    def _losses(self, held_out: HeldOut, told: Rated, models: list[Model]) -> list[list[float]]:
+    def _losses(
+        self, held_out: HeldOut, told: Rated, models: Floats, scores: tuple[int, ...]
+    ) -> Floats:
         """The mean loss of some models on the test rows, and what they are compared by."""
-        coefs, intercepts = zip(*models, strict=True)
-        together = np.stack([coef.T for coef in coefs], axis=-1)
-        sums = held_out.predicted(together.reshape(len(together), -1))
-        sums, losses = sums.reshape(-1, *together.shape[1:]), []
-        for r, intercept in enumerate(intercepts):
-            predicted = sums[..., r] + intercept
-            loss = self._model._held_out_losses(told.target, predicted)
-            losses.append([float(np.average(loss, weights=told.weights))] * 2)
-            if self._scorer is not None:
-                losses[-1][1] = -self._model._score(self._scorer, told, predicted)
-        return losses
+        count, _, width = models.shape
+        sums = held_out.predicted(models.reshape(-1, width)[:, :-1].T)
+        predicted = sums.reshape(len(sums), count, -1) + models[..., -1]
+        losses = self._model._held_out_losses(told.target, predicted)
+        compared = mean = np.average(losses, axis=0, weights=told.weights)
+        if self._scorer is not None:
+            score = partial(self._model._score, self._scorer, told)
+            told_apart = predicted.swapaxes(0, 1).reshape(count, -1, *scores)
+            compared = -np.array([*map(score, told_apart)])
+        return np.column_stack([mean, compared])
 
 
-def _row(coef: Floats, intercept: Any) -> tuple[Floats, Rows]:
-    """The coefficients and intercept of each score that are not zero, and where they stand."""
-    row = np.column_stack([np.atleast_2d(coef), np.atleast_1d(intercept)]).ravel()
-    used = row.nonzero()[0]
-    return row[used], used
-
-
-def _sparse_rows(rows: Sequence[tuple[Floats, Rows]], width: int) -> Any:
-    """Values, and where they stand, as the rows of a sparse array."""
-    values, places = zip(*rows, strict=True)
-    starts = np.cumsum([0, *map(len, values)])
-    parts = (np.concatenate(values), np.concatenate(places), starts)
-    return sparse.csr_array(parts, shape=(len(rows), width))
+def _stacked(models: Sequence[Model]) -> Floats:
+    """Coefficients, then intercept, of each score, shape (n_models, n_scores, n_features + 1)."""
+    scores, width = np.atleast_2d(models[0][0]).shape
+    stacked = np.empty((len(models), scores, width + 1))
+    for row, (coef, intercept) in zip(stacked, models, strict=True):
+        row[:, :-1], row[:, -1] = coef, intercept
+    return stacked
 
 
 def _noted_path(journal: Journal, name: str) -> Any:

@@ -37,7 +37,7 @@ class WholePath:
     def __init__(self, few: Condensed, ball: Domain, tol: float) -> None:
         self._few, self._signed, self._tol = few, isinstance(ball, L1Ball), tol
         self.loss = float(few.objective.y @ few.objective.y)
-        self._angles = LeastAngles(few.columns, few.objective.y, self._signed)
+        self._angles = LeastAngles(few.columns, few.objective.y, self._signed, few.products)
 
     def models(self, radii: Sequence[float], tol: float | None = None) -> list[Floats] | None:
         """The coefficients of each radius, or None if one of them misses the tolerance."""

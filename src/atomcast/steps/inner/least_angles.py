@@ -3,17 +3,22 @@
 The best weights are linear in the radius between corners, at each of which one weight joins those
 in use or leaves them. From corner to corner takes a few products with vectors: where a table is
 small, all radii together take less time than a round for each, and no compiler is waited for.
+
+While the level of the slopes falls, all that can happen comes nearer at a speed of its own, or goes
+away: weights in use to zero, where they leave, and slopes to the level, where weights join. What
+arrives first is the next corner; there, one speed changes, and with it the inverse of the products
+of the columns in use, by a multiple of the same vector.
 """
 
 from __future__ import annotations
 
 import math
 from bisect import bisect_left
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import dger
+from scipy.linalg.blas import daxpy, dger
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -35,6 +40,8 @@ class LeastAngles:
     target : array of shape (d,)
     signed : bool, default=True
         Whether weights may be negative.
+    products : callable, optional
+        The products of a column with all columns, if they are known.
 
     Attributes
     ----------
@@ -42,32 +49,43 @@ class LeastAngles:
         Whether the path could not be followed: columns depend on each other, or seem to.
     """
 
-    def __init__(self, columns: Floats, target: Floats, signed: bool = True) -> None:
-        self._columns, self._signed = np.ascontiguousarray(columns.T), signed
+    def __init__(
+        self,
+        columns: Floats,
+        target: Floats,
+        signed: bool = True,
+        products: Callable[[int], Floats] | None = None,
+    ) -> None:
+        rows = np.ascontiguousarray(columns.T)
+        self._signed, self._products = signed, products or (lambda column: rows.dot(rows[column]))
         with np.errstate(all="ignore"):
-            self._squares = np.einsum("ij,ij->i", self._columns, self._columns)
-            self._slopes: Floats = self._columns @ target
-        #: Those that depend on others in use, which mostly do for them.
-        self._left_out: list[int] = []
-        self._rank = min(columns.shape)
-        #: Of those in use: products with all columns, the inverse of products with each other,
-        #: which they are, their signs and weights; with room for more, where all is zero.
-        room = min(64, self._rank + 1)
-        self._used = 0
-        self._rows = np.empty((room, len(self._slopes)))
-        self._inverse = np.zeros((room, room), order="F")
-        self._chosen = np.zeros(room, dtype=np.int64)
-        self._signs, self._weights = np.zeros(room), np.zeros(room)
-        merit = np.abs(self._slopes) if signed else self._slopes
-        first = int(merit.argmax())
-        self._level = max(float(merit[first]), 0.0)
+            self._squares = np.einsum("ij,ij->i", rows, rows).tolist()
+            slopes: Floats = rows @ target
+        # The slope of a column, and for weights below zero that of its opposite.
+        slopes = np.concatenate([slopes, -slopes]) if signed else slopes
+        first = int(slopes.argmax())
+        self._level = max(float(slopes[first]), 0.0)
+        #: Of those in use: columns, signs of weights, products of columns with all others times
+        #: the signs, and the inverse of products with each other, with room for some more.
+        self._used, rank = 0, min(columns.shape)
+        self._chosen, self._signs = np.zeros(rank, dtype=np.int64), np.zeros(rank)
+        self._rows = np.empty((rank, len(rows)))
+        self._inverse = np.zeros((0, 0), order="F")
+        self._down = np.full(rank, -1.0)
+        #: Of weights in use, as many as can be, and of columns that may join, with either sign.
+        self._distance = np.concatenate([np.full(rank, math.inf), self._level - slopes])
+        self._speed = np.ones(len(self._distance))
+        self._rate = np.empty(len(self._distance))
+        self._shrinking, self._rising, self._falling = np.split(
+            self._speed, [rank, rank + len(rows)]
+        )
+        #: Radius, level, columns in use, signs and sizes of their weights at each corner.
         self._radii, self._levels = [0.0], [self._level]
-        self._corners: list[tuple[Positions, Floats]] = []
-        self._keep_corner()
+        self._corners = [(self._chosen, self._signs, self._distance[:0])]
         self._ended = not self._level > 0.0
         if not self._ended:
             with np.errstate(all="ignore"):  # what is out of scale, gaps will tell
-                self._join(first, float(np.sign(self._slopes[first])))
+                self._join(rank + first)
         self.lost = not (self._ended or self._used)
 
     def penalty(self, radius: float) -> float:
@@ -83,19 +101,19 @@ class LeastAngles:
     def weights(self, radii: Iterable[float]) -> Floats:
         """The best weights of some radii, shape (radii, n)."""
         radii = list(radii)
-        found = np.zeros((len(radii), len(self._slopes)))
+        found = np.zeros((len(radii), len(self._squares)))
         for weights, radius in zip(found, radii, strict=True):
             self._go(radius)
             radius = min(radius, self._radii[-1])
             after = bisect_left(self._radii, radius)
-            places, corner = self._corners[after]
             if after == 0:
                 continue
             before = self._radii[after - 1]
             share = (radius - before) / (self._radii[after] - before)
-            weights[places] = share * corner
-            places, corner = self._corners[after - 1]
-            weights[places] += (1.0 - share) * corner
+            for corner, part in ((after, share), (after - 1, 1.0 - share)):
+                chosen, signs, sizes = self._corners[corner]
+                used = len(sizes)
+                weights[chosen[:used]] += part * signs[:used] * sizes
         return found
 
     def _go(self, radius: float) -> None:
@@ -106,93 +124,95 @@ class LeastAngles:
 
     def _next(self) -> None:
         """Go to the next corner."""
-        used, level = self._used, self._level
-        signs, weights = self._signs[:used], self._weights[:used]
-        change = self._inverse[:, :used].dot(signs)[:used]
-        along = change.dot(self._rows[:used])
-        # How often each would come to the level in a unit, rather than when: what comes first has
-        # the largest, and what moves away from it one below zero.
-        rate = rising = (1.0 - along) / np.maximum(level - self._slopes, 0.0)
+        used, level, speed, distance = self._used, self._level, self._speed, self._distance
+        along = speed[:used].dot(self._rows[:used])
+        np.add(1.0, along, out=self._rising)
         if self._signed:
-            rate = np.maximum(rising, (1.0 + along) / np.maximum(level + self._slopes, 0.0))
-        rate[self._chosen[:used]] = 0.0
-        if self._left_out:
-            rate[self._left_out] = 0.0
-        joining = int(rate.argmax())
-        leaving_rate = change / -weights  # minus infinity for one that has just come
-        leaving = int(leaving_rate.argmax())
-        first, last = float(rate[joining]), float(leaving_rate[leaving])
-        if math.isnan(first):  # it has the level, and keeps it, as a copy of one in use does
-            self._left_out.append(joining)
+            np.subtract(1.0, along, out=self._falling)
+        # How often each would arrive in a unit, rather than when: what comes first has the largest,
+        # and what goes away one below zero.
+        rate = np.divide(speed, distance, out=self._rate)
+        first = int(rate.argmax())
+        soonest, leaves = rate.item(first), first < len(self._chosen)
+        if math.isnan(soonest):  # it keeps the level, as a copy of one in use does
+            self.lost = leaves
+            self._leave_out(first)
             return
-        self.lost = math.isnan(last) or len(self._radii) > CORNERS * len(self._squares)
-        soonest = max(first, last)
         self._ended = soonest * (level - NEAR * self._levels[0]) <= 1.0
         step = level if self._ended else 1.0 / soonest
-        radius = self._radii[-1] + step * float(signs.dot(change))
-        weights += step * change
-        self._slopes -= step * along
+        daxpy(speed, distance, a=-step)
+        np.maximum(distance, 0.0, out=distance)
+        if not self._ended:
+            distance[first] = 0.0  # whatever rounding says
         self._level = level - step
-        if not self._ended and last >= first:
-            self._leave(leaving)
-        self._keep_corner(radius)
-        if not self._ended and last < first:
-            self._join(joining, 1.0 if rising[joining] == first else -1.0)
+        sizes = distance[:used]
+        self._levels.append(self._level)
+        self._radii.append(-float(self._down[:used].dot(sizes)))
+        self._corners.append((self._chosen, self._signs, sizes.copy()))
+        if not self._ended:
+            self._leave(first) if leaves else self._join(first)
 
-    def _keep_corner(self, radius: float | None = None) -> None:
-        """Remember where the path bends."""
-        used = self._used
-        self._corners.append((self._chosen[:used].copy(), self._weights[:used].copy()))
-        if radius is not None:
-            self._radii.append(radius)
-            self._levels.append(self._level)
-
-    def _join(self, atom: int, sign: float) -> None:
+    def _join(self, place: int) -> None:
         """Let one more weight be in use."""
-        used = self._used
-        if used == len(self._signs):
+        used, rank, speed = self._used, len(self._chosen), self._speed.item(place)
+        down, atom = divmod(place - rank, len(self._squares))
+        sign = -1.0 if down else 1.0
+        self._leave_out(place)
+        if used == rank:
+            return
+        if used == len(self._inverse):
             self._make_room()
-        row = np.dot(self._columns, self._columns[atom], out=self._rows[used])
-        across = row[self._chosen[:used]]
+        across = self._rows[:used, atom] * sign
         beside = self._inverse[:, :used].dot(across)
         rest = self._squares[atom] - float(across.dot(beside[:used]))
-        if used >= self._rank or not rest > DEPENDENT * self._squares[atom]:
-            self._left_out.append(atom)
+        if not rest > DEPENDENT * self._squares[atom]:
             return
-        beside[used] = -1.0
-        self._add(1.0 / rest, beside, used + 1)
-        self._chosen[used], self._signs[used], self._weights[used] = atom, sign, sign * 0.0
+        np.multiply(self._products(atom), sign, out=self._rows[used])
+        self._chosen[used], self._signs[used] = atom, sign
+        self._distance[used] = self._speed[used] = 0.0
         self._used += 1
+        beside[used] = -1.0
+        self._turn(1.0 / rest, beside, speed)
+
+    def _leave_out(self, place: int) -> None:
+        """Let a column not join any more: it is in use, or depends on those that are."""
+        self._distance[place] = math.inf
+        if self._signed:
+            n = len(self._squares)
+            self._distance[place + (n if place < len(self._chosen) + n else -n)] = math.inf
 
     def _leave(self, place: int) -> None:
         """Let a weight be out of use: the last one takes its place."""
+        gone = self._inverse[:, place].copy()
+        self._turn(-1.0 / gone[place], gone, self._speed.item(place))
         self._used = last = self._used - 1
         # But for rounding, it has the slope of those in use, and will have less than they have.
-        self._slopes[self._chosen[place]] = self._signs[place] * self._level
-        inverse, gone = self._inverse, self._inverse[:, place].copy()
-        self._add(-1.0 / gone[place], gone, last + 1)
+        sides = self._distance[len(self._chosen) + self._chosen[place] :: len(self._squares)]
+        sides[:] = 2.0 * self._level
+        sides[0 if self._signs[place] > 0.0 else 1] = 0.0
+        inverse = self._inverse
         inverse[place], inverse[:, place] = inverse[last], inverse[:, last]
         inverse[place, place] = inverse[last, last]
         inverse[last] = inverse[:, last] = 0.0
-        for kept in (self._rows, self._chosen, self._signs, self._weights):
+        self._chosen, self._signs = self._chosen.copy(), self._signs.copy()  # corners have these
+        for kept in (self._chosen, self._signs, self._rows, self._distance, self._speed):
             kept[place] = kept[last]
-        self._signs[last] = 0.0
+        self._distance[last] = math.inf
+        self.lost = len(self._radii) > CORNERS * len(self._squares)
 
-    def _add(self, factor: float, vector: Floats, width: int) -> None:
-        """Add a multiple of vector vector' to the inverse, in place: its columns lie together."""
-        dger(factor, vector, vector[:width], a=self._inverse[:, :width], overwrite_a=1)
+    def _turn(self, factor: float, vector: Floats, speed: float) -> None:
+        """Take another direction, with a weight more or less, which came at some speed.
+
+        A multiple of vector vector' is added to the inverse, in place: its columns lie together.
+        """
+        used = self._used
+        dger(factor, vector, vector[:used], a=self._inverse[:, :used], overwrite_a=1)
+        daxpy(vector, self._shrinking, n=used, a=factor * speed)
 
     def _make_room(self) -> None:
         """Let more weights be in use."""
         used = self._used
-        room = min(used + max(used // 4, 64), self._rank + 1)
-        larger = np.zeros((room, room), order="F")
-        larger[:used, :used] = self._inverse
-        self._inverse = larger
-        rows = np.empty((room, self._rows.shape[1]))
-        rows[:used] = self._rows
-        self._rows = rows
-        self._chosen = np.concatenate([self._chosen, np.zeros(room - used, dtype=np.int64)])
-        self._signs, self._weights = (
-            np.concatenate([kept, np.zeros(room - used)]) for kept in (self._signs, self._weights)
-        )
+        room = min(used + 16, len(self._chosen))
+        inverse = np.zeros((room, room), order="F")
+        inverse[:used, :used] = self._inverse
+        self._inverse = inverse
