@@ -81,13 +81,43 @@ def _leave(
     chosen[place] = chosen[last]
 
 
+@njit(cache=True, nogil=True, error_model="numpy")
+def _with(
+    inverse: Any, last: int, across: Any, solution: Any, side: float
+) -> None:  # pragma: no cover - compiled
+    """The product of the inverse with a right side, after the last one has joined with its own."""
+    for i in range(last):
+        side -= across[i] * solution[i]
+    solution[last] = 0.0
+    for i in range(last + 1):
+        solution[i] += side * inverse[last, i]
+
+
+@njit(cache=True, nogil=True, error_model="numpy")
+def _without(
+    inverse: Any, size: int, place: int, solution: Any
+) -> None:  # pragma: no cover - compiled
+    """The same, before one leaves, whose place the last one takes."""
+    share = solution[place] / inverse[place, place]
+    for i in range(size):
+        solution[i] -= share * inverse[place, i]
+    solution[place] = solution[size - 1]
+
+
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=REORDER)
 def _slopes_along(
     gram: Any, chosen: Any, size: int, change: Any, along: Any
 ) -> None:  # pragma: no cover - compiled
-    """How all slopes change with the weights in use."""
+    """How all slopes change with the weights in use, four of which at a time have their effect."""
     along[:] = 0.0
-    for i in range(size):
+    fours = size - size % 4
+    for i in range(0, fours, 4):
+        a, b, c, d = change[i], change[i + 1], change[i + 2], change[i + 3]
+        of_a, of_b = gram[chosen[i]], gram[chosen[i + 1]]
+        of_c, of_d = gram[chosen[i + 2]], gram[chosen[i + 3]]
+        for k in range(uint64(len(along))):
+            along[k] += (a * of_a[k] + b * of_b[k]) + (c * of_c[k] + d * of_d[k])
+    for i in range(fours, size):
         amount, row = change[i], gram[chosen[i]]
         for k in range(uint64(len(along))):
             along[k] += amount * row[k]
@@ -206,7 +236,7 @@ def follow(
         After so many the way is lost.
     """
     k = len(weights)
-    signs, change, extra = np.empty(k), np.empty(k), np.zeros(k)
+    signs, change, equal, extra = np.empty(k), np.empty(k), np.empty(k), np.empty(k)
     along, slack, free = np.empty(k), np.empty(k), np.ones(k, dtype=np.bool_)
     work = (np.empty(k), np.empty(k))
     size = _same_face(gram, inverse, chosen, size, rank, weights, free, work)
@@ -242,23 +272,23 @@ def follow(
             slack[j] *= 1.0 + SPREAD * ((j * GOLDEN) % 1.0)
         slacks += slack[j]
     rest, spared = 1.0, first
+    # What weights change by as the level falls, and as those above it come down to it.
+    for i in range(size):
+        work[0][i] = slack[chosen[i]] * signs[i]
+    _product(inverse, size, work[0], extra)
+    _product(inverse, size, signs, equal)
     for _ in range(faces):
-        _product(inverse, size, signs, change)
         fall, gain = 0.0, 0.0
-        if slacks > 0.0:
-            for i in range(size):
-                work[0][i] = slack[chosen[i]] * signs[i]
-            _product(inverse, size, work[0], extra)
-            for i in range(size):
-                gain += signs[i] * extra[i]
+        for i in range(size):
+            gain += signs[i] * extra[i]
         if size and level > 0.0:
             width, short = 0.0, radius
             for i in range(size):
-                width += signs[i] * change[i]
+                width += signs[i] * equal[i]
                 short -= signs[i] * weights[chosen[i]]
             fall = (short / rest - gain) / width
         for i in range(size):
-            change[i] = fall * change[i] + extra[i]
+            change[i] = fall * equal[i] + extra[i]
         _slopes_along(gram, chosen, size, change, along)
         step, binds = rest, False
         inside = fall > 0.0 and level < step * fall
@@ -289,11 +319,15 @@ def follow(
         if place >= 0:
             spared = chosen[place]
             weights[spared], free[spared] = 0.0, True
+            _without(inverse, size, place, equal)
+            _without(inverse, size, place, extra)
             _leave(inverse, chosen, size, place, work[0])
             size -= 1
             signs[place] = signs[size]
             joined = atom >= 0 and _join(gram, inverse, chosen, size, rank, atom, *work)
         if joined:
+            _with(inverse, size, work[0], equal, sign)
+            _with(inverse, size, work[0], extra, slack[atom] * sign)
             signs[size], spared = sign, atom
             size += 1
         if rest <= 0.0:
