@@ -232,7 +232,7 @@ class GroupSolver:
                 active.set_weights(self.turned.turns.back(weights))
                 return
         descent, columns = GroupDescent(self.domain, blocks), model.columns
-        if len(active) <= DECOMPOSED:
+        if isinstance(columns, Products) and len(active) <= DECOMPOSED:
             descent.alternations = FEW_ALTERNATIONS
         weights, found = descent.minimise(model, tolerance)
         if not found and len(active) <= DECOMPOSED:
