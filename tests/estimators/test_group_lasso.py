@@ -292,3 +292,19 @@ def test_bad_input():
         GroupLogisticRegression(1.0).fit(X, np.ones(len(y)))
     with pytest.raises(ValueError, match="Only binary classification"):
         GroupLogisticRegression(1.0).fit(X, np.arange(len(y)) % 3)
+
+
+@pytest.mark.parametrize("mean", [100.0, 1000.0])
+def test_columns_far_from_zero_that_all_but_coincide(mean):
+    """Without an intercept; gradients along such columns led nowhere, and the fit gave up."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((100, 240))
+    y = X[:, :8] @ rng.standard_normal(8) + rng.standard_normal(100)
+    groups = [list(range(k, k + 4)) for k in range(0, 240, 4)]
+    X += mean
+    model = GroupLasso(beta=6.0, groups=groups, fit_intercept=False).fit(X, y)
+    assert model.result_.status == "optimal"
+    slopes = 2.0 * X.T @ (X @ model.coef_ - y)
+    steepest = np.linalg.norm(slopes.reshape(-1, 4), axis=1).max() / 2.0
+    gap = model.coef_ @ slopes + 6.0 * steepest
+    assert gap <= 1.01e-4 * np.sum((X @ model.coef_ - y) ** 2)

@@ -46,3 +46,21 @@ def test_columns_that_add_up_to_one(seed, fit_intercept):
     best = float(np.sum((y - theirs.predict(X.toarray())) ** 2))
     assert model.result_.objective <= best * (1.0 + 1.1e-4)
     assert model.result_.rounds <= 12
+
+
+@pytest.mark.parametrize("mean", [1e3, 1e4])
+def test_columns_far_from_zero_and_no_intercept(mean):
+    """All but coincide: the search for a small penalty's radius ended at half of it."""
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((132, 323))
+    y = X[:, :20] @ rng.standard_normal(20) + 0.5 * rng.standard_normal(132)
+    X += mean
+    model = Lasso(alpha=0.01, fit_intercept=False).fit(X, y)
+    assert model.result_.status == "optimal"
+    rest = y - X @ model.coef_
+    slopes = np.abs(X.T @ rest) / len(y)
+    assert slopes.max() <= 0.01 * (1.0 + 1e-2)
+    # The gap, by the residual as a point of the dual problem, scaled into it.
+    dual = rest / len(y) * min(1.0, 0.01 / slopes.max())
+    primal = 0.5 * rest @ rest / len(y) + 0.01 * np.abs(model.coef_).sum()
+    assert primal - (dual @ y - 0.5 * len(y) * dual @ dual) <= 1e-3 * primal

@@ -20,7 +20,7 @@ class Mirror:
 
     def append(self, vectors):
         across, corner = self.rows @ vectors.T, vectors @ vectors.T
-        kept = self.inverse.append(across, corner)
+        kept = self.inverse.append(across, corner, lambda: self.rows @ self.rows.T)
         self.rows = np.vstack([self.rows, vectors[kept]])
         return kept
 
@@ -125,6 +125,19 @@ def test_an_inverse_from_its_factor(k):
 def test_a_block_that_is_singular_is_no_reason_to_crash():
     for block in (np.ones((3, 3)), np.zeros((2, 2)), np.diag([1.0, 0.0]), -np.eye(2)):
         assert np.all(np.isfinite(solved(block, np.eye(len(block)))))
+
+
+@pytest.mark.parametrize("mean", [10.0, 1e3, 1e4])
+def test_rows_far_from_zero_that_all_but_coincide_are_independent(mean):
+    rng = np.random.default_rng(0)
+    mirror = Mirror(d=132)
+    for m in (44, 1, 20, 30):
+        kept = mirror.append(mean + rng.standard_normal((m, 132)))
+        assert kept.tolist() == list(range(m))
+    mirror.remove(list(range(0, 95, 4)))
+    assert mirror.append(mean + rng.standard_normal((20, 132))).tolist() == list(range(20))
+    assert not len(mirror.append(mirror.rows[:1] - mirror.rows[1:2] + mirror.rows[2:3]))
+    mirror.check()
 
 
 def test_zero_rows_are_dependent():

@@ -191,6 +191,13 @@ def test_columns_far_from_the_origin_with_an_intercept(offset):
     np.testing.assert_allclose(active.weights, weights, atol=1e-4)
 
 
+@pytest.mark.parametrize("mean", [10.0, 1e3, 1e4])
+def test_columns_that_all_but_coincide(mean):
+    """Far from zero, without an intercept: inverses of such columns are large, factors are not."""
+    X, y = regression(3, 60, 150)
+    minimise(mean + X, y, L1Ball(6.0), tolerance=1e-7)
+
+
 @pytest.mark.parametrize("fit_intercept", [False, True])
 def test_constant_target(fit_intercept):
     X, _ = regression(9, 20, 8)

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
+from scipy.linalg import solve_triangular
 from scipy.linalg.lapack import dposv, dpotrf, dpotri
 
 if TYPE_CHECKING:
@@ -24,6 +26,7 @@ SAFE = 1e-6
 NOISY = 100.0
 #: So many rows of a matrix are turned at a time.
 STRIP = 64
+NOTHING: Floats = np.zeros((0, 0))
 
 
 class Gram:
@@ -108,7 +111,9 @@ class Inverse:
         """Take over an inverse that was computed elsewhere, shape (size, size)."""
         self._buffer, self.size = np.array(matrix), len(matrix)
 
-    def append(self, across: Floats, corner: Floats) -> Positions:
+    def append(
+        self, across: Floats, corner: Floats, old: Callable[[], Floats] = lambda: NOTHING
+    ) -> Positions:
         """Add rows to the matrix: products with the old rows, and among themselves.
 
         Returns which of the new rows, in order, were independent of the others and added.
@@ -117,32 +122,47 @@ class Inverse:
         ----------
         across : array of shape (size, m)
         corner : array of shape (m, m)
+        old : callable
+            Returns the matrix of the old rows, where there are any.
         """
-        old = self.size
         projected = self.matrix @ across
         schur = corner - across.T @ projected
-        kept = self._independent(across, corner.diagonal(), schur)
-        if len(kept) < len(schur):
-            schur, projected = schur[np.ix_(kept, kept)], projected[:, kept]
-        if not len(kept):
-            return kept
-        corner_inverse = solved(schur, np.eye(len(kept)))
+        if not clearly_independent(schur, corner.diagonal()):
+            return self._append_doubtful(old(), across, corner)
+        size = self.size
+        corner_inverse = solved(schur, np.eye(len(schur)))
         corner_inverse = 0.5 * (corner_inverse + corner_inverse.T)
         side = projected @ corner_inverse
-        self._resize(old + len(kept))
-        self._buffer[:old, :old] += side @ projected.T
-        self._buffer[:old, old : self.size] = -side
-        self._buffer[old : self.size, :old] = -side.T
-        self._buffer[old : self.size, old : self.size] = corner_inverse
-        return kept
+        self._resize(size + len(schur))
+        self._buffer[:size, :size] += side @ projected.T
+        self._buffer[:size, size : self.size] = -side
+        self._buffer[size : self.size, :size] = -side.T
+        self._buffer[size : self.size, size : self.size] = corner_inverse
+        return np.arange(len(schur))
 
-    def _independent(self, across: Floats, lengths: Floats, schur: Floats) -> Positions:
-        """Which of the new rows are safely independent of the old ones and of each other."""
-        if clearly_independent(schur, lengths):
-            return np.arange(len(schur))
-        across = np.abs(across)
-        terms = lengths + np.sum(across * (np.abs(self.matrix) @ across), axis=0)
-        return independent_rows(schur, lengths, terms)
+    def _append_doubtful(self, old: Floats, across: Floats, corner: Floats) -> Positions:
+        """The same for rows that all but depend on each other, afresh.
+
+        Products with an inverse lose as many digits as the inverse is large beside what it is an
+        inverse of; those with a factor do not.
+        """
+        factor, failed = dpotrf(old, lower=True) if len(old) else (old, 0)
+        if failed:  # rounding made it singular
+            projected = self.matrix @ across
+            schur = corner - across.T @ projected
+        else:
+            half = solve_triangular(factor, across, lower=True, check_finite=False)
+            projected = solve_triangular(factor.T, half, check_finite=False)
+            schur = corner - half.T @ half
+        lengths = corner.diagonal()
+        # A rest is a product of the row, less a mix of old ones, with itself: so large are the
+        # terms of that, and their rounding.
+        terms = (np.sqrt(old.diagonal()) @ np.abs(projected) + np.sqrt(lengths)) ** 2
+        kept = independent_rows(schur, lengths, terms)
+        if len(kept):
+            across, corner = across[:, kept], corner[np.ix_(kept, kept)]
+            self.set(inverted(np.block([[old, across], [across.T, corner]])))
+        return kept
 
     def remove(self, rows: Positions) -> Positions:
         """Remove rows; returns the order in which the remaining ones now stand."""
@@ -195,13 +215,14 @@ def independent_rows(schur: Floats, lengths: Floats, terms: Floats) -> Positions
     `lengths` are those of the rows before they were projected, `terms` the sizes of what was
     subtracted: where that cancels, rounding leaves a rest of any row.
     """
-    rest, kept = schur.copy(), []
-    # What rounding may have done to each row's rest: small pivots before it make that large.
-    noise = np.sqrt(np.finfo(float).eps * np.abs(terms))
+    rest, kept, mixes = schur.copy(), [], np.eye(len(schur))
+    sizes = np.sqrt(np.maximum(terms, 0.0))
     for j in range(len(schur)):
-        if rest[j, j] > max(DEPENDENT * lengths[j], NOISY * noise[j] ** 2):
+        # What is left of a row is the product of a mix of rows with itself.
+        noise = np.finfo(float).eps * float(np.abs(mixes[j]) @ sizes) ** 2
+        if rest[j, j] > max(DEPENDENT * lengths[j], NOISY * noise):
             kept.append(j)
-            ratio = rest[:, j] / rest[j, j]
-            noise += np.abs(ratio) * noise[j]
-            rest -= np.outer(ratio, rest[j])
+            ratio = rest[j + 1 :, j] / rest[j, j]
+            rest[j + 1 :] -= np.outer(ratio, rest[j])
+            mixes[j + 1 :] -= np.outer(ratio, mixes[j])
     return np.array(kept, dtype=np.int64)

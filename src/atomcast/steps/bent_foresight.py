@@ -28,8 +28,6 @@ Positions = NDArray[np.int64]
 LEAST, MANY = 16, 1024
 #: Nearly all that are known are in use if it is more than this share.
 ALL = 0.95
-#: Atoms that have this share of their squares in common, in the mean, all but coincide.
-ALIKE = 0.99
 #: So many looks are taken; beside a penalty, until the gap is this share of what is good enough.
 LOOKS, SMALL = 50, 0.1
 TINY = float(np.finfo(np.float64).tiny)
@@ -58,8 +56,6 @@ def foresee_bent(
         if not len(active):
             break  # the gap is above the tolerance by rounding alone
         chosen, slopes = None, view.slopes
-        if first is None and all_alike(active, domain.signs(slopes)):
-            return gap
         if first is None:
             first, chosen = gap, likely(active, domain.scale, domain.merit(slopes))
         stalled = 0 if newton.improve(active, slopes, stalled > 0, chosen) else stalled + 1
@@ -102,14 +98,6 @@ def room(known: int, used: int) -> int:
     unless so many of the known ones are in use that they will hardly be.
     """
     return (FEW if used <= ALL * known and known < FEW else MANY) - known
-
-
-def all_alike(active: ExplicitActiveSet, signs: Floats) -> bool:
-    """Whether atoms all but coincide, as columns far from zero do: models of many are then hard."""
-    assert active.columns is not None
-    norms = np.sqrt(active.lengths(np.ones(active.objective.d)))
-    total = active.columns.combine(signs / np.maximum(norms, TINY))
-    return len(signs) > 1 and float(total @ total) > ALIKE * len(signs) ** 2
 
 
 def likely(active: ExplicitActiveSet, scale: float, merit: Floats) -> Positions:

@@ -20,7 +20,14 @@ from atomcast.steps.inner.corral import Corral
 from atomcast.steps.inner.group_solver import GroupSolver
 from atomcast.steps.inner.homotopy import is_near, minimise_by_homotopy
 from atomcast.steps.inner.machine_solver import GreedyDescent, MachineSolver, relative
-from atomcast.steps.inner.newton import MANY_PRODUCTS, Inner, Newton, QuadraticModel
+from atomcast.steps.inner.newton import (
+    FEWEST,
+    MANY_PRODUCTS,
+    PER_PRODUCTS,
+    Inner,
+    Newton,
+    QuadraticModel,
+)
 from atomcast.steps.inner.projected_newton import ProjectedNewton
 from atomcast.steps.inner.tube_descent import TubeDescent
 
@@ -61,8 +68,12 @@ class Quadratic:
             return
         model = self._model(active)
         if model is not None:
-            # Models of another objective begin at its weights, and most of their atoms are in use.
-            self.descent.inside = 1.0 if isinstance(active, QuadraticModel) else INSIDE
+            self.descent.inside = INSIDE
+            if isinstance(active, QuadraticModel):
+                # It begins at weights of the objective, and most of its atoms are in use. By then,
+                # the exact method would have found the best ones.
+                self.descent.inside = 1.0
+                self.descent.alternations = max(len(active) // PER_PRODUCTS, FEWEST)
             weights, found = self.descent.minimise(model, tolerance)
             active.set_weights(weights)
             if found:

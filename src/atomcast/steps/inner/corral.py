@@ -160,7 +160,11 @@ class Corral:
         all_positions = np.concatenate([self.position, position])
         all_factors = np.concatenate([self.factor, factor])
         products = self._products(all_positions, all_factors, position, factor)
-        kept = self.inverse.append(products[:old], products[old:])
+        kept = self.inverse.append(
+            products[:old],
+            products[old:],
+            lambda: self._products(self.position, self.factor, self.position, self.factor),
+        )
         if len(kept) < len(position):
             places = np.concatenate([np.arange(old), old + kept])
             all_positions, all_factors = all_positions[places], all_factors[places]

@@ -49,6 +49,7 @@ class GroupDescent(CoordinateDescent):
         self.blocks = blocks
         self._careful = 0  # steps to come that must not go too far, as one did
         self._faces = 0
+        self._steps = 0  # of conjugate gradients, on the last face that was solved by them
 
     def _norm(self, weights: Floats) -> float:
         return self.blocks.size(weights)
@@ -100,7 +101,7 @@ class GroupDescent(CoordinateDescent):
         else:
             from atomcast.steps.inner._face import solve_face
 
-            level, _ = solve_face(
+            level, self._steps = solve_face(
                 model.columns.compiled, support, starts, self.blocks.c[used], *model.bends,
                 weights, gradient, penalty, self._careful > 0, excess is not None,
                 excess or 0.0, FACE_STEPS, *accuracy,
@@ -112,8 +113,12 @@ class GroupDescent(CoordinateDescent):
 
     def _factorises(self, model: ColumnModel, weights: int) -> bool:
         """Whether a face of so many weights is solved by a factorisation."""
-        few = self._faces > PATIENCE and weights <= FACTORISED
-        return few and isinstance(model.columns, Products)
+        if weights > FACTORISED:
+            return False
+        if isinstance(model.columns, Products):
+            return self._faces > PATIENCE
+        # Conjugate gradients took longer on the last face, columns and all.
+        return (weights + weights**2 / (3 * len(model.diagonal))) / 8 < self._steps
 
     def _toward(
         self, model: ColumnModel, weights: Floats, solution: Floats, origin: Floats
@@ -230,7 +235,8 @@ class GroupSolver:
         if isinstance(columns, Products) and len(active) <= DECOMPOSED:
             descent.alternations = FEW_ALTERNATIONS
         weights, found = descent.minimise(model, tolerance)
-        if not found and isinstance(columns, Products) and len(active) <= DECOMPOSED:
+        if not found and len(active) <= DECOMPOSED:
             slopes = columns.scores(model.at(np.zeros_like(weights))[1])
-            weights, _ = descend_by_ellipsoids(columns.matrix, slopes, weights, blocks, tolerance)
+            matrix = model.hessian(np.arange(len(active)))
+            weights, _ = descend_by_ellipsoids(matrix, slopes, weights, blocks, tolerance)
         active.set_weights(self.turned.turns.back(weights))

@@ -29,6 +29,8 @@ Positions = NDArray[np.int64]
 
 #: The model is bent by this share more than the objective, so that no direction of it is flat.
 RIDGE = 1e-8
+#: But not less than by this share, which rounding leaves.
+FLAT = 1e-12
 #: A full step is taken if the objective falls by at least this share of what the model promised.
 ENOUGH = 0.25
 #: Faces of a dense model are left at a gap of this share of the objective's. Where models may be
@@ -56,6 +58,7 @@ STEEP, MANY_STEEP = 0.8, 1000
 HARDLY, STALLED = 1e-3, 3
 #: By this share, values may be off.
 ROUNDING = 1e-14
+TINY = float(np.finfo(np.float64).tiny)
 #: Steps after which rounding must be what is left of the gap.
 STEPS = 200
 
@@ -261,7 +264,7 @@ class Newton:
         active.set_weights(new)
         allowed = ROUNDING * abs(before)
         near = promise <= allowed and abs(before - active.value()) <= allowed
-        if not near and before - active.value() < ENOUGH * promise:
+        if not near and before - active.value() < ENOUGH * max(promise, 0.0):
             active.set_weights(old)
             active.search(new - old, 1.0)
         return near
@@ -302,7 +305,7 @@ class Newton:
         hessian = active.hessian(chosen)
         diagonal = np.einsum("ii->i", hessian)  # as it lies in there
         least = gap / self.domain.scale**2  # where a move by a whole vertex would gain the gap
-        ridge = RIDGE * np.maximum(diagonal, least)
+        ridge = np.maximum(RIDGE * np.maximum(_beside_common(hessian), least), FLAT * diagonal)
         old, slopes = active.weights[chosen], scores[chosen]
         if steepness:
             hessian -= np.outer(steepness * slopes, slopes)
@@ -323,3 +326,12 @@ class Newton:
         new = np.zeros(len(active))
         new[chosen] = found
         return new, -float(change @ (slopes + 0.5 * (hessian @ change)))
+
+
+def _beside_common(matrix: Floats) -> Floats:
+    """The squared lengths of columns without what all of them have in common, given products."""
+    diagonal = matrix.diagonal()
+    roots = np.sqrt(np.maximum(diagonal, TINY))
+    along = matrix @ (np.where(matrix[0] < 0.0, -1.0, 1.0) / roots)
+    total = float(np.abs(along / roots).sum())
+    return diagonal - along**2 / total
