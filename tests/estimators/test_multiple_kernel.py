@@ -320,24 +320,6 @@ def test_what_is_hardly_new_is_not_taken_for_a_lie():
     assert result.status == "optimal"
 
 
-def test_coefficients_are_those_of_the_fit_where_kernels_are_all_but_singular():
-    """Not of functions whose values cancel so far that what is left of them is rounding."""
-    rng = np.random.default_rng(234)
-    X = rng.standard_normal((120, 3)).cumsum(axis=0)
-    y = rng.standard_normal(120).cumsum()
-    model = MultipleKernelRegressor(beta=1e4).fit(X, y)
-    fitted, size = np.zeros(len(y)), 0.0
-    for function in model.functions_:
-        linear = function.kernel.spec.kernel == "linear"
-        matrix = X @ X.T if linear else rbf_kernel(X, gamma=function.gamma)
-        matrix, dual = matrix * len(y) / np.trace(matrix), function.dual[:, 0]
-        fitted, size = fitted + matrix @ dual, size + np.sqrt(dual @ matrix @ dual)
-    left = y - fitted - np.mean(y - fitted)
-    assert model.result_.status == "optimal"
-    assert size <= 1e4 * (1.0 + 1e-4)
-    assert left @ left <= model.result_.objective + 1e-14 * (y @ y)
-
-
 def test_as_good_as_no_regularisation_takes_few_steps(monkeypatch):
     """Descent alone would creep along directions that are all but flat."""
     steps, step = [], Newton._step

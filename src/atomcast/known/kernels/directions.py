@@ -30,10 +30,6 @@ Floats = NDArray[np.float64]
 ABOUT = 2
 #: A direction of which no more than this is new, by squared norm, is one that is known.
 NOTHING_NEW = 1e-11
-#: Nor is one whose squared norm is no more than this share of the squared sum of its coefficients:
-#: kernels have values of about one, and of a sum in which they cancel so far, rounding is a part
-#: that shows. The function would be another than its image and norm say.
-CANCELLED = 1e-12
 #: By which share of a score rounding may spoil it, in products of orthonormal directions.
 ROUNDING = 1e-7
 
@@ -168,8 +164,7 @@ class DirectionSet(ExplicitActiveSet):
                 along = images @ old_duals.T
                 images, duals = images - along @ old_images, duals - along @ old_duals
         squares, basis = np.linalg.eigh(duals @ images.T)
-        sizes = np.abs(basis.T @ duals).sum(axis=1)
-        new = squares > np.maximum(NOTHING_NEW * float(whole.max()), CANCELLED * sizes**2)
+        new = squares > NOTHING_NEW * float(whole.max())
         basis = basis / np.sqrt(np.where(new, squares, np.inf))
         return basis.T @ images, basis.T @ duals
 
@@ -193,7 +188,7 @@ class DirectionSet(ExplicitActiveSet):
         allowed = self._rounding(length, gradient) + ROUNDING * (np.abs(stated) + promised)
         # What is new in a direction may be so little of it that its rounding is that much more.
         spoilt = float(np.finfo(np.float64).eps) / NOTHING_NEW * float(np.linalg.norm(gradient))
-        allowed = allowed + spoilt * length + np.sqrt(CANCELLED) * float(np.abs(gradient).sum())
+        allowed = allowed + spoilt * length
         return Misfit(difference, allowed, length)
 
     def support(self, weights: Floats | None = None) -> tuple[NDArray[np.int64], Floats]:
