@@ -9,6 +9,7 @@
     python benchmarks/kernel_svm.py training --C 100 --svc-iterations 200000
     python benchmarks/kernel_svm.py scale --n 1000000
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/kernel_svm.py classes
+    python benchmarks/kernel_svm.py costs --seed 1
     OMP_NUM_THREADS=1 OPENBLAS_NUM_THREADS=1 python benchmarks/kernel_svm.py binary --n 6500
 
 The data sets a9a, letter and usps are looked for in the folder ATOMCAST_DATA. Compiling is not part
@@ -29,7 +30,7 @@ from typing import Any
 
 import numpy as np
 from kernel_svm_binary import binary
-from kernel_svm_classes import classes
+from kernel_svm_classes import classes, costs
 from kernel_svm_rounds import accuracy, rounds
 from numba import njit, uint64
 from rows import Figure, tell
@@ -251,6 +252,7 @@ SECTIONS = {
     "scale": scale,
     "binary": binary,
     "classes": classes,
+    "costs": costs,
 }
 
 

@@ -49,6 +49,17 @@ def test_a_small_fit_compiles_and_draws_nothing(model):
     assert modules_after(code).isdisjoint({"numba", "matplotlib", "ray", "mpi4py"})
 
 
+@pytest.mark.parametrize("classes", [2, 3, 10])
+def test_small_kernel_machines_wait_for_no_compiler(classes):
+    code = (
+        "import numpy as np, atomcast\n"
+        "X = np.random.default_rng(0).standard_normal((150, 4))\n"
+        f"y = np.arange(150) % {classes}\n"
+        "assert atomcast.KernelSVC().fit(X + y[:, None], y).score(X + y[:, None], y) > 0.5"
+    )
+    assert "numba" not in modules_after(code)
+
+
 def test_a_small_fit_of_many_features_waits_for_no_compiler():
     code = (
         "import numpy as np, atomcast\n"

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import linalg, optimize
-from sklearn.datasets import make_moons
+from sklearn.datasets import load_iris, make_moons
 from sklearn.metrics.pairwise import rbf_kernel
 
 from atomcast import KernelSVC
@@ -100,6 +100,25 @@ def test_few_points_are_solved_face_by_face(C, gamma):
     matrix, side, best = machine(C, gamma, n=120)
     weights = machine_weights(matrix * np.outer(side, side), 1e-9)
     np.testing.assert_allclose(weights, best, rtol=1e-6, atol=1e-8 * best.max())
+
+
+@pytest.mark.parametrize("multi_class", ["one-vs-one", "one-vs-rest"])
+@pytest.mark.parametrize("C", [0.1, 10.0, 1e5])
+def test_few_points_of_several_classes_are_solved_face_by_face(C, multi_class):
+    """Each machine is a problem of nonnegative least squares, which SciPy solves."""
+    X, y = load_iris(return_X_y=True)
+    model = KernelSVC(C=C, gamma=0.5, multi_class=multi_class, tol=1e-9).fit(X, y)
+    pairs = [(0, 1), (0, 2), (1, 2)] if multi_class == "one-vs-one" else [(0,), (1,), (2,)]
+    values = model.set_params(decision_function_shape="ovo") if len(pairs[0]) > 1 else model
+    for m, sides in enumerate(pairs):
+        some = np.isin(y, sides) if len(sides) > 1 else np.ones(len(y), dtype=bool)
+        side = np.where(y[some] == sides[0], 1.0, -1.0)
+        kernel = (rbf_kernel(X[some], gamma=0.5) + 1.0) * np.outer(side, side)
+        factor = np.linalg.cholesky(kernel + np.eye(len(side)) / C)
+        weights = optimize.nnls(factor.T, np.linalg.solve(factor, np.ones(len(side))))[0]
+        expected = side * (kernel @ weights)
+        found = values.decision_function(X[some])[:, m]
+        np.testing.assert_allclose(found, expected, rtol=1e-5, atol=1e-5)
 
 
 def test_points_that_are_there_twice_leave_a_model_face_by_face_or_not():

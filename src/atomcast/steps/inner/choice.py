@@ -180,7 +180,7 @@ def inner_solver(replica: Replica, memory: Memory) -> Inner:
         solver = KINDS[replica.active.inner_kind](replica.domain, memory)
         if isinstance(solver, KernelQuadratic) and replica.step.alone > MANY_POINTS:
             solver.few = 0  # they will soon be many
-        elif isinstance(solver, KernelQuadratic):
+        elif isinstance(solver, KernelQuadratic | MachineSolver):
             solver.at_once = replica.has_all
         return solver
     return newton_solver(replica)
