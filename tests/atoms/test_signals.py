@@ -51,3 +51,19 @@ def test_the_winner_of_a_pursuit_is_compared_with_its_score(normalize):
     lie = agreement._replace(score=agreement.score * (1.0 - 1e-9))
     with pytest.raises(FalseMessageError, match="node 2 said that atom 5 has the score"):
         PursuitActiveSet(objective, normalize).receive([Atom(5, 6, ATOMS[0])], lie, {}, 1.0)
+
+
+def test_what_a_result_is_made_of_is_the_memory_of_the_codes():
+    active = SignalsActiveSet(np.random.default_rng(0).standard_normal((50, 6)))
+    active.append([Atom(id, 6, np.eye(6)[id]) for id in (4, 0, 5, 2)])
+    weights = np.random.default_rng(1).standard_normal((4, 50))
+    active.set_weights(np.where(weights > 0.0, weights, 0.0).ravel())
+    before = active.codes.toarray()
+    ids, found = active.support()
+    assert np.shares_memory(found, active.codes.data)
+    np.testing.assert_array_equal(active.codes.toarray(), before)
+    atom, signal = np.divmod(ids, 50)
+    np.testing.assert_array_equal(np.lexsort((atom, signal)), np.arange(len(ids)))
+    there = np.zeros((50, 6))
+    there[signal, atom] = found
+    np.testing.assert_array_equal(there[:, [4, 0, 5, 2]], before)

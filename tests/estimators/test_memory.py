@@ -12,6 +12,7 @@ from scipy import sparse
 
 from atomcast import (
     DictionaryLearning,
+    KernelSVC,
     KernelSVR,
     L1AdaBoost,
     L1BoostRegressor,
@@ -20,8 +21,9 @@ from atomcast import (
     SparseCoder,
 )
 from atomcast.atoms import signals, view_atoms
-from atomcast.estimators import dictionary_learning
+from atomcast.estimators import dictionary_learning, kernel_machine
 from atomcast.known.kernels import functions
+from atomcast.steps import coding_step
 
 
 def allocated(work):
@@ -70,6 +72,27 @@ def test_a_dictionary_is_learned_in_a_fraction_of_the_memory_of_signals():
     X = np.random.default_rng(0).standard_normal((1500, 600))
     model = DictionaryLearning(20, n_nonzero=2, max_iter=2, cluster=2)
     assert allocated(lambda: model.fit(X)) < 0.35 * size(X)  # it was 7 times
+
+
+@pytest.mark.usefixtures("small_pieces")
+def test_of_short_signals_few_numbers_each_are_kept_while_a_dictionary_is_learned(monkeypatch):
+    monkeypatch.setattr(coding_step, "PIECE", 64)
+    monkeypatch.setattr(coding_step, "AT_A_TIME", 2)
+    monkeypatch.setattr(dictionary_learning, "SIGNALS", 1 << 9)
+    X = sparse.random_array((20_000, 60), density=0.1, rng=np.random.default_rng(0), format="csr")
+    model = DictionaryLearning(8, n_nonzero=3, max_iter=2, cluster=2)
+    # Codes of 36 bytes and those before, what was agreed on, and some numbers: it was 208.
+    assert allocated(lambda: model.fit(X)) < 190 * X.shape[0]
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("how", [{"n_nonzero": 3}, {"beta": 0.5}])
+def test_signals_in_single_precision_stay_so(how):
+    X = np.random.default_rng(0).standard_normal((1500, 600)).astype(np.float32)
+    coder = SparseCoder(X[:30].astype(np.float64), cluster=2, **how)
+    assert allocated(lambda: coder.encode(X)) < 0.6 * size(X)  # in double precision it is twice
+    both = coder.encode(X), coder.encode(X.astype(np.float64))
+    assert (both[0].codes != both[1].codes).nnz == 0
 
 
 @pytest.mark.parametrize("boosting", [L1AdaBoost(), L1BoostRegressor(5.0)])
@@ -122,3 +145,23 @@ def test_support_vectors_are_all_that_long_sparse_rows_are_copied_for():
     share = model.result_.ledger.atoms_sent / X.shape[0]
     # What was broadcast, while it grows, and the model.
     assert used < (3.5 * share + 0.6) * size(X)
+
+
+def test_kernel_machines_look_at_points_piece_by_piece():
+    X = np.random.default_rng(0).standard_normal((1500, 4000))
+    kernel = functions.RBF(1e-3)
+    assert allocated(lambda: kernel.largest_exponent(X)) < 0.2 * size(X)  # it was twice
+    # In single precision they are half; it was 2.5 times.
+    assert allocated(lambda: kernel.units(X, most=X.size)) < 0.7 * size(X)
+
+
+def test_dense_points_are_not_all_made_sparse_to_predict_them(monkeypatch):
+    rng = np.random.default_rng(0)
+    X = sparse.random_array((200, 300), density=0.1, rng=rng, format="csr")
+    model = KernelSVC().fit(X, rng.random(200) < 0.5)
+    monkeypatch.setattr(kernel_machine, "PIECE", 1 << 12)
+    new = rng.standard_normal((2000, 300))
+    assert allocated(lambda: model.predict(new)) < 0.5 * size(new)  # a sparse copy is 1.5 times
+    np.testing.assert_allclose(
+        model.decision_function(new), model.decision_function(sparse.csr_array(new)), atol=1e-12
+    )

@@ -39,7 +39,7 @@ if TYPE_CHECKING:
 Floats = NDArray[np.float64]
 
 #: So many examples at a time are taken out of the data, or as many as have so many values.
-LEAST_PIECE, PIECE, VALUES = 1 << 7, 1 << 13, 1 << 20
+LEAST_PIECE, PIECE, VALUES = 96, 1 << 13, 1 << 20
 #: A position that no point ever has.
 UNKNOWN = np.iinfo(np.int64).max
 
@@ -215,8 +215,9 @@ class KernelAtoms:
             sums.add_block(rows, total, block, some, active.labels[part], weights[part])
             start = part.stop
         left, unknown = start + np.flatnonzero(weights[start:]), self._unknown(active.atoms)
-        for first in range(0, len(left), COLUMNS):
-            some = left[first : first + COLUMNS]
+        step = _at_a_time(active.points)
+        for first in range(0, len(left), step):
+            some = left[first : first + step]
             points, labels = active.points[some], active.labels[some]
             sums.add_to(unknown, total, points, labels, weights[some])
         # The active set has these exactly, with 1/C on the diagonal.
@@ -229,11 +230,12 @@ class KernelAtoms:
         unknown = self._unknown(active.atoms)
         weights, rough = 2.0 * active.weights, self._total[unknown]
         used, sums = np.flatnonzero(weights), self._kernel_sums(active)
+        step = _at_a_time(active.points)
 
         def exact(some: NDArray[np.int64]) -> Floats:
             rows, total = unknown[some], np.zeros(self.n)
-            for start in range(0, len(used), COLUMNS):
-                part = used[start : start + COLUMNS]
+            for start in range(0, len(used), step):
+                part = used[start : start + step]
                 points, labels = active.points[part], active.labels[part]
                 sums.add_to(rows, total, points, labels, weights[part])
             return total[rows]
@@ -275,6 +277,12 @@ class KernelAtoms:
             points = self.points[rows[some]]
             block[some] = kernel_block(active.kernel, points, known, block.dtype)
         return block
+
+
+def _at_a_time(known: Points) -> int:
+    """How many of the known points are copied at a time: of long ones, as few as kernels take."""
+    values = known.nnz if sparse.issparse(known) else known.size
+    return int(np.clip(VALUES * known.shape[0] // max(values, 1), 16, COLUMNS))
 
 
 def _by_columns(replica: Replica) -> bool:

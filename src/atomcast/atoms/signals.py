@@ -15,6 +15,7 @@ from atomcast.domains.ball_product import BallProduct
 from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ActiveSet
 from atomcast.known.columns import Columns, with_appended
+from atomcast.known.kernels.points import dense_rows
 from atomcast.known.rows_in_order import RowsInOrder
 from atomcast.messages.atom import EPS, ROUNDINGS, Atom, Misfit, check_form, check_scores
 from atomcast.messages.proposals import Agreement
@@ -26,7 +27,7 @@ Floats = NDArray[np.float64]
 Ints = NDArray[np.int64]
 
 #: So many numbers are looked at in one piece, which fits into a cache.
-PIECE = 1 << 18
+PIECE = 1 << 16
 
 
 class SignalsActiveSet(ActiveSet):
@@ -41,6 +42,7 @@ class SignalsActiveSet(ActiveSet):
     Parameters
     ----------
     signals : array or sparse array of shape (B, d)
+        In single or double precision.
 
     Attributes
     ----------
@@ -51,7 +53,7 @@ class SignalsActiveSet(ActiveSet):
     open : array of B booleans
         Which signals are not done yet.
     levels : array of shape (B,)
-        An atom is of use to a signal if its merit is above this.
+        An atom is of use to a signal if its merit is above this; from a request to the gap.
     gaps : array of shape (B,)
         The certified gap of each signal, at the weights with the smallest sum of them.
     """
@@ -69,15 +71,14 @@ class SignalsActiveSet(ActiveSet):
         self._measure(np.arange(count))
         self.squares = self.errors.copy()
         self.open = self.squares > 0.0
-        # These take no memory before there is something to say of each signal.
-        self.levels = self._gap_now = np.broadcast_to(0.0, count)
+        # These take no memory where there is nothing to say of each signal.
+        self._nothing = self.levels = self._gap_now = np.broadcast_to(0.0, count)
         self.gaps = np.broadcast_to(np.inf, count)
         self._gram = np.zeros((0, 0))
 
     def rows(self, some: Ints) -> Floats:
         """Some of the signals, shape (m, d)."""
-        rows = self.signals[some]
-        return rows.toarray() if sparse.issparse(rows) else rows
+        return dense_rows(self.signals[some])
 
     def residual(self, some: Ints) -> Floats:
         """What the weights leave of some signals, shape (m, d)."""
@@ -179,17 +180,20 @@ class SignalsActiveSet(ActiveSet):
 
         For a signal that no node has anything for, it follows from the level that was asked for.
         """
+        gaps, self.levels = self.levels, self._nothing
         if not isinstance(domain, BallProduct):
             return np.inf
         choice = agreement.choice
         assert choice is not None
-        merit = self.levels.copy()
-        merit[choice.signal] = domain.merit(choice.score)
-        gaps = np.minimum(self.inners + domain.radii * merit, self.errors)
-        self._gap_now = np.where(self.open, np.maximum(gaps, 0.0), self._gap_now)
-        if self._gap_now.sum() <= self.gaps.sum():
-            self.gaps = self._gap_now.copy()
-        return float(self._gap_now.sum())
+        gaps[choice.signal] = domain.merit(choice.score)
+        gaps *= domain.radii
+        gaps += self.inners
+        np.clip(gaps, 0.0, self.errors, out=gaps)
+        np.copyto(gaps, self._gap_now, where=~self.open)
+        self._gap_now = gaps
+        if gaps.sum() <= self.gaps.sum():
+            self.gaps = gaps
+        return float(gaps.sum())
 
     def update(self, signals: Ints, parts: Iterable[sparse.csr_array]) -> None:
         """Replace the weights of some signals, in increasing order; shape (m, K), in parts.
@@ -217,23 +221,22 @@ class SignalsActiveSet(ActiveSet):
     def support(self, weights: Any = None) -> tuple[NDArray[np.int64], Floats]:
         """Numbers atom * B + signal and weights where a weight is not zero.
 
-        They go by signal, and within a signal by atom.
+        They go by signal, and within a signal by atom. Codes may take more memory than signals do:
+        what stands for them is put in that order, and not copied.
         """
-        codes, known = (
-            self.codes if weights is None else weights,
-            np.array(self.ids, dtype=np.int64),
-        )
-        found, ids = np.empty(codes.nnz), np.empty(codes.nnz, dtype=np.int64)
-        count, at = self.signals.shape[0], 0
-        for part in self.pieces(np.arange(count), len(known)):
-            rows = codes[part[0] : part[-1] + 1]
-            end = at + rows.nnz
-            atom, signal = known[rows.indices], np.repeat(part, np.diff(rows.indptr))
-            order = np.lexsort((atom, signal))
-            found[at:end] = rows.data[order]
-            ids[at:end] = (atom * count + signal)[order]
-            at = end
-        return ids, found
+        codes = self.codes if weights is None else weights
+        known, count = np.array(self.ids, dtype=np.int64), self.signals.shape[0]
+        ids = np.empty(codes.nnz, dtype=np.int64)
+        step = self.height(len(known))
+        for start in range(0, count, step):
+            starts = codes.indptr[start : start + step + 1]
+            some = slice(int(starts[0]), int(starts[-1]))
+            place = codes.indices[some]
+            signal = np.repeat(np.arange(start, start + len(starts) - 1), np.diff(starts))
+            order = np.lexsort((known[place], signal))
+            codes.indices[some], codes.data[some] = place[order], codes.data[some][order]
+            ids[some] = known[codes.indices[some]] * count + signal
+        return ids, codes.data
 
     def total(self, n: int) -> int:
         """A weight for each atom and signal."""

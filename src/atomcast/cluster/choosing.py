@@ -42,8 +42,7 @@ def propose_to_signals(
     signals, holders = len(active.open), sorted(held)
     largest, counts = np.full(nodes, -np.inf), np.zeros(nodes, dtype=np.int64)
     room = 1 if choose else len(holders), int(np.count_nonzero(active.open))
-    owner, pair = np.empty((2, *room), dtype=np.int64)
-    score = np.empty(room)
+    owner, pair, score = np.empty(room, np.int32), np.empty(room, np.int64), np.empty(room)
     ends = np.zeros(room[0], dtype=np.int64)
     for some, scores in atoms.pieces(replica):
         said = []
@@ -61,7 +60,7 @@ def propose_to_signals(
         _without_gaps(owner, ends),
         _without_gaps(pair, ends),
         scores,
-        replica.domain.merit(scores),
+        scores if choose else replica.domain.merit(scores),  # those that win need no ranking
         largest,
         signals=signals,
         counts=counts if choose else None,

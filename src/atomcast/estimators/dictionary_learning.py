@@ -15,6 +15,7 @@ from sklearn.utils.validation import check_is_fitted
 from atomcast._checks import check_count, check_positive
 from atomcast.atoms.signals import PIECE
 from atomcast.estimators.sparse_coder import Coder, Encoded
+from atomcast.known.kernels.points import dense_rows
 from atomcast.network.joined_ledgers import joined, named
 from atomcast.objectives.sample_weights import checked_sample_weight
 
@@ -103,18 +104,19 @@ class DictionaryLearning(Coder):
         ledgers = []
         while True:
             encoded = self._encode(X, elements)
-            squares = squared_errors(X, encoded.codes, elements)
-            errors.append(float(counts @ squares))
-            ledgers.append(encoded.result.ledger)
+            codes, result = encoded.codes, encoded.result
+            errors.append(float(counts @ squared_errors(X, codes, elements)))
+            ledgers.append(result.ledger)
             logger.info("coding %d: squared error %.6g", len(errors), errors[-1])
             small = len(errors) > 1 and abs(errors[-2] - errors[-1]) <= self.tol * errors[-2]
-            if small or len(errors) == self.max_iter or encoded.result.status == "interrupted":
+            if small or len(errors) == self.max_iter or result.status == "interrupted":
                 break
-            best = improved(X, counts, encoded.codes, elements, of_length_one=self.beta is None)
-            elements = replaced(best, X, some, encoded.codes)
-            del encoded  # before there is another
+            del encoded, result  # what is not needed any more, before there is another
+            elements = improved(X, counts, codes, elements, of_length_one=self.beta is None)
+            elements = replaced(elements, X, some, codes)
+            del codes
         self.components_, self.error_, self.n_iter_ = elements, np.array(errors), len(errors)
-        self.result_ = replace(encoded.result, ledger=joined(named("coding", ledgers)))
+        self.result_ = replace(result, ledger=joined(named("coding", ledgers)))
         return self
 
     def encode(self, X: Any) -> Encoded:
@@ -128,9 +130,8 @@ class DictionaryLearning(Coder):
 
 
 def rows_of(X: Any, some: Any) -> Floats:
-    """Some of the signals, as rows of a dense array."""
-    rows = X[some]
-    return rows.toarray() if sparse.issparse(rows) else rows
+    """Some of the signals, as rows of a dense array in double precision."""
+    return dense_rows(X[some])
 
 
 def squared_errors(X: Any, codes: sparse.csr_array, elements: Floats) -> Floats:
@@ -150,7 +151,7 @@ def distinct_signals(X: Any, counts: Floats) -> NDArray[np.int64]:
     """
     nothing = sparse.csr_array((X.shape[0], 1))
     lengths = np.sqrt(squared_errors(X, nothing, np.zeros((1, X.shape[1]))))
-    rounding = X.shape[1] * np.finfo(X.dtype).eps * lengths.max(initial=0.0)
+    rounding = X.shape[1] * np.finfo(np.float64).eps * lengths.max(initial=0.0)
     return distinct_rows(X, np.flatnonzero((lengths > rounding) & (counts > 0.0)))
 
 
@@ -219,7 +220,10 @@ def improved(
 def replaced(elements: Floats, X: Any, some: NDArray[np.int64], codes: sparse.csr_array) -> Floats:
     """Elements that none of some signals uses become those of them that are explained worst."""
     elements = elements.copy()
-    unused = np.flatnonzero(abs(codes[some]).sum(axis=0) == 0.0)
+    used = np.zeros(len(elements), dtype=bool)
+    for start in range(0, len(some), SIGNALS):
+        used[codes[some[start : start + SIGNALS]].indices] = True
+    unused = np.flatnonzero(~used)
     error = np.sqrt(squared_errors(X, codes, elements)[some])
     worst = some[np.argsort(-error, kind="stable")[: len(unused)]]
     new = rows_of(X, worst)

@@ -97,13 +97,13 @@ class KernelMachine(SupportSum, SolvedEstimator):
 
     def _decision(self, X: Any) -> Floats:
         points, intercept = self.support_vectors_, self.intercept_
-        if sparse.issparse(points) and not sparse.issparse(X):
-            X = sparse.csr_array(X)
         values = np.empty((X.shape[0], len(intercept)))
         height = max(PIECE // max(points.shape[0], 1), 1)
         for start in range(0, X.shape[0], height):
             rows = slice(start, start + height)
             new = cut(X, start, min(start + height, X.shape[0]), 0)
+            if sparse.issparse(points) and not sparse.issparse(new):
+                new = sparse.csr_array(new)
             block = kernel_block(self._kernel, new, points, np.float64)
             values[rows] = intercept + self._combined(block)
         return values

@@ -12,7 +12,7 @@ from sklearn.base import ClassNamePrefixFeaturesOutMixin, TransformerMixin
 from sklearn.utils.validation import check_array, check_is_fitted, validate_data
 
 from atomcast._checks import check_count, check_in_scale
-from atomcast.atoms.signals import check_elements
+from atomcast.atoms.signals import PIECE, check_elements
 from atomcast.data._split import SplitShards
 from atomcast.data.shards import Shards
 from atomcast.estimators.solving import SolvedEstimator, warn_unless_converged
@@ -24,6 +24,9 @@ from atomcast.simulation.local import LocalCluster, as_cluster
 from atomcast.steps.coding_step import BallCoding, PursuitCoding
 
 Floats = NDArray[np.float64]
+
+#: What signals and dictionaries may be: data in single precision stays so, and takes no copy.
+NUMBERS: dict[str, Any] = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
 
 
 @dataclass(frozen=True)
@@ -79,13 +82,7 @@ class Coder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SolvedEstimator):
         solver = self._coding(n, signals.shape[1])
         result = solver.solve(coding_problem(signals, radii), shards, cluster)
         warn_unless_converged(result, solver, stacklevel=4)
-        # Weights go by signal and atom: they need not be sorted, nor copied.
-        whole = np.int32 if max(count, n) < 1 << 31 else np.int64
-        atom, signal = (np.empty(len(result.atom_ids), whole) for _ in range(2))
-        np.floor_divide(result.atom_ids, count, out=atom, casting="unsafe")
-        np.remainder(result.atom_ids, count, out=signal, casting="unsafe")
-        starts = np.searchsorted(signal, np.arange(count + 1, dtype=whole)).astype(whole)
-        codes = sparse.csr_array((result.atom_weights, atom, starts), shape=(count, n))
+        codes = codes_of(result, (count, n))
         return Encoded(codes, result.content if radii is not None else None, result)
 
     def _spread(self, dictionary: Any) -> tuple[Shards, Any]:
@@ -120,7 +117,7 @@ class Coder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SolvedEstimator):
 
     def _checked(self, X: Any, reset: bool) -> Any:
         """Signals as rows of an array, or of a sparse one."""
-        X = validate_data(self, X, reset=reset, accept_sparse="csr", dtype=np.float64)
+        X = validate_data(self, X, reset=reset, **NUMBERS)
         X = sparse.csr_array(X) if sparse.issparse(X) else np.ascontiguousarray(X)
         check_in_scale("X", X.data if sparse.issparse(X) else X)
         return X
@@ -231,11 +228,22 @@ class SparseCoder(Coder):
         return tags
 
 
+def codes_of(result: Result, shape: tuple[int, int]) -> sparse.csr_array:
+    """The weights of a result, which go by signal and atom: they need not be sorted, nor copied."""
+    count, ids = shape[0], result.atom_ids
+    whole: Any = np.int32 if max(*shape, len(ids)) < 1 << 31 else np.int64
+    atoms, starts = np.empty(len(ids), whole), np.zeros(count + 1, whole)
+    for some in (slice(k, k + PIECE) for k in range(0, len(ids), PIECE)):
+        atoms[some], signal = np.divmod(ids[some], count)
+        starts[signal[0] + 1 : signal[-1] + 2] += np.bincount(signal - signal[0])
+    np.cumsum(starts, out=starts)
+    return sparse.csr_array((result.atom_weights, atoms, starts), shape=shape)
+
+
 def checked_dictionary(dictionary: Any) -> Any:
     """A dictionary with numbers in its rows, none of which is zero."""
-    numbers = {"accept_sparse": "csr", "dtype": [np.float64, np.float32]}
     try:
-        atoms = check_array(dictionary, **numbers, input_name="dictionary")
+        atoms = check_array(dictionary, **NUMBERS, input_name="dictionary")
     except (TypeError, ValueError) as error:
         why = str(error).splitlines()[0]
         raise ValueError(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
@@ -67,7 +67,7 @@ class Proposals(NamedTuple):
     ----------
     node, id, score, merit : arrays of shape (p,)
         One row a proposed atom. The merit is what it is ranked by: a random number where atoms
-        are drawn at random.
+        are drawn at random; it says nothing where they have won already.
     best : array of shape (N,)
         The largest merit on each node, of all its atoms; -inf on a node without atoms.
     partial : array of shape (N,) or None
@@ -444,7 +444,12 @@ def _chosen_by_signals(proposals: Proposals) -> Agreement:
     """The best atom of every signal that something was proposed for."""
     best, signals = checked_best(proposals.best), proposals.signals
     rows = best_of_signals(proposals) if proposals.counts is None else slice(None)
-    atom, signal = np.divmod(proposals.id[rows], signals)
+    pairs = proposals.id[rows]
+    # There may be as many as the data has rows: most numbers are small enough for four bytes.
+    small = signals < 1 << 31 and pairs.max(initial=0) < signals << 31
+    whole: Any = np.int32 if small else np.int64
+    atom, signal = np.empty(len(pairs), whole), np.empty(len(pairs), whole)
+    np.divmod(pairs, signals, out=(atom, signal), casting="unsafe")
     choice = Choice(signal, atom, proposals.score[rows])
     winners, first = _first_of_each(atom)
     owner = proposals.node[rows][first]

@@ -82,7 +82,8 @@ class BallCoding(Coding):
         signals, radii = _choosing(active, agreement), replica.domain.radii
         enough, most = EXACT * _allowed(replica, active), min(active.signals.shape[1], len(active))
 
-        def fit(part: Ints, products: Floats, codes: Floats) -> None:
+        def fit(some: slice, products: Floats, codes: Floats) -> None:
+            part = signals[some]
             in_balls(active.gram, products, radii[part], enough[part], most, codes)
 
         _fit(active, signals, fit)
@@ -115,21 +116,21 @@ class PursuitCoding(Coding):
         active = _signals(replica)
         signals, choice = _choosing(active, agreement), agreement.choice
         assert choice is not None
-        before = np.diff(active.codes.indptr)[signals]
-        chosen = np.empty(len(active.open), dtype=np.int32)
-        chosen[choice.signal] = active.places(choice.id)
+        stuck = np.empty(len(signals), dtype=bool)
 
-        def fit(part: Ints, products: Floats, codes: Floats) -> None:
-            supports = np.full((len(part), self.n_nonzero), -1)
+        def fit(some: slice, products: Floats, codes: Floats) -> None:
+            every = np.arange(len(codes))
+            supports = np.full((len(codes), self.n_nonzero), -1)
             signal, place = np.nonzero(codes)
-            first = np.searchsorted(signal, np.arange(len(part)))
+            counts = np.bincount(signal, minlength=len(codes))
+            first = np.cumsum(counts) - counts
             supports[signal, np.arange(len(signal)) - first[signal]] = place
-            supports[np.arange(len(part)), np.bincount(signal, minlength=len(part))] = chosen[part]
+            supports[every, counts] = active.places(choice.id[some])
             least_squares(active.gram, products, supports, codes)
+            # An atom that it has already, or that depends on those it has, is of use no more.
+            stuck[some] = np.count_nonzero(codes, axis=1) == counts
 
         _fit(active, signals, fit)
-        # An atom that a signal has already, or that depends on those it has, is of use no more.
-        stuck = np.diff(active.codes.indptr)[signals] == before
         active.open[signals[stuck]] = False
 
 
@@ -140,25 +141,32 @@ def _signals(replica: Replica) -> SignalsActiveSet:
 
 def _allowed(replica: Replica, active: SignalsActiveSet) -> Floats:
     """The gap that each signal may have."""
-    unit = np.maximum(active.errors, NEGLIGIBLE * active.squares)
-    asked = replica.tol.value * (np.ones_like(unit) if replica.tol.absolute else unit)
-    return NEARLY * np.maximum(asked, ROUNDING * active.squares)
+    allowed = NEGLIGIBLE * active.squares
+    np.maximum(active.errors, allowed, out=allowed)
+    if replica.tol.absolute:
+        allowed.fill(1.0)
+    allowed *= replica.tol.value
+    np.maximum(allowed, ROUNDING * active.squares, out=allowed)
+    allowed *= NEARLY
+    return allowed
 
 
 def _choosing(active: SignalsActiveSet, agreement: Agreement) -> Ints:
     """The signals that have chosen an atom; if all nodes were heard, the others are done."""
     assert agreement.choice is not None
-    choosing = np.zeros(len(active.open), dtype=bool)
-    choosing[agreement.choice.signal] = True
     if agreement.complete:
-        active.open = choosing
-    return np.flatnonzero(choosing)
+        active.open[:] = False
+        active.open[agreement.choice.signal] = True
+    return agreement.choice.signal
 
 
 def _fit(
-    active: SignalsActiveSet, signals: Ints, fit: Callable[[Ints, Floats, Floats], Any]
+    active: SignalsActiveSet, signals: Ints, fit: Callable[[slice, Floats, Floats], Any]
 ) -> None:
-    """New weights for some signals, a piece of them at a time, on all cores."""
+    """New weights for some signals, a piece of them at a time, on all cores.
+
+    What fits them is told which of them, their products with all atoms, and their codes.
+    """
     if not len(signals):
         return
     atoms = active.dictionary
@@ -169,7 +177,7 @@ def _fit(
     def work(found: dict[int, Any], k: int) -> None:
         part = signals[pieces[k]]
         codes = active.codes[part].toarray()
-        fit(part, active.rows(part) @ atoms.T, codes)
+        fit(pieces[k], active.rows(part) @ atoms.T, codes)
         found[k] = sparse.csr_array(codes)
 
     def fitted() -> Iterator[sparse.csr_array]:

@@ -177,31 +177,27 @@ class RBF:
     def _fill_rows(self, X: NDArray[Any], right: NDArray[Any], out: NDArray[Any]) -> None:
         """Put the values between some points and others, which are a factor by now, into `out`."""
         x, x_norms = self.scaled(X)
-        left = np.column_stack([x, np.ones(len(x)), -x_norms])
-        if right.dtype == np.float32 and x_norms.max(initial=0.0) <= BENIGN:
-            np.matmul(left.astype(np.float32), right, out=out)
-            np.exp(np.minimum(out, 0.0, out=out), out=out)
-        elif out.dtype == np.float64:
+        single = right.dtype == np.float32 and x_norms.max(initial=0.0) <= BENIGN
+        left = np.empty((len(x), len(right)), np.float32 if single else np.float64)
+        left[:, :-2], left[:, -2], left[:, -1] = x, 1.0, -x_norms
+        del x
+        if single or out.dtype == np.float64:
             np.matmul(left, right, out=out)
             np.exp(np.minimum(out, 0.0, out=out), out=out)
         else:
             values = left @ right
             out[:] = np.exp(np.minimum(values, 0.0, out=values), out=values)
 
-    def exponents(self, X: NDArray[Any]) -> tuple[NDArray[Any], NDArray[Any]] | None:
-        """Factors whose product has the exponents of all values between dense points.
+    def exponents(self, X: NDArray[Any]) -> NDArray[np.float32] | None:
+        """The right one of the factors whose product is the exponents between dense points.
 
-        They are in single precision, of shapes (n, d + 2) and (d + 2, n); None where that would
-        not be exact enough, or take much memory.
+        It is in single precision, of shape (d + 2, n); None where that would not be exact enough,
+        or take much memory. `left_factor` has the other.
         """
         if X.size > FACTOR:
             return None
         right = self._right_factor(X, np.float32)
-        if right.dtype != np.float32:
-            return None
-        left = np.empty(right.T.shape, np.float32)
-        left[:, :-2], left[:, -2], left[:, -1] = 0.5 * right[:-2].T, 1.0, right[-2]
-        return left, right
+        return right if right.dtype == np.float32 else None
 
     def units(self, X: NDArray[Any], most: int = FACTOR) -> NDArray[np.float32] | None:
         """Dense points in units of the kernel, shape (d, n), in single precision if that will do.
@@ -211,9 +207,13 @@ class RBF:
         """
         if X.size > most:
             return None
-        scaled, squares = self.scaled(X)
-        benign = squares.max(initial=0.0) <= BENIGN_UNITS
-        return np.ascontiguousarray(scaled.T, dtype=np.float32) if benign else None
+        units = np.empty(X.shape[::-1], dtype=np.float32)
+        for rows in pieces(*X.shape):
+            scaled, squares = self.scaled(X[rows])
+            if not squares.max(initial=0.0) <= BENIGN_UNITS:
+                return None
+            units[:, rows] = scaled.T
+        return units
 
     def _right_factor(self, Z: NDArray[Any], dtype: Any) -> NDArray[Any]:
         """What the product of points, their ones and norms with is minus a squared distance."""
@@ -229,7 +229,8 @@ class RBF:
     def scaled(self, X: NDArray[Any]) -> tuple[Floats, Floats]:
         """Points around the centre, in units of the kernel, and their squared lengths."""
         centre = 0.0 if self.centre is None else self.centre
-        scaled = (np.asarray(X, dtype=np.float64) - centre) * math.sqrt(self.gamma)
+        scaled = np.asarray(X, dtype=np.float64) - centre
+        scaled *= math.sqrt(self.gamma)
         return scaled, square_lengths(scaled)
 
     def largest_exponent(self, X: Points) -> float:
@@ -239,7 +240,8 @@ class RBF:
         """
         if sparse.issparse(X):  # in double precision always
             return 0.0
-        return min(float(self.scaled(X)[1].max(initial=0.0)), BENIGN)
+        largest = (self.scaled(X[rows])[1].max(initial=0.0) for rows in pieces(*X.shape))
+        return min(float(max(largest, default=0.0)), BENIGN)
 
     def _sparse_block(self, X: Points, Z: Points, dtype: Any) -> NDArray[Any]:
         if FEW_ROWS * X.shape[0] < Z.shape[0]:  # it is the right factor that is made dense
@@ -253,6 +255,13 @@ class RBF:
             np.minimum(part, 0.0, out=part)
             out[rows, some] = np.exp(part, out=part)
         return out
+
+
+def left_factor(right: NDArray[np.float32], some: slice) -> NDArray[np.float32]:
+    """The left one of the factors for some of the points of the right one, shape (m, d + 2)."""
+    left = right.T[some] * np.float32(0.5)
+    left[:, -2], left[:, -1] = 1.0, right[-2, some]
+    return left
 
 
 class LastRow:

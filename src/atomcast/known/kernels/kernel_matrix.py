@@ -13,7 +13,15 @@ from scipy import sparse
 from atomcast._threads import ranges, run_all
 from atomcast.data.matrices import cut
 from atomcast.known.columns import grown
-from atomcast.known.kernels.functions import FACTOR, RBF, Kernel, Laplacian, LastRow, pieces
+from atomcast.known.kernels.functions import (
+    FACTOR,
+    RBF,
+    Kernel,
+    Laplacian,
+    LastRow,
+    left_factor,
+    pieces,
+)
 from atomcast.known.kernels.labels import Codes, LabelCode
 from atomcast.known.kernels.points import Points, is_binary
 from atomcast.known.kernels.rows import RowRecipe, Rows
@@ -283,17 +291,17 @@ class AugmentedKernel:
         assert isinstance(kernel, RBF)
         if matrix.dtype != np.float32 or sparse.issparse(points):
             return False
-        factors = kernel.exponents(points)
-        if factors is None:
+        right = kernel.exponents(points)
+        if right is None:
             return False
         from atomcast.known.kernels._loops import finish_rbf
 
-        left, right = factors
         start, other = old, np.float32(self.code.other)
         while start < self.count:
             # Few rows stay in cache until they are finished, but a product of fewer is slow.
             stop = min(start + max(VALUES // 4 // max(start, HEIGHT), 128), self.count)
-            np.matmul(left[start:stop], right[:, :stop], out=matrix[start:stop, :stop])
+            left = left_factor(right, slice(start, stop))
+            np.matmul(left, right[:, :stop], out=matrix[start:stop, :stop])
             finish_rbf(matrix, start, stop, self._labels, other)
             start = stop
         new = np.arange(old, self.count)
