@@ -115,9 +115,11 @@ def _plain_classes(y: Any) -> tuple[NDArray[Any], NDArray[np.int64]] | None:
     """
     if type(y) is not np.ndarray or y.ndim != 1 or y.dtype.kind not in "biufU":
         return None
-    classes, numbers = classes_of(y)
-    whole = classes.dtype.kind != "f" or (np.abs(classes) < WHOLE) & (classes.round() == classes)
-    return (classes, numbers) if 2 * len(classes) <= len(y) and np.all(whole) else None
+    found = classes, _ = classes_of(y)
+    if 2 * len(classes) > len(y):
+        return None
+    whole = y.dtype.kind != "f" or np.all((abs(classes) < WHOLE) & (classes.round() == classes))
+    return found if whole else None
 
 
 def classes_of(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:

@@ -104,8 +104,12 @@ class Multinomial(Objective):
         self._solved: tuple[Floats, Floats] | None = None
         self._softmax: tuple[Floats, tuple[Floats, Floats]] | None = None
         self._bent: tuple[Floats, SoftmaxCurvature] | None = None
-        # Classes that can be told apart perfectly leave a loss that only measures the radius.
-        self.negligible = 1e-6 * self.value(np.zeros((self.d, self.classes)))
+        # Classes that can be told apart perfectly leave a loss that only measures the radius. Where
+        # there are no scores, intercepts make probabilities of how often each class occurs.
+        at_zero = self._total * np.log(self.classes)
+        if fit_intercept:
+            at_zero = self._counts @ np.log(self._total / self._counts)
+        self.negligible = 1e-6 * float(at_zero)
 
     def intercept(self, z: Floats) -> Floats:
         """The constants that go with the image z, shape (T,), summing to zero."""
