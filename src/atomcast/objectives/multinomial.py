@@ -51,9 +51,9 @@ class SoftmaxCurvature:
         """By how much the best intercepts change along a direction of shape (d, T)."""
         if self.intercept_inverse is None:
             return np.zeros(direction.shape[1])
-        p = self.probabilities
-        centred = direction - np.sum(p * direction, axis=1, keepdims=True)
-        return -self.intercept_inverse @ (self.sample_weight @ (p * centred))
+        p, along = self.probabilities.T, direction.T  # class by class, as p is
+        centred = along - (p * along).sum(axis=0)
+        return -self.intercept_inverse @ ((p * centred) @ self.sample_weight)
 
     def applied(self, directions: Floats) -> Floats:
         """The Hessian times directions, shape (d, T, m)."""
@@ -100,7 +100,8 @@ class Multinomial(Objective):
         #: Intercepts that were found from another guess change sums of the gradient by less.
         self._total = float(self._counts.sum())
         self.vagueness = 1e-13 * self._total if fit_intercept else 0.0
-        self._rows = np.arange(self.d)
+        #: Where the true class of each example stands, if scores come class by class.
+        self._places = self.y * self.d + np.arange(self.d)
         self._solved: tuple[Floats, Floats] | None = None
         self._softmax: tuple[Floats, tuple[Floats, Floats]] | None = None
         self._bent: tuple[Floats, SoftmaxCurvature] | None = None
@@ -126,7 +127,7 @@ class Multinomial(Objective):
         of scores divided by s has none if s is large, and its intercepts, times s, are a good
         guess for a smaller s.
         """
-        start = np.log(self._counts)  # the best where there are no scores
+        start, z = np.log(self._counts), np.asfortranarray(z)  # the best without scores
         b, found = self._newton(z, start if self._solved is None else self._guess(z), 12)
         if not found and self._solved is not None:
             b, found = self._newton(z, start, 12)
@@ -177,7 +178,11 @@ class Multinomial(Objective):
         """Probabilities and value at an image and intercepts."""
         scores = z + b
         p, logs = exponentials(scores)
-        return p, float(self.sample_weight @ (logs - scores[self._rows, self.y]))
+        return p, float(self.sample_weight @ (logs - self._chosen(scores)))
+
+    def _chosen(self, scores: Floats) -> Floats:
+        """The score of the true class of each example, shape (d,)."""
+        return scores.T.reshape(-1)[self._places]
 
     def _exponentials(self, z: Floats) -> tuple[Floats, Floats]:
         """Probabilities and log-sum-exp at the best intercepts, computed once for an image."""
@@ -187,7 +192,7 @@ class Multinomial(Objective):
 
     def value(self, z: Floats) -> float:
         """The weighted sum of the losses at an image of shape (d, T)."""
-        chosen = z[self._rows, self.y] + self.intercept(z)[self.y]
+        chosen = self._chosen(z) + self.intercept(z)[self.y]
         losses = self._exponentials(z)[1] - chosen
         if float(losses.max()) < 0.5:  # small losses are lost in the difference of large scores
             losses = -np.log1p(-self._others(z))
@@ -195,18 +200,19 @@ class Multinomial(Objective):
 
     def _others(self, z: Floats) -> Floats:
         """The probability that it is not the true class, shape (d,); 1 - p would lose digits."""
-        return -self._off(z)[self._rows, self.y]
+        return -self._chosen(self._off(z).T)
 
     def _off(self, z: Floats) -> Floats:
-        """Probabilities minus one for the true class, from those of the others; shape (d, T)."""
-        off = self._exponentials(z)[0].copy(order="K")
-        off[self._rows, self.y] = 0.0
-        off[self._rows, self.y] = -off.sum(axis=1)
+        """Probabilities minus one for the true class, from those of the others; shape (T, d)."""
+        off = self._exponentials(z)[0].T.copy()
+        own = off.reshape(-1)
+        own[self._places] = 0.0
+        own[self._places] = -off.sum(axis=0)
         return off
 
     def gradient(self, z: Floats) -> Floats:
         """Probabilities minus one for the true class, weighted; shape (d, T)."""
-        return np.multiply(self.sample_weight[:, None], self._off(z), order="C")
+        return np.ascontiguousarray((self.sample_weight * self._off(z)).T)
 
     def curvature(  # type: ignore[override]  # of scores for each class, not of one image
         self, z: Floats
@@ -223,7 +229,7 @@ class Multinomial(Objective):
 
     def steepness(self, z: Floats) -> float:
         """One over the sum of the odds against the true classes, weighted: see `Logistic`."""
-        right = self._exponentials(z)[0][self._rows, self.y]
+        right = self._chosen(self._exponentials(z)[0])
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             total = float(self.sample_weight @ (self._others(z) / right))
         return 1.0 / total if total > 0.0 else 0.0
