@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import fields
-from functools import cache
+from functools import cache, partial
 from numbers import Integral, Real
 from pathlib import Path
 from typing import Any, Generic, Protocol, TypeGuard
@@ -15,6 +15,8 @@ from numpy.typing import ArrayLike, NDArray
 #: Numbers beyond these are refused: a few products of them would leave the range of floats, and a
 #: certificate that is worked out from infinities or from zeros would be worth nothing.
 SMALLEST, LARGEST = 1e-100, 1e100
+#: What counts as a number: usual types first, for those of others take many times as long to tell.
+NUMBER, WHOLE = (float, int, Real), (int, Integral)
 
 
 def is_able(holder: Any, protocol: Any) -> TypeGuard[Any]:
@@ -22,27 +24,29 @@ def is_able(holder: Any, protocol: Any) -> TypeGuard[Any]:
 
     That is `isinstance`, which takes longer for a protocol than a round of a small fit does.
     """
-    return all(hasattr(holder, name) for name in _asked(protocol))
+    kind: Any = type(holder)
+    return all(map(partial(hasattr, holder), _lacking(kind, protocol)))
 
 
 @cache
-def _asked(protocol: Any) -> tuple[str, ...]:
-    """The names of all that a protocol asks for, those before it in their line included."""
-    line = (vars(kind) for kind in protocol.__mro__ if kind not in (object, Protocol, Generic))
+def _lacking(kind: Any, protocol: Any) -> tuple[str, ...]:
+    """What a protocol asks for, those before it in their line included, and a class has not."""
+    line = (vars(part) for part in protocol.__mro__ if part not in (object, Protocol, Generic))
     names = (name for own in line for name in (*own, *own.get("__annotations__", ())))
-    return tuple(dict.fromkeys(name for name in names if not name.startswith("_")))
+    asked = dict.fromkeys(name for name in names if not name.startswith("_"))
+    return tuple(name for name in asked if not hasattr(kind, name))
 
 
 def check_positive(name: str, value: Any, meaning: str) -> float:
     """Return `value` as a float if it is a finite number above zero, else raise ValueError."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 < float(value) < math.inf:
+    if isinstance(value, bool) or not isinstance(value, NUMBER) or not 0 < float(value) < math.inf:
         raise ValueError(f"{name} must be a finite number > 0 ({meaning}), got {value!r}")
     return float(value)
 
 
 def check_not_negative(name: str, value: Any, meaning: str) -> float:
     """Return `value` as a float if it is a finite number that is not negative."""
-    if isinstance(value, bool) or not isinstance(value, Real) or not 0 <= float(value) < math.inf:
+    if isinstance(value, bool) or not isinstance(value, NUMBER) or not 0 <= float(value) < math.inf:
         raise ValueError(f"{name} must be a finite number >= 0 ({meaning}), got {value!r}")
     return float(value)
 
@@ -64,7 +68,7 @@ def check_in_scale(name: str, numbers: ArrayLike, meaning: str = "") -> None:
 
 def check_count(name: str, value: Any, meaning: str, minimum: int = 1) -> int:
     """Return `value` as an int if it is a whole number of at least `minimum`."""
-    if isinstance(value, bool) or not isinstance(value, Integral) or int(value) < minimum:
+    if isinstance(value, bool) or not isinstance(value, WHOLE) or int(value) < minimum:
         raise ValueError(f"{name} must be a whole number >= {minimum} ({meaning}), got {value!r}")
     return int(value)
 

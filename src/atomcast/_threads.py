@@ -84,8 +84,11 @@ class _OneThread:
         with self._lock:
             if not self._depth:
                 self._owner = get_ident()
-                threads = [(library, library.get_num_threads()) for library in _libraries()]
-                self._before = [each for each in threads if each[1] not in (None, 1)]
+                self._before = [
+                    (library, count)
+                    for library in _libraries()
+                    if (count := library.get_num_threads()) not in (None, 1)
+                ]
                 _set_threads([(library, 1) for library, _ in self._before])
             self._depth += get_ident() == self._owner
 

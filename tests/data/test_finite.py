@@ -90,3 +90,15 @@ def test_columns_of_examples_are_named(tmp_path, kind):
     shards = Shards.split(table, 1) if kind == "split" else Shards.files([tmp_path / "a.csv"])
     with pytest.raises(ValueError, match=r"row 1 contains NaN, first in column 1 \('bmi'\)"):
         check_finite(shards.shard(0, axis=0), axis=0)
+
+
+@pytest.mark.parametrize("few", [0, 10_000])
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.filterwarnings("error")
+def test_one_sum_tells_few_values_and_many(few, dtype, monkeypatch):
+    monkeypatch.setattr(finite, "_FEW", few)
+    for layout in (np.asarray, np.asfortranarray, lambda X: X[::2, ::-1]):
+        assert finite.surely_finite(layout(one_bad(3.0, where=(26, 17), dtype=dtype)))
+        for bad in (np.nan, np.inf, -np.inf):
+            assert not finite.surely_finite(layout(one_bad(bad, where=(26, 17), dtype=dtype)))
+    finite.surely_finite(np.full(9, np.finfo(dtype).max))  # what it says, it says without a warning

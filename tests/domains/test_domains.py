@@ -4,8 +4,9 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy.optimize import brentq
 
-from atomcast.domains.balls import Domain, L1Ball, Simplex
+from atomcast.domains.balls import Domain, L1Ball, Simplex, onto_simplex
 from problems import DOMAINS, make_domain
 
 
@@ -75,3 +76,17 @@ def test_a_bad_radius(beta):
 @pytest.mark.parametrize("beta", [1, 2.5, np.float32(0.5), np.int64(3)])
 def test_good_radii(beta):
     assert L1Ball(beta).scale == float(beta)
+
+
+@pytest.mark.parametrize("count", [1, 2, 7, 60])
+def test_projection_takes_the_same_from_all_that_stay(count):
+    rng = np.random.default_rng(count)
+    for total in (0.1, 1.0, 5.0):
+        weights = rng.exponential(size=count) * rng.choice([0.1, 1.0, 10.0], count)
+        weights *= max(1.0, 2.0 * total / weights.sum())
+
+        def too_much(loss, weights=weights, total=total):
+            return np.maximum(weights - loss, 0.0).sum() - total
+
+        expected = np.maximum(weights - brentq(too_much, 0.0, weights.max()), 0.0)
+        np.testing.assert_allclose(onto_simplex(weights, total), expected, atol=1e-10)

@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+from scipy.optimize import linprog
 from sklearn.datasets import load_diabetes
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import Lasso as TheirLasso
@@ -243,3 +244,20 @@ def test_balls_that_are_alike_lead_on_by_a_small_step():
     assert 2.0 < search._next() < 2.01
     search._beta = 2.1  # so large a ball left the weights as they were: a larger one may not
     assert search._next() > 2.1
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_lines_leave_no_less_than_a_linear_program_says(seed):
+    rng = np.random.default_rng(seed)
+    objective = SquaredError(np.arange(9.0))
+    objective.lower_bound = [0.0, -np.inf][seed % 2]
+    search = PenaltySearch(lambda beta: None, lambda result: 0.0, objective, lambda most: 1.0)
+    search.penalty = 1.0
+    slopes, levels = rng.uniform(0.0, 5.0, 1 + seed // 2), rng.uniform(0.0, 50.0, 1 + seed // 2)
+    search._tried = [Tried(0.0, *line) for line in zip(slopes, levels, strict=True)]
+    search._tried.append(Tried(1.0, 0.3, -np.inf))  # which says nothing
+    levels, slopes = np.append(levels, objective.lower_bound), np.append(slopes, 0.0)
+    told = np.isfinite(levels)
+    lines = np.stack([search.penalty - slopes, -np.ones(len(slopes))], axis=1)
+    found = linprog([0.0, 1.0], lines[told], -levels[told], bounds=[(0, None), (None, None)])
+    assert search._least() == pytest.approx(found.fun if found.status == 0 else -np.inf)

@@ -8,7 +8,10 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.preprocessing import scale
 
 from atomcast import SparseLogisticRegression
+from atomcast.atoms import multiclass
 from atomcast.domains.balls import L1Ball, SolidSimplex
+from atomcast.messages.atom import Atom
+from atomcast.objectives import Multinomial
 from atomcast.steps.inner.penalised_newton import one_by_one
 
 
@@ -53,3 +56,24 @@ def test_classes_of_a_small_table_are_those_of_saga(load, C):
     assert model.result_.status == "optimal"
     assert model.n_iter_ == 1
     np.testing.assert_allclose(model.predict_proba(X), theirs.predict_proba(X), atol=1e-5)
+
+
+@pytest.mark.parametrize("intercept", [False, True])
+@pytest.mark.parametrize("few", [0, multiclass.FEW])
+def test_the_bends_of_weights_of_several_classes(few, intercept, monkeypatch):
+    monkeypatch.setattr(multiclass, "FEW", few)
+    rng = np.random.default_rng(3)
+    A, y = rng.standard_normal((30, 4)), np.arange(30) % 3
+    active = multiclass.MulticlassActiveSet(Multinomial(y, intercept, rng.uniform(0.5, 2.0, 30)))
+    active.append([Atom(j, 30, A[:, j].copy()) for j in range(4)])
+    start, step = 0.3 * rng.standard_normal(12), 1e-5
+    active.set_weights(start)
+    some = np.array([0, 1, 4, 5, 9, 11])
+    found, numerical = active.hessian(some), []
+    for j in some:
+        slopes = []
+        for way in (step, -step):
+            active.set_weights(start + way * np.eye(12)[j])
+            slopes.append(active.scores()[some])
+        numerical.append((slopes[0] - slopes[1]) / (2 * step))
+    np.testing.assert_allclose(found, numerical, rtol=1e-6, atol=1e-7)

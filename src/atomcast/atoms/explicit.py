@@ -16,6 +16,7 @@ from atomcast.atoms.l1_space import COMPILE_FROM, DenseSpace, SparseSpace
 from atomcast.atoms.rounded import RoundedColumns
 from atomcast.atoms.single import norm_bounds, single_bounds, sparse_norm_bounds
 from atomcast.data.shards import Shard
+from atomcast.data.sparse_format import is_sparse
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.known.sparse_products import dots, some
 from atomcast.messages.atom import Atom, AtomBatch
@@ -225,7 +226,7 @@ ColumnAtoms = DenseAtoms | SparseAtoms | KeptRows
 
 def explicit_atoms(shard: Shard) -> ColumnAtoms:
     """The columns of a node's shard as atoms."""
-    is_sparse = sparse.issparse(shard.matrix)
-    matrix = shard.matrix.tocsc() if is_sparse else shard.matrix
-    columns = (SparseAtoms if is_sparse else DenseAtoms)(matrix, shard.names)
+    in_columns = is_sparse(shard.matrix)
+    matrix = shard.matrix.tocsc() if in_columns else shard.matrix
+    columns = (SparseAtoms if in_columns else DenseAtoms)(matrix, shard.names)
     return columns if shard.kept is None else KeptRows(columns, shard.kept)

@@ -22,7 +22,7 @@ class ManyImages(ExplicitActiveSet):
     def __init__(self, objective: Any, targets: int) -> None:
         super().__init__(objective)
         self.targets = targets
-        self.image = np.zeros((objective.d, targets))
+        self._at(np.zeros((objective.d, targets)))
 
     def _width(self, atom: Atom) -> int:
         return self.targets
@@ -44,10 +44,8 @@ class ManyImages(ExplicitActiveSet):
     def _combined(self, weights: Floats) -> Floats:
         if self.columns is None:
             return np.zeros((self.objective.d, self.targets))
-        by_target = weights.reshape(-1, self.targets)
-        return np.column_stack(
-            [self.columns.combine(np.ascontiguousarray(column)) for column in by_target.T]
-        )
+        by_target = np.ascontiguousarray(weights.reshape(-1, self.targets).T)
+        return np.ascontiguousarray(self.columns.combine(by_target).T)
 
     def inner(self) -> float:
         """The product of image and gradient."""

@@ -11,11 +11,11 @@ from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from atomcast._threads import ranges
 from atomcast.data.matrices import cut
 from atomcast.data.shards import Shard
+from atomcast.data.sparse_format import is_sparse
 from atomcast.known.kernels.exact import corrected
 from atomcast.known.kernels.kernel_matrix import kernel_block
 from atomcast.known.kernels.labels import Codes
@@ -101,7 +101,7 @@ class KernelAtoms:
         extras = np.array([float(self.told[j])])
         if self.weights is not None:
             extras = np.append(extras, self.weights[j])
-        if not sparse.issparse(self.points):
+        if not is_sparse(self.points):
             return Atom(id, self.d, np.array(self.points[j]), extras=extras)
         part = slice(self.points.indptr[j], self.points.indptr[j + 1])
         indices, values = self.points.indices[part], self.points.data[part]
@@ -114,7 +114,7 @@ class KernelAtoms:
         if self.weights is not None:
             extras = np.column_stack([extras, self.weights[places]])
         points = self.points[places]
-        if not sparse.issparse(points):
+        if not is_sparse(points):
             return AtomBatch(ids, self.d, np.ascontiguousarray(points), extras=extras)
         points.eliminate_zeros()
         starts = points.indptr.astype(np.int64)
@@ -298,7 +298,7 @@ def kernel_atoms(
     numbered: bool = False,
 ) -> KernelAtoms:
     """The rows of a node's shard as atoms of some kind, with their numbers if asked for."""
-    points = shard.matrix.tocsr() if sparse.issparse(shard.matrix) else shard.matrix
+    points = shard.matrix.tocsr() if is_sparse(shard.matrix) else shard.matrix
     if numbered:
         points = np.column_stack([points, shard.ids.astype(np.float64)])
     return kind(points, labels.of(shard), shard.ids, storage, labels.weights_of(shard))

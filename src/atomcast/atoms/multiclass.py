@@ -23,6 +23,8 @@ Floats = NDArray[np.float64]
 
 #: So many numbers are multiplied with all columns at a time, or as many as there are probabilities.
 WIDE = 1 << 18
+#: Up to so many products a class, those of all classes with each other take less time than calls.
+FEW = 1 << 17
 
 
 class MulticlassActiveSet(ManyImages):
@@ -71,16 +73,21 @@ class MulticlassActiveSet(ManyImages):
         assert self.columns is not None
         curvature = self.objective.curvature(self.image)
         p, c = curvature.probabilities, curvature.sample_weight
-        own = c[:, None] * p * curvature.complements
+        weighted = c[:, None] * p
+        own = weighted * curvature.complements
         feature, of_class = np.divmod(positions, self.classes)
-        where = [np.flatnonzero(of_class == t) for t in range(self.classes)]
-        roots = np.ascontiguousarray((np.sqrt(c)[:, None] * p).T)
+        roots = np.ascontiguousarray(p.T * np.sqrt(c))
         result = -self.columns.scaled_products(feature, roots, of_class)
-        for t, rows in enumerate(where):
-            chosen = feature[rows]
-            result[np.ix_(rows, rows)] = self.columns.cross(chosen, chosen, own[:, t])
+        if len(positions) ** 2 * len(p) <= FEW * self.classes:
+            each = self.columns.scaled_products(feature, np.sqrt(own.T), of_class)
+            np.copyto(result, each, where=of_class[:, None] == of_class)
+        else:
+            for t in range(self.classes):
+                rows = (of_class == t).nonzero()[0]
+                chosen = feature[rows]
+                result[np.ix_(rows, rows)] = self.columns.cross(chosen, chosen, own[:, t])
         if curvature.intercept_inverse is not None:
-            across = self._with_intercepts(c[:, None] * p, p, own)[feature, of_class]
+            across = self._with_intercepts(weighted, p, own)[feature, of_class]
             result -= across @ curvature.intercept_inverse @ across.T
         return result
 

@@ -7,7 +7,7 @@ node's own columns gives exactly what the nodes would compute one by one, at the
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import partial
+from functools import cached_property, partial
 from time import perf_counter
 from typing import Any
 
@@ -51,6 +51,7 @@ CHUNK = 1 << 16
 #: So many levels are tried, each half as high, below which atoms need not be sorted.
 LOOKS = 8
 UNSEEN = None, np.zeros(0)
+NO_ROOM = np.zeros((2, 0), dtype=np.int64)
 
 
 class Fleet:
@@ -86,23 +87,16 @@ class Fleet:
         alone = nodes == 1  # and has all of them
         self._held_by = np.array([len(ids)]) if alone else np.bincount(owner, minlength=nodes)
         self._holders = self._held_by.nonzero()[0]
-        counts = self._held_by[self._holders]
-        self._starts = np.cumsum(counts) - counts
-        in_order = len(counts) <= 1 or bool(np.all(owner[1:] >= owner[:-1]))
-        self._by_owner = None if in_order else np.argsort(owner, kind="stable")
         # A column may stand for a family of so many atoms, of which it puts forward the best.
         self._families = atoms if is_able(atoms, AtomFamilies) else None
         self._stride = 1 if self._families is None else self._families.stride
         # Where ids have no holes, their places need no search.
         dense = len(ids) > 0 and int(ids[-1]) - int(ids[0]) + 1 == len(ids)
         self._first = int(ids[0]) if dense else None
-        self._known = np.zeros(len(ids), dtype=bool)
         self._log = 0
         # Of known atoms held here, their places in the log and here, with room for more.
-        self._room = np.empty((2, 16), dtype=np.int64)
-        self._known_at, self._local = self._room[:, :0]
-        # What the nodes of others say here: that they have no atoms, and nothing to add.
-        self._silent, self._nothing = np.full(nodes, -np.inf), np.zeros(nodes)
+        self._room = NO_ROOM
+        self._known_at, self._local = NO_ROOM
         self._slopes = is_able(atoms, SlopeAtoms)
         self._single = (
             len(self._holders) == 1 and 0 < len(ids) <= 4 * CHUNK and (self._families is None)
@@ -118,7 +112,7 @@ class Fleet:
         #: The image that atoms were last looked at for, and their scores there.
         self._seen: tuple[Floats | None, Floats] = UNSEEN
         #: The merits of all atoms when they were scored last.
-        self.merit: Floats = np.zeros(0)
+        self.merit: Floats = UNSEEN[1]
         #: What each node has sent as mixtures, for the active set that they are about.
         self.mixers: tuple[Any, list[Any]] | None = None
         #: How many atoms each node has scored for its last proposals, and how long that took.
@@ -131,6 +125,36 @@ class Fleet:
         self.choose = False
         #: How many atoms a second each node scores, once that is known; for balanced selections.
         self.speeds: Floats | None = None
+
+    # What proposals alone need: who has all atoms at hand makes none.
+
+    @cached_property
+    def _starts(self) -> NDArray[np.int64]:
+        """Where the atoms of each holder begin, in the order of owners."""
+        counts = self._held_by[self._holders]
+        return np.cumsum(counts) - counts
+
+    @cached_property
+    def _by_owner(self) -> NDArray[np.int64] | None:
+        """The atoms in the order of their owners; None if they are so already."""
+        owner = self.owner
+        in_order = len(self._holders) <= 1 or bool(np.all(owner[1:] >= owner[:-1]))
+        return None if in_order else np.argsort(owner, kind="stable")
+
+    @cached_property
+    def _known(self) -> NDArray[np.bool_]:
+        """Whether each atom was broadcast."""
+        return np.zeros(len(self.ids), dtype=bool)
+
+    @cached_property
+    def _silent(self) -> Floats:
+        """What the nodes of others say here: that they have no atoms."""
+        return np.full(self.nodes, -np.inf)
+
+    @cached_property
+    def _nothing(self) -> Floats:
+        """And that they have nothing to add."""
+        return np.zeros(self.nodes)
 
     def propose(self, replica: Replica, request: Request) -> Proposals:
         """The proposals of every node of the fleet, each from its own atoms alone."""
@@ -454,7 +478,7 @@ class Fleet:
         old = len(self._local)
         count = old + more
         if count > self._room.shape[1]:
-            room = np.empty((2, 2 * count), dtype=np.int64)
+            room = np.empty((2, max(2 * count, 16)), dtype=np.int64)
             room[:, :old] = self._room[:, :old]
             self._room = room
         self._known_at, self._local = self._room[:, :count]

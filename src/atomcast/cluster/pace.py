@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -33,9 +34,15 @@ class Pace:
 
     def __init__(self, nodes: int, compute: float, slow: Mapping[int, float]) -> None:
         self.compute = compute
-        self.factor: Floats = np.ones(nodes)
-        for node, factor in slow.items():
-            self.factor[node] = factor
+        self._nodes, self._slow = nodes, slow
+
+    @cached_property
+    def factor(self) -> Floats:
+        """How many times longer each node takes, shape (N,)."""
+        factor = np.ones(self._nodes)
+        for node, times in self._slow.items():
+            factor[node] = times
+        return factor
 
     def seconds(self, atoms: NDArray[np.int64]) -> Floats:
         """How long each node takes to score so many atoms of its own, shape (N,)."""

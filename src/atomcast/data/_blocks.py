@@ -38,7 +38,7 @@ class MatrixShards(BlockShards):
         self, X: Any, names: Iterable[str] | None, parameter: str, prepare: Preparing | None = None
     ) -> None:
         self._prepared: tuple[Prepared, ...] | None = None
-        for how in for_each_party(prepare, [parameter]) or ():
+        for how in (prepare and for_each_party(prepare, [parameter])) or ():
             self._prepared = (how.learned(X, parameter),)
             X, names = self._prepared[0].matrix(X, parameter), self._prepared[0].names
         check_sparse(X, parameter=parameter)

@@ -120,8 +120,8 @@ class SplitShards(MatrixShards):
         self._check_node(i)
         ids = self._ids(i, axis)
         X = self.oriented(axis)
-        if len(ids) == 0:
-            block = cut(X, 0, 0, axis)
+        if self._nodes == 1 or len(ids) == 0:
+            block = cut(X, 0, len(ids), axis)
         elif ids[-1] - ids[0] + 1 == len(ids):
             block = cut(X, int(ids[0]), int(ids[-1]) + 1, axis)
         else:

@@ -15,6 +15,8 @@ from atomcast.data.tables import MUST_BE_FINITE
 
 _BLOCK_VALUES = 1 << 20
 """Values looked at in one go: small beside any matrix for which memory matters."""
+_FEW = 10_000
+"""So few are looked at one by one: to be allowed to sum them up takes longer."""
 
 
 def check_finite(shard: Shard, axis: int = 1) -> None:
@@ -85,6 +87,8 @@ def surely_finite(block: NDArray[Any]) -> bool:
 
     In the precision of the data, it takes no longer than reading them.
     """
+    if block.size <= _FEW:
+        return bool(np.isfinite(block).all())
     with np.errstate(over="ignore", invalid="ignore"):
         if block.dtype in (np.float32, np.float64):
             return math.isfinite(np.einsum(block, list(range(block.ndim)), []))

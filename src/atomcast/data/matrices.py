@@ -8,7 +8,8 @@ from typing import Any, TypeAlias
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
+
+from atomcast.data.sparse_format import is_sparse
 
 Matrix: TypeAlias = Any
 """A 2-D numpy array (memory-maps included) or a scipy sparse matrix or array.
@@ -50,7 +51,7 @@ def as_matrix(X: Any, *, parameter: str = "X") -> Matrix:
             f"{parameter} is a masked array, whose mask would be ignored: "
             f"fill the masked entries first, e.g. {parameter}.filled(0.0)"
         )
-    if not sparse.issparse(X) and (not isinstance(X, np.ndarray) or isinstance(X, np.matrix)):
+    if not is_sparse(X) and (not isinstance(X, np.ndarray) or isinstance(X, np.matrix)):
         X = np.asarray(X)
     if X.ndim != 2:
         raise ValueError(
@@ -72,14 +73,14 @@ def oriented(X: Matrix, axis: int) -> Matrix:
     A dense matrix, or a sparse one in that layout, is returned as it is; any other sparse layout
     costs one converted copy (in which scipy may make int32 of int64 indices).
     """
-    if not sparse.issparse(X):
+    if not is_sparse(X):
         return X
     return X.asformat("csc" if axis == 1 else "csr")
 
 
 def cut(X: Matrix, start: int, stop: int, axis: int) -> Matrix:
     """Return atoms `start` to `stop - 1` of an `oriented` matrix, sharing its memory."""
-    if not sparse.issparse(X):
+    if not is_sparse(X):
         return X[:, start:stop] if axis == 1 else X[start:stop]
     if stop - start == X.shape[axis] and len(X.data) == len(X.indices) == X.indptr[-1]:
         return X
@@ -90,7 +91,7 @@ def cut(X: Matrix, start: int, stop: int, axis: int) -> Matrix:
 
 def take(X: Matrix, ids: IntArray, axis: int) -> Matrix:
     """Return a copy of the atoms `ids` of an `oriented` matrix, in that order."""
-    if not sparse.issparse(X):
+    if not is_sparse(X):
         mapping = file_map(X)
         if mapping is not None:
             return _take_from_file(X, ids, axis, mapping)
@@ -111,7 +112,7 @@ def rows_product(X: Matrix, rows: IntArray, coef: NDArray[np.float64]) -> NDArra
     than stays in cache.
     """
     used = np.flatnonzero(coef if coef.ndim == 1 else coef.any(axis=1))
-    if sparse.issparse(X):
+    if is_sparse(X):
         product: NDArray[np.float64] = (X[:, used] @ coef[used])[rows]
         return product
     out = np.empty((len(rows), *coef.shape[1:]))
@@ -159,7 +160,7 @@ def ready(block: Matrix) -> Matrix:
     float32). Sparse blocks have sorted, unique indices. A block that is so already is not copied.
     """
     dtype = _float_type(block.dtype)
-    if not sparse.issparse(block):
+    if not is_sparse(block):
         return block if block.dtype == dtype else block.astype(dtype)
     axis = 1 if block.format == "csc" else 0
     if block.dtype != dtype:

@@ -209,6 +209,6 @@ class WholeSpace(Domain):
 def onto_simplex(weights: Floats, total: float) -> Floats:
     """The nearest nonnegative weights with this sum (by sorting)."""
     falling = np.sort(weights)[::-1]
-    excess = (np.cumsum(falling) - total) / np.arange(1, len(weights) + 1)
-    last = int(np.flatnonzero(falling > excess)[-1])
-    return np.maximum(weights - excess[last], 0.0)
+    # What all lose alike: as much as the largest k lose, if they have the sum, for the worst k.
+    excess = (falling.cumsum() - total) / np.arange(1, len(weights) + 1)
+    return np.maximum(weights - excess.max(), 0.0)

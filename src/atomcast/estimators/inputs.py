@@ -7,7 +7,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
@@ -18,7 +17,7 @@ from atomcast.data.finite import surely_finite
 from atomcast.data.matrices import file_map
 from atomcast.data.prepared import together
 from atomcast.data.shards import Shards
-from atomcast.data.sparse_format import check_sparse
+from atomcast.data.sparse_format import check_sparse, is_sparse
 from atomcast.data.tables import is_table, refuse_bad_columns, refuse_ids
 from atomcast.loop.session import Cluster
 from atomcast.objectives.sample_weights import checked_sample_weight
@@ -93,7 +92,7 @@ def _is_plain(estimator: Any, X: Any, y: Any, options: dict[str, Any]) -> bool:
 def _is_matrix(X: Any, formats: str | list[str]) -> bool:
     """Whether X is an array or, in one of these formats, a sparse matrix of finite numbers."""
     values = X
-    if sparse.issparse(X):
+    if is_sparse(X):
         if X.ndim != 2 or X.format not in formats or X.format not in ("csc", "csr"):
             return False
         values = X.data[: X.indptr[-1]]
@@ -104,23 +103,32 @@ def _is_matrix(X: Any, formats: str | list[str]) -> bool:
 
 
 def check_classes(y: Any) -> None:
-    """Raise ValueError, as scikit-learn does, unless these are classes, and few of them.
-
-    Its own look at those that are beyond doubt takes longer than small models take to be fitted.
-    """
-    plain = type(y) is np.ndarray and y.ndim == 1 and y.dtype.kind in "biufU"
-    if not plain or not _are_classes(classes_of(y)[0], len(y)):
+    """Raise ValueError, as scikit-learn does, unless these are classes, and few of them."""
+    if _plain_classes(y) is None:
         check_classification_targets(y)
 
 
-def _are_classes(classes: NDArray[Any], count: int) -> bool:
-    """Whether labels, of which there are so many with all repeats, are beyond doubt classes."""
-    whole = classes.dtype.kind != "f" or (np.abs(classes) < WHOLE) & (classes.round() == classes)
-    return bool(np.all(whole)) and 2 * len(classes) <= count
+def _plain_classes(y: Any) -> tuple[NDArray[Any], NDArray[np.int64]] | None:
+    """What `classes_of` says of labels that are classes beyond doubt; None of others.
+
+    scikit-learn's own look at them takes longer than small models take to be fitted.
+    """
+    if type(y) is not np.ndarray or y.ndim != 1 or y.dtype.kind not in "biufU":
+        return None
+    found = classes, _ = classes_of(y)
+    if 2 * len(classes) > len(y):
+        return None
+    whole = y.dtype.kind != "f" or np.all((abs(classes) < WHOLE) & (classes.round() == classes))
+    return found if whole else None
 
 
 def classes_of(y: NDArray[Any]) -> tuple[NDArray[Any], NDArray[np.int64]]:
     """The classes of some labels in order, and the number of each label's class."""
+    if y.dtype == np.int64 and y.size:  # numbers that are near each other need no sorting, either
+        lowest = int(y.min())
+        if int(y.max()) - lowest < len(y):
+            counts = np.bincount(y - lowest)
+            return counts.nonzero()[0] + lowest, ((counts > 0).cumsum() - 1)[y - lowest]
     if y.dtype.kind in "biuf":  # two are told apart without sorting
         two = np.array([y.min(), y.max()], dtype=y.dtype)
         second = y == two[1]
@@ -177,8 +185,10 @@ def features_and_classes(
     Sets `classes_`. Further keywords go to `validated`.
     """
     shards, y, cluster = _features(estimator, X, y, cluster, None, **formats)
-    check_classes(y)
-    estimator.classes_, numbers = classes_of(y)
+    found = _plain_classes(y)
+    if found is None:
+        check_classification_targets(y)
+    estimator.classes_, numbers = found or classes_of(y)
     if len(estimator.classes_) < 2:
         raise ValueError(
             f"y has only one class, {estimator.classes_[0]!r}: a classifier needs two or more"
@@ -269,17 +279,20 @@ def class_codes(estimator: Any, y: NDArray[Any], classes: Any, shards: Shards) -
             "classes is missing: with Shards.mine no process sees all labels, so pass the same "
             "fit(X, y, classes=[...]) on every process"
         )
-    estimator.classes_ = np.unique(y if classes is None else np.asarray(classes))
-    unseen = y[:0] if classes is None else np.setdiff1d(y, estimator.classes_)
-    if len(unseen):
-        raise ValueError(f"y has the label {unseen[0]!r}, which is not in classes={classes!r}")
+    if classes is None:
+        estimator.classes_, codes = classes_of(y)
+    else:
+        estimator.classes_ = np.unique(np.asarray(classes))
+        unseen = np.setdiff1d(y, estimator.classes_)
+        if len(unseen):
+            raise ValueError(f"y has the label {unseen[0]!r}, which is not in classes={classes!r}")
+        codes = np.searchsorted(estimator.classes_, y)
     if len(estimator.classes_) < 2:
         raise ValueError(
             f"y has one class only, {estimator.classes_[0]!r}: a classifier needs two or more"
         )
     dtype: Any = np.uint8 if len(estimator.classes_) <= 256 else np.int32
-    codes: NDArray[Any] = np.searchsorted(estimator.classes_, y).astype(dtype)
-    return codes
+    return codes.astype(dtype)
 
 
 def keep_names(estimator: Any, shards: Shards, axis: int = 1) -> None:

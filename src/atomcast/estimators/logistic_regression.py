@@ -77,10 +77,12 @@ class SparseLogisticModel(ScoreClassifier, RadialModel):
         self, target: Any, sample_weight: Any = None, rows: Any = slice(None)
     ) -> Logistic | Multinomial:
         """Binary for two classes, else multinomial; balanced weights are those of all rows."""
-        weights = checked_sample_weight(sample_weight, len(target))
-        labels = self.classes_[target]
-        by_class = class_weights(self.class_weight, self.classes_, labels, None, weights)
-        weights = (weights * by_class[target])[rows]
+        weights = None
+        if not (sample_weight is None and self.class_weight is None):
+            weights = checked_sample_weight(sample_weight, len(target))
+            labels = self.classes_[target]
+            by_class = class_weights(self.class_weight, self.classes_, labels, None, weights)
+            weights = (weights * by_class[target])[rows]
         if len(self.classes_) == 2:
             return Logistic(2.0 * target[rows] - 1.0, self.fit_intercept, weights)
         return Multinomial(target[rows], self.fit_intercept, weights)

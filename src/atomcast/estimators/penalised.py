@@ -18,6 +18,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from atomcast._threads import one_blas_thread
 from atomcast.data.shards import Shards
 from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver
@@ -149,8 +150,9 @@ class RadiusSearch:
     def solve(self, solver: Solver, shards: Shards, cluster: Any) -> tuple[Penalised, Result]:
         """The solution, and what its run and those before it come to for the penalised form."""
         # Half of the gap is left to the ball, half to its radius.
-        halved = replace(solver, tol=0.5 * self._tol)
-        with closing(halved.solve_path(self._balls(), shards, cluster)) as results:
+        halved = solver.but(tol=0.5 * self._tol)
+        path = halved.solve_path(self._balls(), shards, cluster)
+        with one_blas_thread(), closing(path) as results:
             for result in results:
                 norm = self._norm(result)
                 tried = Penalised.of(result, self._beta, self._C, norm, self._objective)

@@ -103,11 +103,11 @@ class PenaltySearch:
         self._first = None if near is None else self._norm(near)
         # Half of the gap is left to the ball, half to its radius.
         watched = () if isinstance(cluster, LoopElsewhere) else (self._look,)
-        halved = replace(solver, tol=0.5 * solver.tol, callbacks=(*solver.callbacks, *watched))
+        halved = solver.but(tol=0.5 * solver.tol, callbacks=(*solver.callbacks, *watched))
         alone = getattr(cluster, "alone", False)
         path = halved.solve_path(self._balls(alone), shards, cluster, start=start)
         rounds = 0
-        with closing(path) as results:
+        with one_blas_thread(), closing(path) as results:  # entered once for all balls
             if alone:
                 empty, steepest = (first := next(results)), first.gap / NOWHERE
             else:  # what others have agreed to be asked may be of usual radii alone
@@ -197,8 +197,7 @@ class PenaltySearch:
             return self._guess()
         active = self._replica.active
         before = active.flat(active.kept())
-        with one_blas_thread():  # as within a run
-            weights = self._over_known()
+        weights = self._over_known()
         norm = 0.0 if weights is None else float(np.abs(weights).sum())
         below = max(t.norm for t in self._tried if t.slope > self.penalty)
         above = min((t.norm for t in self._tried if t.slope <= self.penalty), default=np.inf)
@@ -248,15 +247,17 @@ class PenaltySearch:
 
     def _least(self) -> float:
         """The least value that the lines leave to the penalised form."""
-        lines = [(t.level, self.penalty - t.slope) for t in self._tried]
-        lines.append((self._objective.lower_bound, self.penalty))
-        level, slope = np.array([line for line in lines if line[0] > -np.inf]).T
-        if not np.any(slope >= 0.0):
-            return -np.inf
-        with np.errstate(divide="ignore", invalid="ignore"):
-            meet = (level[:, None] - level) / (slope - slope[:, None])
-        norms = np.append(meet[np.isfinite(meet) & (meet > 0.0)], 0.0)
-        return float((level[:, None] + slope[:, None] * norms).max(axis=0).min())
+        lines = [(t.level, self.penalty - t.slope) for t in self._tried if t.level > -np.inf]
+        if self._objective.lower_bound > -np.inf:
+            lines.append((self._objective.lower_bound, self.penalty))
+        norm, (level, slope) = 0.0, max(lines)
+        while slope < 0.0:  # from corner to corner, along the highest of them
+            meet = [((level - other) / (s - slope), -s, other) for other, s in lines if s > slope]
+            if not meet:
+                return -np.inf
+            norm, falling, level = min(meet)
+            slope = -falling
+        return float(level + slope * norm)
 
 
 def _go_back(active: ActiveSet, before: NDArray[np.float64]) -> None:

@@ -319,6 +319,7 @@ class ExplicitActiveSet(ActiveSet):
         self.lower_bound = objective.lower_bound
         self.columns: Columns | None = None
         self.image: Floats = np.zeros(objective.d)
+        self.image.flags.writeable = False  # as in `_at`
         #: At a coordinator, the mixtures that nodes have sent.
         self.point = None
         self.mixtures: Mixtures | None = None

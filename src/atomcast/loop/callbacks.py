@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Iterator, Sequence
-from contextlib import closing, contextmanager
+from collections.abc import Sequence
 from typing import Any, TextIO
 
 from atomcast._checks import check_positive
@@ -21,7 +20,7 @@ REFRESH = 8
 
 def check_callbacks(callbacks: Any) -> None:
     """Refuse what is not a sequence of callables, before the first round calls them."""
-    if isinstance(callbacks, str) or not isinstance(callbacks, Sequence):
+    if isinstance(callbacks, str) or not isinstance(callbacks, (tuple, list, Sequence)):
         raise ValueError(
             f"callbacks must be a list of callables, got {callbacks!r}; try [TimeLimit(60)]"
         )
@@ -116,16 +115,12 @@ class Progress:
         self._live.update(grid)
 
 
-@contextmanager
-def watching(
-    callbacks: Sequence[Callback], interrupts: Interrupts, verbose: bool
-) -> Iterator[Watchers]:
+def watching(callbacks: Sequence[Callback], interrupts: Interrupts, verbose: bool) -> Watchers:
     """The callbacks of a run, and its progress if that is to be shown, as one."""
     if not verbose:
-        yield Watchers(callbacks, interrupts)
-        return
-    with closing(Progress()) as progress:
-        yield Watchers([*callbacks, progress], interrupts)
+        return Watchers(callbacks, interrupts)
+    progress = Progress()
+    return Watchers([*callbacks, progress], interrupts, progress.close)
 
 
 def log_progress(state: State) -> float:

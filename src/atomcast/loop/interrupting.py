@@ -15,6 +15,11 @@ from contextvars import ContextVar
 from types import FrameType, TracebackType
 from typing import Any, Self
 
+try:  # without the names that `signal` looks for, which takes as long as a step of a small fit
+    import _signal as plain  # type: ignore[import-not-found]
+except ImportError:  # not CPython
+    import signal as plain
+
 #: Signals that end a run, and who hears them if nobody has said otherwise. mpirun does not let
 #: ranks have Ctrl-C, but passes SIGUSR1 on; batch systems send it when the time is nearly over.
 UNCLAIMED: dict[int, Any] = {signal.SIGINT: signal.default_int_handler}
@@ -47,9 +52,9 @@ class Interrupts:
         if _whole.get():
             return self
         for number, usual in UNCLAIMED.items():
-            if signal.getsignal(number) is usual:
+            if plain.getsignal(number) == usual:
                 try:
-                    self._before[number] = signal.signal(number, self._hear)
+                    self._before[number] = plain.signal(number, self._hear)
                 except ValueError:  # not the main thread, which alone hears of signals
                     break
         return self
@@ -62,9 +67,9 @@ class Interrupts:
     ) -> None:
         while self._before:
             number, before = self._before.popitem()
-            found = signal.signal(number, before)
+            found = plain.signal(number, before)
             if found != self._hear:  # a callback has put its own there, which stays
-                signal.signal(number, found)
+                plain.signal(number, found)
 
     def _hear(self, number: int, frame: FrameType | None) -> None:
         if self.heard:

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 Floats = NDArray[np.float64]
 NOBODY, NOTHING = np.zeros(0, dtype=np.int64), np.zeros(0)
+TINY, EPS = float(np.finfo(np.float64).tiny), float(np.finfo(np.float64).eps)
 
 
 class Tolerance(NamedTuple):
@@ -117,9 +118,8 @@ class Replica:
 
     def _check_scale(self, negligible: float) -> None:
         """Refuse what scores are too small for: those that underflow would be missed in the gap."""
-        numbers = np.finfo(np.float64)
-        missed = self.domain.scale * (self.problem.d or 1) * float(numbers.tiny)
-        least = max(self.tol.gap(negligible), float(numbers.eps) * negligible)
+        missed = self.domain.scale * (self.problem.d or 1) * TINY
+        least = max(self.tol.gap(negligible), EPS * negligible)
         if negligible and missed > 1e-3 * least:
             raise ValueError(
                 f"the radius {self.domain.scale:.3g} is out of scale for a target with an "

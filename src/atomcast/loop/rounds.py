@@ -10,7 +10,7 @@ import math
 import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Protocol, runtime_checkable
+from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
 import numpy as np
 from numpy.typing import NDArray
@@ -85,10 +85,25 @@ class Finishing(Protocol):
 
 
 class Watchers:
-    """Who watches a run and may end it, as one: its callbacks, and the user with Ctrl-C."""
+    """Who watches a run and may end it, as one: its callbacks, and the user with Ctrl-C.
 
-    def __init__(self, callbacks: Sequence[Callback], interrupts: Interrupts) -> None:
-        self._callbacks, self._interrupts = callbacks, interrupts
+    As a context, it closes what shows progress.
+    """
+
+    def __init__(
+        self,
+        callbacks: Sequence[Callback],
+        interrupts: Interrupts,
+        close: Callable[[], None] | None = None,
+    ) -> None:
+        self._callbacks, self._interrupts, self._close = callbacks, interrupts, close
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *error: Any) -> None:
+        if self._close is not None:
+            self._close()
 
     def wish(self, state: State, feasible: bool) -> Status | None:
         """Why one of them wants the run to end, if one does."""
@@ -105,8 +120,9 @@ class Watchers:
     def finish(self, state: State) -> None:
         """Show them the last state."""
         for watch in self._callbacks:
-            if isinstance(watch, Finishing):
-                watch.finish(state)
+            finish = getattr(watch, "finish", None)
+            if finish is not None:  # `isinstance` would take longer than the last round
+                finish(state)
 
 
 class Best:

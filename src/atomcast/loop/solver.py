@@ -5,7 +5,7 @@ from __future__ import annotations
 import logging
 import os
 from collections.abc import Callable, Generator, Iterable, Sequence
-from contextlib import ExitStack
+from copy import copy
 from dataclasses import dataclass, replace
 from functools import partial
 from itertools import chain, count, islice
@@ -143,10 +143,15 @@ class Solver:
         vars(self).update(vars(replace(self, **params)))
         return self
 
+    def but(self, **params: Any) -> Solver:
+        """The same with other parameters, which are known to be right: nothing is checked again."""
+        other = copy(self)
+        vars(other).update(params)
+        return other
+
     def spec(self, resume: bool = False) -> RunSpec:
         """What sessions are told of a run: everything but callbacks, output and files."""
-        own = ("callbacks", "verbose", "resume")
-        common = {name: value for name, value in self.get_params().items() if name not in own}
+        common = {name: getattr(self, name) for name in COMMON}
         return RunSpec(common, any(isinstance(c, Checkpoint) for c in self.callbacks), resume)
 
     def solve(
@@ -191,20 +196,13 @@ class Solver:
         if past is not None and self.resume is not None:
             problems = islice(problems, len(past.finished), None)
             names = names[len(past.finished) :]
-        replica: Replica | None = None
-        session: Session | None = None
-        result: Result | None = None
-        interrupts = Interrupts()
-        numbered = (f"problem {k}" for k in count(len(names) + 1))
-        with ExitStack() as stack:
-            for problem, name in zip(problems, chain(names, numbered), strict=False):
-                if result is not None and result.status == "interrupted":
-                    raise KeyboardInterrupt("the problem before this one was interrupted")
-                first, replica = replica is None, self.replica(problem, replica)
-                if not straight:
-                    replica.trail = ()
-                if session is None:
-                    session = stack.enter_context(cluster.open(problem, shards))
+        problems = iter(problems)
+        problem = next(problems, None)
+        if problem is None:
+            return
+        replica, first, interrupts = self.replica(problem), True, Interrupts()
+        with cluster.open(problem, shards) as session:
+            for name in chain(names, map("problem {}".format, count(len(names) + 1))):
                 # Sessions of others may know nothing of this.
                 replica.step.coordinated = getattr(session, "mixes", False)
                 replica.step.usual_size = getattr(session, "usual_size", 0.0)
@@ -234,6 +232,14 @@ class Solver:
                 if session.speaks:
                     log_result(result)
                 yield result
+                problem, first = next(problems, None), False
+                if problem is None:
+                    return
+                if result.status == "interrupted":
+                    raise KeyboardInterrupt("the problem before this one was interrupted")
+                replica = self.replica(problem, replica)
+                if not straight:
+                    replica.trail = ()
 
     def _prepare(self, replica: Replica, session: Session, first: bool) -> list[Row]:
         """What comes before the first question where nobody has to be sent anything.
@@ -261,6 +267,10 @@ class Solver:
             shrink = min(1.0, problem.domain.scale / previous.domain.scale)
             replica.continue_from(previous, shrink * previous.active.weights)
         return replica
+
+
+#: Parameters that are not a matter of one process alone.
+COMMON = tuple(Solver.__dataclass_fields__.keys() - {"callbacks", "verbose", "resume"})
 
 
 def check_mixing(replica: Replica, session: Session) -> None:

@@ -32,6 +32,7 @@ __all__ += ["Kind", "Ledger", "Wave"]
 
 #: Atoms that a notebook lists.
 SHOWN = 10
+NONE = Count()
 
 
 class Traffic(Protocol):
@@ -91,11 +92,11 @@ class Ledger(Views):
         self.uncertified: tuple[str, ...] = ()
         self.audit_heads: dict[str, str] = {}
         self._phase, self._first_round = "", 0
-        self._before = Count()
+        self._before = NONE
         self._values = self._bytes = self._messages = 0
         self._filed: list[Wave] = []
         self._unfiled: list[tuple[int, Traffic]] = []
-        self._kinds = dict.fromkeys(KINDS, Count())
+        self._kinds = dict.fromkeys(KINDS, NONE)
         self._durations: list[Duration] = []
         self._seconds = 0.0
 
@@ -202,7 +203,7 @@ class Ledger(Views):
     def _file(self, wave: Wave, now: float) -> Count:
         """Keep a wave under its kinds and its round, and say what there was of it in all."""
         self._filed.append(wave)
-        total = Count()
+        total = NONE
         for kind in wave.parts:
             count = wave.count(kind)
             self._kinds[kind] += count

@@ -49,6 +49,9 @@ class Logistic(Objective):
         self.vagueness = 1e-13 * self._total if fit_intercept else 0.0
         self._solved: tuple[Floats, float] | None = None
         self._last: tuple[Floats, Floats, Floats] | None = None
+        #: Where the loss of each example leads to, and how much it pulls there.
+        self._against = -self.y
+        self._pull = self.sample_weight * self._against
         # Where z is zero, the best intercept is known; elsewhere it is found from the last one.
         self._start = float(np.log(positive / negative)) if fit_intercept else 0.0
         # Classes that can be told apart perfectly leave a loss that only measures the radius.
@@ -84,9 +87,8 @@ class Logistic(Objective):
         return b
 
     def _slope_of_intercept(self, z: Floats, b: float) -> tuple[float, float]:
-        missed = expit(-self.y * (z + b))
-        weighted = self.sample_weight * missed
-        return -float(weighted @ self.y), float(weighted @ (1.0 - missed))
+        missed = expit(self._against * (z + b))
+        return float(missed @ self._pull), float(self.sample_weight @ (missed * (1.0 - missed)))
 
     def _exponentials(self, z: Floats) -> tuple[Floats, Floats]:
         """The margins m at the best intercept and exp(-|m|), computed once for an image."""
@@ -104,7 +106,7 @@ class Logistic(Objective):
         """Minus the label times the probability of the other label, weighted."""
         margin, small = self._exponentials(z)
         missed = np.where(margin > 0.0, small, 1.0) / (1.0 + small)
-        return -self.sample_weight * self.y * missed
+        return self._pull * missed
 
     def curvature(self, z: Floats) -> Curvature:
         """diag(h), h = c p (1 - p), minus h h' / sum(h) if there is an intercept."""

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
@@ -33,7 +34,7 @@ class SoftmaxCurvature:
     def complements(self) -> Floats:
         """1 - p without the cancellation, shape (d, T): exact also where p is all but one."""
         p = self.probabilities
-        return ((1.0 - np.eye(p.shape[1])) @ p.T).T  # sums of the others, class by class as p is
+        return (_others_of(p.shape[1]) @ p.T).T  # sums of the others, class by class as p is
 
     def bend(self, direction: Floats) -> float:
         """The second derivative along a direction of shape (d, T)."""
@@ -50,9 +51,9 @@ class SoftmaxCurvature:
         """By how much the best intercepts change along a direction of shape (d, T)."""
         if self.intercept_inverse is None:
             return np.zeros(direction.shape[1])
-        p = self.probabilities
-        centred = direction - np.sum(p * direction, axis=1, keepdims=True)
-        return -self.intercept_inverse @ (self.sample_weight @ (p * centred))
+        p, along = self.probabilities.T, direction.T  # class by class, as p is
+        centred = along - (p * along).sum(axis=0)
+        return -self.intercept_inverse @ ((p * centred) @ self.sample_weight)
 
     def applied(self, directions: Floats) -> Floats:
         """The Hessian times directions, shape (d, T, m)."""
@@ -97,13 +98,19 @@ class Multinomial(Objective):
         if fit_intercept and not np.all(self._counts > 0.0):
             raise ValueError(f"y lacks class {int(np.argmin(self._counts))}: each must occur")
         #: Intercepts that were found from another guess change sums of the gradient by less.
-        self.vagueness = 1e-13 * float(self._counts.sum()) if fit_intercept else 0.0
-        self._rows = np.arange(self.d)
+        self._total = float(self._counts.sum())
+        self.vagueness = 1e-13 * self._total if fit_intercept else 0.0
+        #: Where the true class of each example stands, if scores come class by class.
+        self._places = self.y * self.d + np.arange(self.d)
         self._solved: tuple[Floats, Floats] | None = None
         self._softmax: tuple[Floats, tuple[Floats, Floats]] | None = None
         self._bent: tuple[Floats, SoftmaxCurvature] | None = None
-        # Classes that can be told apart perfectly leave a loss that only measures the radius.
-        self.negligible = 1e-6 * self.value(np.zeros((self.d, self.classes)))
+        # Classes that can be told apart perfectly leave a loss that only measures the radius. Where
+        # there are no scores, intercepts make probabilities of how often each class occurs.
+        at_zero = self._total * np.log(self.classes)
+        if fit_intercept:
+            at_zero = self._counts @ np.log(self._total / self._counts)
+        self.negligible = 1e-6 * float(at_zero)
 
     def intercept(self, z: Floats) -> Floats:
         """The constants that go with the image z, shape (T,), summing to zero."""
@@ -120,7 +127,7 @@ class Multinomial(Objective):
         of scores divided by s has none if s is large, and its intercepts, times s, are a good
         guess for a smaller s.
         """
-        start = np.log(self._counts)  # the best where there are no scores
+        start, z = np.log(self._counts), np.asfortranarray(z)  # the best without scores
         b, found = self._newton(z, start if self._solved is None else self._guess(z), 12)
         if not found and self._solved is not None:
             b, found = self._newton(z, start, 12)
@@ -143,7 +150,7 @@ class Multinomial(Objective):
 
     def _newton(self, z: Floats, b: Floats, steps: int) -> tuple[Floats, bool]:
         """Newton's method with shortened steps; also says whether it got to the minimum."""
-        total = float(self._counts.sum())
+        total = self._total
         (p, value), steepness, near = self._at(z, b), np.inf, False
         last = b
         for _ in range(steps):
@@ -155,7 +162,7 @@ class Multinomial(Objective):
                 return b, True
             # So near the minimum, values no longer tell better from worse, but slopes do.
             near, last = steepness <= 1e-7 * total, b
-            step = _solved(_intercept_hessian(p, self.sample_weight), slope)
+            step = _solved(_intercept_hessian(p, self.sample_weight, total), slope)
             # Along a step, the Hessian changes by no larger a share than the step is long, about.
             if 2.0 * float(np.abs(step).max()) * steepness <= 1e-15 * total:
                 return b - step, True
@@ -171,7 +178,11 @@ class Multinomial(Objective):
         """Probabilities and value at an image and intercepts."""
         scores = z + b
         p, logs = exponentials(scores)
-        return p, float(self.sample_weight @ (logs - scores[self._rows, self.y]))
+        return p, float(self.sample_weight @ (logs - self._chosen(scores)))
+
+    def _chosen(self, scores: Floats) -> Floats:
+        """The score of the true class of each example, shape (d,)."""
+        return scores.T.reshape(-1)[self._places]
 
     def _exponentials(self, z: Floats) -> tuple[Floats, Floats]:
         """Probabilities and log-sum-exp at the best intercepts, computed once for an image."""
@@ -181,7 +192,7 @@ class Multinomial(Objective):
 
     def value(self, z: Floats) -> float:
         """The weighted sum of the losses at an image of shape (d, T)."""
-        chosen = z[self._rows, self.y] + self.intercept(z)[self.y]
+        chosen = self._chosen(z) + self.intercept(z)[self.y]
         losses = self._exponentials(z)[1] - chosen
         if float(losses.max()) < 0.5:  # small losses are lost in the difference of large scores
             losses = -np.log1p(-self._others(z))
@@ -189,15 +200,19 @@ class Multinomial(Objective):
 
     def _others(self, z: Floats) -> Floats:
         """The probability that it is not the true class, shape (d,); 1 - p would lose digits."""
-        others = self._exponentials(z)[0].copy()
-        others[self._rows, self.y] = 0.0
-        return np.asarray(others.sum(axis=1))
+        return -self._chosen(self._off(z).T)
+
+    def _off(self, z: Floats) -> Floats:
+        """Probabilities minus one for the true class, from those of the others; shape (T, d)."""
+        off = self._exponentials(z)[0].T.copy()
+        own = off.reshape(-1)
+        own[self._places] = 0.0
+        own[self._places] = -off.sum(axis=0)
+        return off
 
     def gradient(self, z: Floats) -> Floats:
         """Probabilities minus one for the true class, weighted; shape (d, T)."""
-        result = self._exponentials(z)[0].copy()
-        result[self._rows, self.y] = -self._others(z)
-        return self.sample_weight[:, None] * result
+        return np.ascontiguousarray((self.sample_weight * self._off(z)).T)
 
     def curvature(  # type: ignore[override]  # of scores for each class, not of one image
         self, z: Floats
@@ -206,31 +221,42 @@ class Multinomial(Objective):
         if self._bent is None or not is_same(self._bent[0], z):
             p, inverse = self._exponentials(z)[0], None
             if self.fit_intercept:
-                hessian = _intercept_hessian(p, self.sample_weight)
-                inverse = _solved(hessian, np.eye(self.classes))
+                hessian = _intercept_hessian(p, self.sample_weight, self._total)
+                inverse = _solved(hessian, _unit(self.classes))
                 inverse -= inverse.mean()
             self._bent = kept(z), SoftmaxCurvature(p, self.sample_weight, inverse)
         return self._bent[1]
 
     def steepness(self, z: Floats) -> float:
         """One over the sum of the odds against the true classes, weighted: see `Logistic`."""
-        right = self._exponentials(z)[0][self._rows, self.y]
+        right = self._chosen(self._exponentials(z)[0])
         with np.errstate(divide="ignore", over="ignore", invalid="ignore"):
             total = float(self.sample_weight @ (self._others(z) / right))
         return 1.0 / total if total > 0.0 else 0.0
 
 
-def _intercept_hessian(p: Floats, sample_weight: Floats) -> Floats:
+@cache
+def _unit(classes: int) -> Floats:
+    return np.eye(classes)
+
+
+@cache
+def _others_of(classes: int) -> Floats:
+    return 1.0 - np.eye(classes)
+
+
+def _intercept_hessian(p: Floats, sample_weight: Floats, total: float) -> Floats:
     """The Hessian in the intercepts, made regular: a constant added to all of them is free."""
-    hessian = -(sample_weight[:, None] * p).T @ p
+    hessian: Floats = (p.T * sample_weight) @ p
     # Each row sums to zero: the diagonal follows from the rest, which loses no digits.
-    hessian.flat[:: len(hessian) + 1] = 0.0
-    diagonal = -hessian.sum(axis=1)
-    least = 1e-30 * float(sample_weight.sum())
-    level = max(float(diagonal.sum()), least) / len(hessian) ** 2
+    own = hessian.reshape(-1)[:: len(hessian) + 1]
+    own[:] = 0.0
+    diagonal = hessian.sum(axis=1)
+    level = max(float(diagonal.sum()), 1e-30 * total) / len(hessian) ** 2
+    np.subtract(level, hessian, out=hessian)
     # Where the pieces are flat, what is left of the Hessian may be too small to invert.
-    hessian.flat[:: len(hessian) + 1] = diagonal + 1e-14 * level * len(hessian)
-    return np.asarray(hessian + level)
+    own += diagonal + 1e-14 * level * len(hessian)
+    return hessian
 
 
 def _solved(hessian: Floats, sides: Floats) -> Floats:

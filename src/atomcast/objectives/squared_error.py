@@ -9,6 +9,8 @@ from atomcast._checks import check_in_scale
 from atomcast.objectives.objective import Curvature, Floats, Objective
 from atomcast.objectives.sample_weights import checked_sample_weight
 
+ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
+
 
 class SquaredError(Objective):
     """Least squares, g(z) = sum_i c_i (y_i - z_i - b)^2, at the best intercept b, if there is one.
@@ -45,10 +47,9 @@ class SquaredError(Objective):
             self._shares = weights / weights.sum()
         self._target = self.centred(self.y)
         # A constant target leaves only rounding noise behind, which must not be fitted.
-        if fit_intercept and np.linalg.norm(self._target) <= 4 * np.finfo(
-            float
-        ).eps * np.linalg.norm(self.y):
+        if fit_intercept and _square(self._target) <= ROUNDING**2 * _square(self.y):
             self._target = np.zeros_like(self._target)
+        self._last: tuple[Floats, Floats] | None = None
 
     @property
     def classes(self) -> int:
@@ -73,8 +74,13 @@ class SquaredError(Objective):
         return z if self.sample_weight is None else (self.sample_weight * z.T).T
 
     def residual(self, z: Floats) -> Floats:
-        """What the model does not explain, in the shape of y."""
-        return self._target - self.centred(z)
+        """What the model does not explain, in the shape of y; computed once for an image."""
+        last = self._last
+        if z.flags.writeable or z.ndim > 1:  # somebody may change it, or it may be large
+            return self._target - self.centred(z)
+        if last is None or last[0] is not z:
+            last = self._last = z, self._target - self.centred(z)
+        return last[1]
 
     def value(self, z: Floats) -> float:
         """The weighted sum of squared residuals."""
@@ -111,3 +117,7 @@ class SquaredError(Objective):
             return 0.0
         mean = self._mean(self.y - z) * float(self.fit_intercept)
         return mean if self.y.ndim > 1 else float(mean)
+
+
+def _square(z: Floats) -> float:
+    return float(np.vdot(z, z))

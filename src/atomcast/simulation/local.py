@@ -16,6 +16,7 @@ from atomcast.network.build import check_broadcast, is_graph, kind_of, make_topo
 from atomcast.network.complete import Complete
 from atomcast.network.faults import Faults
 from atomcast.network.graphs import check_seconds
+from atomcast.network.star import lone_star
 from atomcast.network.topology import Topology
 from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
@@ -135,6 +136,8 @@ class LocalCluster(Cluster):
 
     def network(self) -> Topology:
         """The network itself, ready for `prepare`."""
+        if self.alone:
+            return lone_star()
         limit = np.inf if self.bandwidth is None else self.bandwidth
         return make_topology(self.topology, self.nodes, self.broadcast, self.latency, limit)
 

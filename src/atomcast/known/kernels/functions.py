@@ -14,11 +14,11 @@ from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from atomcast._checks import check_choice, check_count, check_numbers, check_positive
 from atomcast._threads import run_all
 from atomcast.data.matrices import cut
+from atomcast.data.sparse_format import is_sparse
 from atomcast.known.columns import grown
 from atomcast.known.kernels.points import Points, dense_rows
 
@@ -114,7 +114,7 @@ class KernelSpec:
             return Sigmoid(gamma, float(self.coef0))
         if self.kernel == "laplacian":
             return Laplacian(gamma)
-        dense = not sparse.issparse(sample)
+        dense = not is_sparse(sample)
         return RBF(gamma, dense_rows(sample).mean(axis=0) if dense else None)
 
 
@@ -159,7 +159,7 @@ class RBF:
 
     def block(self, X: Points, Z: Points, dtype: Any = np.float64) -> NDArray[Any]:
         """The values between all rows of X and all rows of Z, shape (n, m)."""
-        if sparse.issparse(X) or sparse.issparse(Z):
+        if is_sparse(X) or is_sparse(Z):
             return self._sparse_block(X, Z, dtype)
         out = np.empty((X.shape[0], Z.shape[0]), dtype=dtype)
         self.fill(X, Z, out)
@@ -238,7 +238,7 @@ class RBF:
 
         Exponents are sums of such numbers, in single precision if none is larger than some size.
         """
-        if sparse.issparse(X):  # in double precision always
+        if is_sparse(X):  # in double precision always
             return 0.0
         largest = (self.scaled(X[rows])[1].max(initial=0.0) for rows in pieces(*X.shape))
         return min(float(max(largest, default=0.0)), BENIGN)
@@ -381,11 +381,11 @@ class Custom:
         """The values between all rows of X and all rows of Z, shape (n, m)."""
         if 0 in (X.shape[0], Z.shape[0]):  # which many a function would refuse
             return np.empty((X.shape[0], Z.shape[0]), dtype=dtype)
-        if sparse.issparse(X) or sparse.issparse(Z):
+        if is_sparse(X) or is_sparse(Z):
             values = self._called_with_sparse(X, Z)
         else:
             values = self.function(X, Z)
-        values = values.toarray() if sparse.issparse(values) else np.asarray(values)
+        values = values.toarray() if is_sparse(values) else np.asarray(values)
         if values.shape != (X.shape[0], Z.shape[0]):
             raise ValueError(
                 f"kernel={self.function!r} returned an array of shape {values.shape} for "
@@ -429,7 +429,7 @@ def square_lengths(X: Points) -> Floats:
 
 def _products(X: Points, Z: Points) -> Iterator[tuple[slice, slice, Floats]]:
     """The products of the rows of X with those of Z, some with some at a time."""
-    thin = sparse.issparse(Z) and Z.shape[1] > DENSE_WIDTH
+    thin = is_sparse(Z) and Z.shape[1] > DENSE_WIDTH
     width = Z.shape[1] if not thin else 2 * Z.nnz // max(Z.shape[0], 1)
     for some in pieces(Z.shape[0], width, FACTOR // 2):  # a copy of all might take much memory
         right = _rows(Z, some).T.tocsr() if thin else np.ascontiguousarray(dense_rows(Z[some]).T)
@@ -444,5 +444,5 @@ def _rows(X: Points, rows: slice) -> Points:
 
 
 def _product(X: Points, right: Any) -> Floats:
-    product = X @ right if sparse.issparse(X) else np.asarray(X, dtype=np.float64) @ right
-    return product.toarray() if sparse.issparse(product) else np.asarray(product)
+    product = X @ right if is_sparse(X) else np.asarray(X, dtype=np.float64) @ right
+    return product.toarray() if is_sparse(product) else np.asarray(product)

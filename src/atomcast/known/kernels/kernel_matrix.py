@@ -8,10 +8,10 @@ from typing import Any, Literal
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy import sparse
 
 from atomcast._threads import ranges, run_all
 from atomcast.data.matrices import cut
+from atomcast.data.sparse_format import is_sparse
 from atomcast.known.columns import grown
 from atomcast.known.kernels.functions import (
     FACTOR,
@@ -236,7 +236,7 @@ class AugmentedKernel:
     def _later(self, old: int) -> RowRecipe | None:
         """How to compute rows as they are read, if that is of use: most points then need none."""
         kernel, points = self.kernel, self._points
-        if not isinstance(kernel, RBF) or sparse.issparse(points) or self._bits is not None:
+        if not isinstance(kernel, RBF) or is_sparse(points) or self._bits is not None:
             return None
         assert self._matrix is not None
         few = old * FEW_KNOWN >= self.count
@@ -269,7 +269,7 @@ class AugmentedKernel:
 
     def _passing_rows(self) -> Rows | None:
         kernel, points = self.kernel, self._points
-        if not isinstance(kernel, RBF) or sparse.issparse(points) or self._bits is not None:
+        if not isinstance(kernel, RBF) or is_sparse(points) or self._bits is not None:
             return None
         if DEAR * float(self.ridge.min()) < 1.0:
             return None
@@ -289,7 +289,7 @@ class AugmentedKernel:
         matrix, kernel, points = self._matrix, self.kernel, self._points
         assert matrix is not None
         assert isinstance(kernel, RBF)
-        if matrix.dtype != np.float32 or sparse.issparse(points):
+        if matrix.dtype != np.float32 or is_sparse(points):
             return False
         right = kernel.exponents(points)
         if right is None:
@@ -358,7 +358,7 @@ class AugmentedKernel:
     ) -> None:
         """Put the same into the first columns of an array."""
         values = out[:, : len(right)]
-        if isinstance(self.kernel, RBF) and not (sparse.issparse(some) or sparse.issparse(others)):
+        if isinstance(self.kernel, RBF) and not (is_sparse(some) or is_sparse(others)):
             self.kernel.fill(some, others, values)
         else:
             values[:] = self.kernel.block(some, others, out.dtype)
@@ -368,11 +368,13 @@ class AugmentedKernel:
             apply_labels(out, left, right, self.code.other)
         else:
             values += 1
+            if self.code.other == 1.0:
+                return
             table = self.code.table.astype(out.dtype)
             if self.code.other == -1.0:  # two signs, which take no memory
                 values *= table[0, left][:, None]
                 values *= table[0, right]
-            elif self.code.other != 1.0:
+            else:
                 values *= table[:, right][left]
 
     def row(self, position: int) -> Floats:

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy import sparse
 
+from atomcast.data.sparse_format import is_sparse
 from atomcast.known.columns import LARGE, grown
 from atomcast.messages.atom import Atom, AtomBatch
 
@@ -20,14 +21,14 @@ Points: TypeAlias = Any
 
 def dense_rows(points: Points) -> NDArray[np.float64]:
     """The points as a dense array in double precision."""
-    if sparse.issparse(points):
+    if is_sparse(points):
         points = points.toarray()
     return np.asarray(points, dtype=np.float64)
 
 
 def is_binary(points: Points) -> bool:
     """Whether every value is zero or one."""
-    values = points.data if sparse.issparse(points) else points
+    values = points.data if is_sparse(points) else points
     flat = values.reshape(-1) if values.ndim > 1 and values.flags.c_contiguous else values
     if flat.ndim == 1 and len(flat) > 4096 and not _all_bits(flat[:4096]):
         return False  # as the first few mostly settle
@@ -44,7 +45,7 @@ def moved_to_front(points: Points, rows: NDArray[np.int64]) -> Points:
     What was in it is lost. Where few are chosen they are copied, so that the rest can be freed.
     """
     count = len(rows)
-    if sparse.issparse(points) or 2 * count < len(points):
+    if is_sparse(points) or 2 * count < len(points):
         return points[rows]
     width = max(MOVED // max(count, 1), 1)
     for start in range(0, points.shape[1], width):

@@ -114,16 +114,18 @@ def one_by_one(
         free = signs.nonzero()[0]
         if len(free):
             start, sides = weights[free], at_zero[free] + penalty * signs[free]
-            _, solution, failed = dposv(matrix[np.ix_(free, free)], -sides)
+            _, solution, failed = dposv(matrix[free[:, None], free], -sides)
             if failed:
                 return None
-            wrong, back = solution * signs[free] <= 0.0, start - solution
-            share = np.divide(start, back, out=np.ones_like(start), where=wrong & (back != 0.0))
-            weights[free] = start - share.min() * back
+            wrong = solution * signs[free] <= 0.0
             if wrong.any():
+                back = start - solution
+                share = np.divide(start, back, out=np.ones(len(free)), where=wrong & (back != 0.0))
+                weights[free] = start - share.min() * back
                 leaving = free[wrong & (share <= share.min())]
                 signs[leaving] = weights[leaving] = 0.0
                 continue
+            weights[free] = solution
         slopes = at_zero + matrix @ weights
         merit = np.where(signs == 0.0, domain.merit(slopes), -np.inf)
         best = int(merit.argmax())
