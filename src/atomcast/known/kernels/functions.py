@@ -176,9 +176,8 @@ class RBF:
 
     def _fill_rows(self, X: NDArray[Any], right: NDArray[Any], out: NDArray[Any]) -> None:
         """Put the values between some points and others, which are a factor by now, into `out`."""
-        x, x_norms = self.scaled(X)
-        left = np.column_stack([x, np.ones(len(x)), -x_norms])
-        if right.dtype == np.float32 and x_norms.max(initial=0.0) <= BENIGN:
+        left = self.left_factor(X)
+        if right.dtype == np.float32 and left[:, -1].min(initial=0.0) >= -BENIGN:
             np.matmul(left.astype(np.float32), right, out=out)
             np.exp(np.minimum(out, 0.0, out=out), out=out)
         elif out.dtype == np.float64:
@@ -214,6 +213,16 @@ class RBF:
         scaled, squares = self.scaled(X)
         benign = squares.max(initial=0.0) <= BENIGN_UNITS
         return np.ascontiguousarray(scaled.T, dtype=np.float32) if benign else None
+
+    def left_factor(self, X: NDArray[Any]) -> Floats:
+        """Dense points as `_right_factor` needs them, shape (n, d + 2)."""
+        x, x_norms = self.scaled(X)
+        return np.column_stack([x, np.ones(len(x)), -x_norms])
+
+    def values(self, left: Floats, Z: NDArray[Any]) -> Floats:
+        """The values between points, as a left factor, and all rows of Z, shape (n, m)."""
+        values = left @ self._right_factor(Z, np.float64)
+        return np.exp(np.minimum(values, 0.0, out=values), out=values)
 
     def _right_factor(self, Z: NDArray[Any], dtype: Any) -> NDArray[Any]:
         """What the product of points, their ones and norms with is minus a squared distance."""
