@@ -15,6 +15,7 @@ from atomcast.known.kernels.sums import (
     BinarySums,
     DenseSums,
     KernelSums,
+    SmallSums,
     SparseSums,
     kernel_sums,
     less_usual,
@@ -45,6 +46,7 @@ def reference(X, labels, weights, classes, kernel=rbf_kernel):
 WAYS = [
     ("dense", DenseSums),
     ("dense", KernelSums),
+    ("dense", SmallSums),
     ("sparse", SparseSums),
     ("sparse", KernelSums),
     ("binary", BinarySums),
@@ -142,7 +144,25 @@ def test_the_way_fits_the_data():
     assert type(kernel_sums(dense, RBF(1.0), code, labels)) is DenseSums
     assert type(kernel_sums(few, RBF(1.0), code, labels)) is SparseSums
     assert type(kernel_sums((few != 0).astype(float), RBF(1.0), code, labels)) is BinarySums
-    assert type(kernel_sums(dense[:100], RBF(1.0), code, labels[:100])) is KernelSums
+    assert type(kernel_sums(dense[:100], RBF(1.0), code, labels[:100])) is SmallSums
+    assert type(kernel_sums(few[:100], RBF(1.0), code, labels[:100])) is KernelSums
+    assert type(kernel_sums(dense[:100], Laplacian(1.0), code, labels[:100])) is KernelSums
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+def test_few_points_have_the_sums_that_many_would(dtype):
+    X, points, labels, weights = problem("dense", 3, m=1, dtype=dtype)
+    kernel, code = RBF(GAMMA, X.mean(axis=0, dtype=np.float64)), LabelCode(3, np.ones(3))
+    plain, kept = np.ones(len(X)), np.ones(len(X))
+    small, any_size = (way(points, kernel, code, labels) for way in (SmallSums, KernelSums))
+    for k in range(20):  # one column after the other, as in rounds of one atom
+        for sums, total in ((small, kept), (any_size, plain)):
+            sums.add(total, 0.9, points[k : k + 1], labels[k : k + 1], weights)
+    np.testing.assert_allclose(kept, plain, rtol=1e-13, atol=1e-14)
+    sparse_point = sparse.csr_array(points[:1])
+    for sums, total in ((small, kept), (any_size, plain)):
+        sums.add(total, 0.5, sparse_point, labels[:1], weights)
+    np.testing.assert_allclose(kept, plain, rtol=1e-13, atol=1e-14)
 
 
 def test_packed_bits_differ_where_points_differ():

@@ -19,7 +19,7 @@ from atomcast.data.shards import Shard
 from atomcast.data.sparse_format import is_sparse
 from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.known.sparse_products import dots, some
-from atomcast.messages.atom import Atom, AtomBatch
+from atomcast.messages.atom import NO_EXTRAS, Atom, AtomBatch
 
 if TYPE_CHECKING:
     from atomcast.loop.replica import Replica
@@ -145,7 +145,7 @@ class DenseAtoms:
     def atom(self, j: int, id: int) -> Atom:
         """The j-th column."""
         name = "" if self.names is None else self.names[j]
-        return Atom(id, self.d, np.array(self.matrix[:, j]), name=name)
+        return Atom(id, self.d, np.array(self.matrix[:, j]), None, NO_EXTRAS, name)
 
     def batch(self, places: NDArray[np.int64], ids: list[int]) -> AtomBatch:
         """Several columns in one piece."""

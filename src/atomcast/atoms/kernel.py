@@ -281,7 +281,7 @@ class KernelAtoms:
 
 def _at_a_time(known: Points) -> int:
     """How many of the known points are copied at a time: of long ones, as few as kernels take."""
-    values = known.nnz if sparse.issparse(known) else known.size
+    values = known.nnz if is_sparse(known) else known.size
     return int(np.clip(VALUES * known.shape[0] // max(values, 1), 16, COLUMNS))
 
 

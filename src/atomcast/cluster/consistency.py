@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-import xxhash
+from xxhash import xxh3_64_intdigest
 
 from atomcast.errors import ClusterError
 from atomcast.loop.replica import Replica
@@ -18,11 +18,11 @@ class DriftError(ClusterError):
 def state_digest(replica: Replica) -> int:
     """A hash of everything that must be equal, bit for bit, on all nodes; it fits an int64."""
     active = replica.active
-    known = len(active)
-    digest = xxhash.xxh3_64_intdigest(active.weight_bytes(), (replica.round << 32) + known)
-    digest ^= active.ids[-1] if known else 0
-    if active.image is not None:
-        digest = xxhash.xxh3_64_intdigest(active.image.data, digest)
+    ids, image = active.ids, active.image
+    digest = xxh3_64_intdigest(active.weight_bytes(), (replica.round << 32) + len(ids))
+    digest ^= ids[-1] if ids else 0
+    if image is not None:
+        digest = xxh3_64_intdigest(image, digest)  # type: ignore[arg-type]  # it has a buffer
     return digest >> 1
 
 

@@ -261,7 +261,7 @@ class Fleet:
             count = max(request.count, request.candidates)
             if len(self._holders) == 1:  # all of one node: only their order
                 rows = rows[ranking(priority[rows], ids[rows])[:count]]
-            else:
+            elif not self._one_each(rows, count):
                 rows = rows[leaders(priority[rows], ids[rows], self.owner[rows], count)]
             if request.candidates and not request.random:
                 rows = self._thinned(replica, rows, ids, scores)
@@ -274,6 +274,13 @@ class Fleet:
             best=best,
             partial=self._partial_sums(replica, scores) if request.partial_sums else None,
         )
+
+    def _one_each(self, rows: NDArray[np.int64], count: int) -> bool:
+        """Whether rows are of one node after the other, so that there is nothing to rank."""
+        if count > 1 or len(rows) > len(self._holders):
+            return False
+        owner = self.owner[rows]
+        return bool((owner[1:] > owner[:-1]).all())
 
     def _scores(self, replica: Replica, request: Request) -> Floats:
         """The score of every atom; of those that cannot be proposed, about what it is."""
@@ -320,18 +327,12 @@ class Fleet:
         merit = self.merit = replica.domain.merit(scores)
         row = int(merit.argmax())
         best = merit.item(row)
-        near = merit >= best - 2 * TIE * abs(best)
-        if np.count_nonzero(near) > 1:  # none, if the best is no number, as who hears it finds out
-            tied = near.nonzero()[0]
+        tied = (merit >= best - 2 * TIE * abs(best)).nonzero()[0]
+        if len(tied) > 1:  # none, if the best is no number, as who hears it finds out
             row = int(tied[leaders(merit[tied], self.ids[tied], self.owner[tied], 1)[0]])
-        return OneProposal(
-            self._holder,
-            self.ids.item(row),
-            scores.item(row),
-            merit.item(row),
-            best,
-            self._partial_sum(replica, scores) if request.partial_sums else None,
-        )
+        partial = self._partial_sum(replica, scores) if request.partial_sums else None
+        said = self.ids.item(row), scores.item(row), merit.item(row)
+        return OneProposal(self._holder, *said, best, partial)
 
     def _propose_one_of_many(self, replica: Replica, request: Request, scores: Floats) -> Proposals:
         """The proposal of one node with very many atoms, from a single pass over their scores."""

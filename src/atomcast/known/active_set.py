@@ -104,14 +104,14 @@ class ActiveSet(ABC):
         """What `kept` returned, as a vector in the order of `weights`."""
         return np.asarray(kept)
 
-    def weight_bytes(self) -> bytes | memoryview:
+    def weight_bytes(self) -> Any:
         """What tells weights from others, bit for bit."""
-        return self.weights.data
+        return self._weights[: len(self.ids)]
 
     def append(self, atoms: Sequence[Atom]) -> None:
         """Add newly received atoms with weight zero."""
         old = len(self.ids)
-        if isinstance(atoms, AtomBatch):
+        if type(atoms) is AtomBatch:
             self._note(atoms.ids, self._width(atoms[0]))
         else:
             for atom in atoms:
@@ -424,7 +424,7 @@ class ExplicitActiveSet(ActiveSet):
 
     def _store(self, atoms: Sequence[Atom]) -> None:
         self.columns = with_appended(self.columns, self.objective.d, atoms)
-        if isinstance(atoms, AtomBatch) and atoms.extras is not None:
+        if type(atoms) is AtomBatch and atoms.extras is not None:
             self.extras.update(zip(atoms.ids, atoms.extras, strict=True))
 
     def _length(self, atom: Atom) -> int:

@@ -124,7 +124,7 @@ class DenseColumns:
     def append(self, atoms: Sequence[Atom]) -> None:
         """Add atoms as further columns."""
         self._make_room(self.count + len(atoms))
-        if isinstance(atoms, AtomBatch) and atoms.indices is None:
+        if type(atoms) is AtomBatch and atoms.indices is None:
             self._rows[self.count : self.count + len(atoms)] = atoms.values
             self.count += len(atoms)
             return
@@ -236,7 +236,7 @@ class SparseColumns:
             return
         used, count = int(self._starts[self.count]), self.count + len(atoms)
         indices: NDArray[Any]
-        if isinstance(atoms, AtomBatch):
+        if type(atoms) is AtomBatch:
             assert atoms.starts is not None
             values, indices = atoms.values, np.asarray(atoms.indices)
             stops = used + atoms.starts[1:]
@@ -398,7 +398,7 @@ def with_appended(columns: Columns | None, d: int, atoms: Sequence[Atom]) -> Col
 
     Which kind that is depends on the values alone, so that it is the same on every node.
     """
-    parts = [atoms] if isinstance(atoms, AtomBatch) else atoms
+    parts = [atoms] if type(atoms) is AtomBatch else atoms
     any_dense = any(part.indices is None for part in parts)
     if columns is None:
         columns = _new_store(d, parts) if any_dense else SparseColumns(d)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
+from functools import cache
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -229,7 +230,10 @@ class Agreement(NamedTuple):
 
     def new_to(self, known: Container[int]) -> list[tuple[int, int]]:
         """The owner and id of each winner that is not known, in order."""
-        pairs = zip(self.owner.tolist(), self.id.tolist(), strict=True)
+        ids = self.id.tolist()
+        if len(ids) == 1:  # as in most short rounds
+            return [] if ids[0] in known else [(self.owner.item(), ids[0])]
+        pairs = zip(self.owner.tolist(), ids, strict=True)
         return [(owner, id) for owner, id in pairs if id not in known]
 
     @property
@@ -363,10 +367,14 @@ def _leaders_of_few(
 
 def _clear_winner(merit: Sequence[float]) -> int:
     """The row with the largest merit, if nothing ties with it; else -1."""
-    best = max(merit, default=np.nan)
+    best, top = max(merit) if merit else np.nan, -1
     floor = best - 2 * TIE * abs(best)
-    near = [row for row, here in enumerate(merit) if not here < floor]  # or is not a number
-    return near[0] if len(near) == 1 else -1
+    for row, here in enumerate(merit):
+        if not here < floor:  # or is not a number
+            if top >= 0:
+                return -1
+            top = row
+    return top
 
 
 def _largest(numbers: Floats) -> float:
@@ -425,19 +433,27 @@ def agree(proposals: Proposals, count: int) -> Agreement:
 
 def agree_on_one(each: OneEach) -> Agreement:
     """The same where each of a few nodes proposes one atom, and one can win."""
-    top = _clear_winner(each.merit)
+    id, score, merit, best, partial = each
+    top = _clear_winner(merit)
     if top < 0:
-        ranked = _ranking_of_few(list(each.merit), list(each.id))
+        ranked = _ranking_of_few(list(merit), list(id))
         top = 0 if ranked is None else ranked[0]
-    if not sum(each.best) < np.inf:
-        checked_best(np.array(each.best))  # says whose is no number
+    if not sum(best) < np.inf:
+        checked_best(np.array(best))  # says whose is no number
     inner = None
-    if each.partial is not None:
+    if partial is not None:
         inner = 0.0
-        for partial in each.partial:
-            inner += partial
-    winner = np.array((top,)), np.array((each.id[top],)), np.array((each.score[top],))
-    return Agreement(max(each.best), *winner, inner)
+        for part in partial:
+            inner += part
+    return Agreement(max(best), _one(top), np.array((id[top],)), np.array((score[top],)), inner)
+
+
+@cache
+def _one(node: int) -> Ids:
+    """A node by itself: there are few, who win again and again."""
+    alone = np.array((node,))
+    alone.flags.writeable = False
+    return alone
 
 
 def _chosen_by_signals(proposals: Proposals) -> Agreement:

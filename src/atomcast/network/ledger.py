@@ -324,9 +324,12 @@ class Accountant(Generic[Network]):
         """Enter atoms that their owners broadcast in so many bytes."""
         if self.nodes == 1 or not atoms:
             return
-        values = [atom.count for atom in atoms]
+        values = []
+        for owner, atom in zip(owners, atoms, strict=True):
+            count = atom.count
+            values.append(count)
+            self.ledger.disclose(owner, atom.id, atom.name, count)
         self.network.broadcast(owners, values, sizes, self.ledger)
-        self.disclose(owners, atoms)
 
     def disclose(self, owners: Sequence[int], atoms: Sequence[Atom]) -> None:
         """Enter that these atoms have left their owners."""

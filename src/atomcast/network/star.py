@@ -88,7 +88,7 @@ class Star(RootedTree):
         """The same where every node proposes one atom, in plain numbers."""
         agreement = agree_on_one(each)
         if self.nodes > 1:
-            partial = each.partial is not None
+            partial = agreement.inner is not None
             talk = self._ones.get(partial)
             if talk is None:
                 talk = self._ones[partial] = self._talk(np.ones(self.nodes, np.int64), 1, partial)
@@ -102,9 +102,11 @@ class Star(RootedTree):
 
         That is what flooding comes to on a star, in two waves instead of a search for them.
         """
-        owners = _listed(source)
-        if self.nodes > 1 and owners:
-            self._enter(Broadcast(self, owners, _listed(values), _listed(size)), ledger)
+        sent: list[list[int]] = [source, values, size]  # type: ignore[list-item]  # mostly
+        if not (isinstance(source, list) and isinstance(values, list) and isinstance(size, list)):
+            sent = [np.atleast_1d(np.asarray(numbers)).tolist() for numbers in sent]
+        if self.nodes > 1 and sent[0]:
+            self._enter(Broadcast(self, *sent), ledger)
 
     def _enter(self, traffic: Traffic, ledger: Ledger) -> None:
         """Enter what goes up and down, or let it take its time."""
@@ -229,11 +231,10 @@ class Broadcast:
         The owner of each atom, its real numbers, and its bytes.
     """
 
-    __slots__ = ("_ends", "_owners", "_sizes", "_values", "_ways", "bytes", "messages", "values")
+    __slots__ = ("_sent", "_star", "bytes", "messages", "values")
 
     def __init__(self, star: Star, owners: list[int], values: list[int], sizes: list[int]) -> None:
-        self._owners, self._values, self._sizes = owners, values, sizes
-        self._ends, self._ways = star.links.ends, (star.up, star.down)
+        self._star, self._sent = star, (owners, values, sizes)
         nodes, senders = star.nodes, len(set(owners))
         # Every atom crosses the edge of every node once, up or down.
         self.values, self.bytes = nodes * sum(values), nodes * sum(sizes)
@@ -242,17 +243,13 @@ class Broadcast:
 
     def waves(self) -> list[StarWave]:
         """Up from the owners, and down to all who lack something."""
-        sent = np.zeros((2, len(self._ways[0])), dtype=np.int64)
-        for row, amounts in zip(sent, (self._values, self._sizes), strict=True):
-            np.add.at(row, np.asarray(self._owners), amounts)
+        star, (owners, *amounts) = self._star, self._sent
+        sent = np.zeros((2, star.nodes), dtype=np.int64)
+        for row, each in zip(sent, amounts, strict=True):
+            np.add.at(row, np.asarray(owners), each)
         missing = sent.sum(axis=1, keepdims=True) - sent
         waves: list[StarWave] = []
-        for carried, links in zip((sent, missing), self._ways, strict=True):
+        for carried, links in ((sent, star.up), (missing, star.down)):
             used = np.flatnonzero(carried[1])
-            waves.append((self._ends, links[used], {"atom": Payload(*carried[:, used])}))
+            waves.append((star.links.ends, links[used], {"atom": Payload(*carried[:, used])}))
         return waves
-
-
-def _listed(numbers: ArrayLike) -> list[int]:
-    """Plain numbers, which add up faster than arrays of few."""
-    return numbers if isinstance(numbers, list) else np.atleast_1d(np.asarray(numbers)).tolist()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Sequence
+from struct import Struct
 from typing import Any
 
 import numpy as np
@@ -13,6 +14,7 @@ from numpy.typing import NDArray
 FIRST_ROOM = 1024
 #: Stands for the length of a message that its owner could not make.
 FAILED = -1
+_LENGTH = Struct("=q")
 
 
 def gather_bytes(comm: Any, message: bytes) -> list[bytes]:
@@ -66,8 +68,8 @@ class Broadcaster:
     """Carries messages from their owners to all ranks, in as few collectives as possible.
 
     Nobody but the owner knows how long a message is, and asking would cost a collective of its
-    own. So the owner sends a block that is as large as recent messages were, lengths first, and
-    only what does not fit into it follows in a second one.
+    own. So the owner sends a block that is as large as recent messages were, its length first,
+    and only what does not fit into it follows in a second one.
     """
 
     def __init__(self, comm: Any) -> None:
@@ -92,37 +94,40 @@ class Broadcaster:
         -------
         list of memoryview, or None on every rank if an owner has failed
         """
-        if len(set(owners)) == 1:
-            return self._from_one(owners[0], len(owners), mine)
-        return self._from_several(np.asarray(owners), mine)
-
-    def _from_one(
-        self, owner: int, count: int, mine: Sequence[bytes] | None
-    ) -> list[memoryview] | None:
-        head = 8 * count
-        size = head + count * self._room
-        block = self._block(size)
-        stated = block[:head].cast("q")
-        whole = b""
-        if self._rank == owner:
-            for k, length in enumerate(_lengths(mine, count)):
-                stated[k] = length
-            whole = b"".join(mine or ())
-            fits = min(len(whole), size - head)
-            block[head : head + fits] = whole[:fits]
-        self._comm.Bcast(block[:size], owner)
-        lengths = stated.tolist()
-        if FAILED in lengths:
+        if len(owners) == 1:  # as in most short rounds
+            message = self._from_one(owners[0], mine[0] if mine else None)
+            return None if message is None else [message]
+        if len(set(owners)) > 1:
+            return self._from_several(np.asarray(owners), mine)
+        stated, whole = Struct(f"={len(owners)}q"), None
+        if mine:
+            whole = b"".join((stated.pack(*map(len, mine)), *mine))
+        content = self._from_one(owners[0], whole, len(owners))
+        if content is None:
             return None
-        total = sum(lengths)
-        if total > size - head:
-            known, block = block, self._block(head + total)
-            block[:size] = known[:size]
-            if self._rank == owner:
-                block[size : head + total] = whole[size - head :]
-            self._comm.Bcast(block[size : head + total], owner)
-        self._room = max(-(-total // count), self._room * 7 // 8, 64)
-        return _pieces(block[head:], lengths)
+        return _pieces(content[stated.size :], stated.unpack_from(content))
+
+    def _from_one(self, owner: int, mine: bytes | None, count: int = 1) -> memoryview | None:
+        """What an owner says, of which so many messages are made; None: it has failed."""
+        head, room = _LENGTH.size, count * self._room
+        block = self._block(head + room)
+        if self._rank == owner:
+            _LENGTH.pack_into(block, 0, FAILED if mine is None else len(mine))
+            if mine is not None:
+                fits = min(len(mine), room)
+                block[head : head + fits] = mine[:fits]
+        self._comm.Bcast(block[: head + room], owner)
+        (length,) = _LENGTH.unpack_from(block)
+        if length == FAILED:
+            return None
+        if length > room:
+            known, block = block[: head + room], self._block(head + length)
+            block[: head + room] = known
+            if mine is not None:
+                block[head + room : head + length] = mine[room:]
+            self._comm.Bcast(block[head + room : head + length], owner)
+        self._room = max(-(-length // count), self._room * 7 // 8, 64)
+        return block[head : head + length]
 
     def _block(self, size: int) -> memoryview:
         """Memory for so many bytes or more; what it holds stays until the next broadcast."""

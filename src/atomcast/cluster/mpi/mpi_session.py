@@ -192,7 +192,7 @@ class MPISession(Session):
         if digests.count(digests[0]) != self.nodes:
             with told_by_all():
                 check_digests(digests, replica.round)
-        self._stop = next((vote for vote in votes if vote), 0)
+        self._stop = next(filter(None, votes), 0)
         self.unread = sum(self._table.unread)
         if each is not None and request.count == 1:
             return self._account.agree_on_one(each, replica.ledger_round)
@@ -208,31 +208,33 @@ class MPISession(Session):
             return agreement.summed
         if agreement.mixed:
             return [self._mixed(replica, agreement.best)]
-        new = agreement.new_to(replica.active)
+        new = agreement.new_to(replica.active.position)
         if self.nodes == 1:
             return self._fleet.atoms_of([id for _, id in new])
         self._due = "nothing"
-        owners = [owner for owner, _ in new]
-        atoms: dict[int, Atom] = {}
-        mine: list[bytes] | None = None
+        owners, atoms, mine = [owner for owner, _ in new], {}, []
         failure: Exception | None = None
         try:
-            if self.rank in owners:
-                atoms = {id: self._fleet.atom(id) for owner, id in new if owner == self.rank}
-            mine = list(map(wire.encode, atoms.values()))
+            for owner, id in new:
+                if owner == self.rank:
+                    atoms[id] = own = self._fleet.atom(id)
+                    mine.append(wire.encode(own))
         except Exception as error:
             failure = error  # the others are in the collective already: they hear of it there
         self._pulse.at = (replica.round, ATOMS)
-        messages = self._broadcaster.messages(owners, mine) if new else []
+        said = mine if failure is None else None
+        messages = self._broadcaster.messages(owners, said) if new else []
         if messages is None:
             raise_no_atom(self._comm, replica.round, failure)
         self._pulse.at = (replica.round, STEPPING)
         self._due = "proposals"
         # What an owner sent comes back bit for bit: it need not read it.
-        received = [
-            atoms.get(id) or wire.decode(message, replica.active.length_of(id, self.d))
-            for (_, id), message in zip(new, messages, strict=True)
-        ]
+        received = []
+        for (_, id), message in zip(new, messages, strict=True):
+            atom = atoms.get(id)
+            if atom is None:
+                atom = wire.decode(message, replica.active.length_of(id, self.d))
+            received.append(atom)
         self._account.cast(owners, received, list(map(len, messages)))
         return received
 

@@ -15,6 +15,9 @@ from atomcast.messages.proposals import FEW, OneEach, OneProposal, Proposals
 #: Where in a row stands what; the proposed ids, scores and merits follow.
 BEST, PARTIAL, COUNT, DIGEST, VOTE, UNREAD, HEAD = range(7)
 _HEAD, _WITH_ONE = Struct("=ddqqqq"), Struct("=ddqqqqqdd")
+#: Where it stands in all rows, one after the other, if each has one proposal.
+_EACH = [slice(k, None, HEAD + 3) for k in range(HEAD + 3)]
+_BESTS, _PARTIALS, _COUNTS, _DIGESTS, _VOTES, _UNREADS, _IDS, _SCORES, _MERITS = _EACH
 #: Up to so many proposals travel in the row; if a rank has more, a second collective follows.
 LARGEST_WIDTH = 16
 #: The vote of a rank that cannot go on.
@@ -59,6 +62,8 @@ class Table:
         # The same memory as whole numbers: ids, digests and votes use all 64 bits; and as bytes.
         self._rows_ints, self._row_ints = self._rows.view(np.int64), self._row.view(np.int64)
         self._bytes, self._all = self._row.data.cast("B"), self._rows.data.cast("B")
+        plain = self._width == 1 and self._nodes <= FEW
+        self._plain = Struct("=" + self._nodes * "ddqqqqqdd") if plain else None
 
     def gathered(self, own: Said | None, digest: int, vote: int) -> Proposals:
         """Send this rank's proposals (None if it failed), and return those of all ranks."""
@@ -70,15 +75,15 @@ class Table:
         self._fill(own, digest, vote, unread)
         if self._nodes > 1:
             self._comm.Allgather(self._in_place, self._rows)
-        if self._width > 1 or self._nodes > FEW:
+        if self._plain is None:
             self.digests, self.votes, self.unread = self._rows_ints[:, DIGEST:HEAD].T.tolist()
             return None
-        best, partial, count, self.digests, self.votes, self.unread, id, score, merit = zip(
-            *_WITH_ONE.iter_unpack(self._all), strict=True
-        )
-        if own is None or count != self._ones or (type(own) is Proposals and own.signals):
+        said = self._plain.unpack(self._all)
+        self.digests, self.votes, self.unread = said[_DIGESTS], said[_VOTES], said[_UNREADS]
+        if own is None or said[_COUNTS] != self._ones or (type(own) is Proposals and own.signals):
             return None
-        return OneEach(id, score, merit, best, None if own.partial is None else partial)
+        partial = None if own.partial is None else said[_PARTIALS]
+        return OneEach(said[_IDS], said[_SCORES], said[_MERITS], said[_BESTS], partial)
 
     def proposals(self, own: Said | None) -> Proposals:
         """The proposals of all ranks, however many."""
@@ -97,8 +102,9 @@ class Table:
             return
         if isinstance(own, OneProposal):
             if self._width == 1:
-                head = (own.best, own.partial or 0.0, 1, digest, vote, unread)
-                _WITH_ONE.pack_into(self._bytes, 0, *head, own.id, own.score, own.merit)
+                _, id, score, merit, largest, part = own
+                head = (largest, part or 0.0, 1, digest, vote, unread)
+                _WITH_ONE.pack_into(self._bytes, 0, *head, id, score, merit)
                 return
             own = own.table(self._nodes)
         row, width, count = self._row, self._width, len(own.id)

@@ -178,8 +178,7 @@ class RBF:
         """Put the values between some points and others, which are a factor by now, into `out`."""
         x, x_norms = self.scaled(X)
         single = right.dtype == np.float32 and x_norms.max(initial=0.0) <= BENIGN
-        left = np.empty((len(x), len(right)), np.float32 if single else np.float64)
-        left[:, :-2], left[:, -2], left[:, -1] = x, 1.0, -x_norms
+        left = _left(x, x_norms, np.float32 if single else np.float64)
         del x
         if single or out.dtype == np.float64:
             np.matmul(left, right, out=out)
@@ -214,6 +213,15 @@ class RBF:
                 return None
             units[:, rows] = scaled.T
         return units
+
+    def left_factor(self, X: NDArray[Any]) -> Floats:
+        """Dense points as `_right_factor` needs them, shape (n, d + 2)."""
+        return _left(*self.scaled(X), np.float64)
+
+    def values(self, left: Floats, Z: NDArray[Any]) -> Floats:
+        """The values between points, as a left factor, and all rows of Z, shape (n, m)."""
+        values = left @ self._right_factor(Z, np.float64)
+        return np.exp(np.minimum(values, 0.0, out=values), out=values)
 
     def _right_factor(self, Z: NDArray[Any], dtype: Any) -> NDArray[Any]:
         """What the product of points, their ones and norms with is minus a squared distance."""
@@ -255,6 +263,13 @@ class RBF:
             np.minimum(part, 0.0, out=part)
             out[rows, some] = np.exp(part, out=part)
         return out
+
+
+def _left(scaled: NDArray[Any], norms: Floats, dtype: Any) -> NDArray[Any]:
+    """What `RBF._right_factor` is multiplied with: scaled points, ones, and minus their norms."""
+    left = np.empty((len(scaled), scaled.shape[1] + 2), dtype)
+    left[:, :-2], left[:, -2], left[:, -1] = scaled, 1.0, -norms
+    return left
 
 
 def left_factor(right: NDArray[np.float32], some: slice) -> NDArray[np.float32]:

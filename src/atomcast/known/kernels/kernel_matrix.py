@@ -95,8 +95,8 @@ class AugmentedKernel:
         self._labels: Codes = np.zeros(0, dtype=np.uint8)
         self._bits: BitLog | None = BitLog() if isinstance(kernel, RBF | Laplacian) else None
         self._last_row = LastRow(kernel) if isinstance(kernel, RBF) else None
-        #: What exponents of the RBF kernel are sums of is at most this.
-        self._exponent = 0.0
+        #: What exponents of the RBF kernel are sums of is at most this, of so many points.
+        self._exponent, self._measured = 0.0, 0
         #: How rows come about when they are first needed; None if all are there.
         self._recipe: RowRecipe | None = None
         self._passing: Rows | Literal["unknown"] | None = "unknown"
@@ -131,8 +131,17 @@ class AugmentedKernel:
         """
         size = float(np.max(self.diagonal - self.ridge))
         if isinstance(self.kernel, RBF) and self._bits is None:
-            size += self._exponent  # exponents were rounded first
+            size += self._largest_exponent(self.kernel)  # exponents were rounded first
         return TIMES * UNIT * size * float(np.linalg.norm(weights))
+
+    def _largest_exponent(self, kernel: RBF) -> float:
+        """What exponents are sums of is at most this; of points known before, that was found."""
+        new = cut(self._points, self._measured, self.count, 0)
+        for rows in pieces(*new.shape):
+            largest = kernel.largest_exponent(cut(new, rows.start, rows.stop, 0))
+            self._exponent = max(self._exponent, largest)
+        self._measured = self.count
+        return self._exponent
 
     def sharpen(self) -> bool:
         """Compute all values in double precision from now on; False if there is no room for it."""
@@ -197,8 +206,6 @@ class AugmentedKernel:
         self.diagonal = np.concatenate([self.diagonal, own])
         if self._bits is not None and not self._bits.append(new):
             self._bits = None
-        if isinstance(self.kernel, RBF) and self._bits is None:
-            self._exponent = max(self._exponent, self.kernel.largest_exponent(new))
         self._make_room(old)
         if self._matrix is None:
             return

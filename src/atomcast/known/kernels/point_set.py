@@ -194,7 +194,7 @@ class KernelActiveSet(ActiveSet):
     def beyond_doubt(self, atoms: Sequence[Atom]) -> bool:
         """Whether all are points of this space, of classes that there are."""
         d = self.points.shape[1] if len(self) else self.d
-        parts = [atoms] if isinstance(atoms, AtomBatch) else atoms
+        parts = [atoms] if type(atoms) is AtomBatch else atoms
         if any(part.d != (parts[0].d if d is None else d) for part in parts):
             return False
         if parts is atoms and len({len(atom.extras) for atom in atoms}) > 1:
@@ -425,7 +425,7 @@ class KernelActiveSet(ActiveSet):
 
 def _told_by(atoms: Sequence[Atom]) -> Floats:
     """What points tell of themselves: class or target, and their weight if there are weights."""
-    if isinstance(atoms, AtomBatch) and atoms.extras is not None:
+    if type(atoms) is AtomBatch and atoms.extras is not None:
         return atoms.extras
     return np.array([atom.extras for atom in atoms])
 

@@ -72,7 +72,7 @@ class PointLog:
     def append(self, atoms: Sequence[Atom]) -> None:
         """Add the points of newly received atoms."""
         self._d = atoms[0].d
-        batch = atoms if isinstance(atoms, AtomBatch) else None
+        batch = atoms if type(atoms) is AtomBatch else None
         parts = atoms if batch is None else [batch]
         if self._dense is None and all(part.indices is not None for part in parts):
             self._append_sparse(atoms)
@@ -84,7 +84,7 @@ class PointLog:
 
     def _append_sparse(self, atoms: Sequence[Atom]) -> None:
         used = int(self._starts[self.count])
-        if isinstance(atoms, AtomBatch):
+        if type(atoms) is AtomBatch:
             assert atoms.starts is not None
             values, indices, ends = atoms.values, np.asarray(atoms.indices), atoms.starts[1:]
         else:

@@ -2,7 +2,7 @@
 
 `kernel_sums` picks the fastest way for the data: a fused loop for dense points, a scatter over
 columns for sparse ones, bits for binary ones, and plain NumPy for everything else and for small
-data, where compiling would cost more than it saves.
+data, where compiling would cost more than it saves: few dense points are kept ready for products.
 """
 
 from __future__ import annotations
@@ -147,6 +147,28 @@ class KernelSums:
         sums = np.zeros(len(x))
         add_narrow(np.ascontiguousarray(x.T), z, np.ascontiguousarray(spread[:, 0]), sums)
         return sums[:, None]
+
+
+class SmallSums(KernelSums):
+    """The RBF kernel of few dense points, which are kept as products with a column need them."""
+
+    kernel: RBF
+
+    @cached_property
+    def _factor(self) -> Floats:
+        return self.kernel.left_factor(self.points)
+
+    def add(
+        self, total: Floats, scale: float, others: Points, labels: Codes, weights: Floats
+    ) -> None:
+        """Scale a total and add columns; see `KernelSums.add`."""
+        if len(weights) > FEW or sparse.issparse(others):
+            super().add(total, scale, others, labels, weights)
+            return
+        spread = self.code.spread(labels, weights)
+        sums = self.kernel.values(self._factor, others) @ spread + spread.sum(axis=0)
+        total *= scale
+        total += self.code.combine(self.labels, sums)
 
 
 def block_products(block: NDArray[Any], rows: Rows, vectors: Floats) -> Floats:
@@ -364,6 +386,8 @@ def kernel_sums(points: Points, kernel: Kernel, code: LabelCode, labels: Codes) 
             return SparseSums(points, kernel, code, labels)
         if points.flags.c_contiguous:
             return DenseSums(points, kernel, code, labels)
+    if size < COMPILE_FROM and isinstance(kernel, RBF) and isinstance(points, np.ndarray):
+        return SmallSums(points, kernel, code, labels)
     return KernelSums(points, kernel, code, labels)
 
 

@@ -48,7 +48,7 @@ class Field:
     """A part of a message: the byte that names its code, its size, and what writes it."""
 
     code: int
-    size: int
+    nbytes: int
     write: Callable[[], Sequence[Buffer]]
 
 
@@ -131,7 +131,7 @@ def plan_indices(indices: Integers, d: int) -> tuple[Field, bool]:
     field = _plan_gaps(indices, d)
     if 2 * indices.size > d and d <= UNFOLD_LIMIT:
         others = _plan_gaps(_others(indices, d), d)
-        if others.size < field.size:
+        if others.nbytes < field.nbytes:
             return others, True
     return field, False
 

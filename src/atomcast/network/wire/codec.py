@@ -7,7 +7,8 @@ layout is described in docs/wire-format.md. Rounding, where it is wanted, happen
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import replace
 from functools import lru_cache
 from typing import Any, Literal
 
@@ -26,7 +27,14 @@ from atomcast.network.wire.bits import (
 )
 from atomcast.network.wire.values import FLOAT32 as FLOAT32_VALUES
 from atomcast.network.wire.values import FLOAT64 as FLOAT64_VALUES
-from atomcast.network.wire.values import bit_patterns, plan_values, read_values, repeats
+from atomcast.network.wire.values import (
+    bit_patterns,
+    plan_values,
+    read_values,
+    repeats,
+    travels_as_it_is,
+    widest,
+)
 
 __all__ = ["Cast", "WireError", "as_sent", "decode", "encode", "encoded_size", "varint"]
 
@@ -48,6 +56,8 @@ NAME = 0x40
 BACKGROUND = 0x80  # a dense atom's value where no index is listed is not 0.0
 
 NOTHING = Field(0, 0, list)
+#: Flags, values, how many they are, the background, and indices.
+_Form = tuple[int, Field | NDArray[Any], bytes, bytes, Field]
 _TYPES: dict[int, np.dtype[Any]] = {0: np.dtype(np.float64), FLOAT32: np.dtype(np.float32)}
 
 
@@ -74,20 +84,18 @@ def encode(atom: Atom, cast: Cast | None = None) -> bytes:
     18
     """
     head, values, tail, indices = _plan(atom if cast is None else as_sent(atom, cast))
-    parts = [head, *values.write()]
-    if tail or indices.size:
-        parts += (tail, *indices.write())
-    hasher = xxh3_64()
+    body: Sequence[Any] = values.write() if isinstance(values, Field) else (values,)
+    parts = [*body, tail, *indices.write()] if tail or indices.nbytes else body
+    hasher = xxh3_64(head)
     for part in parts:
         hasher.update(part)
-    parts.append(_checksum(hasher.intdigest()))
-    return b"".join(parts)
+    return b"".join((head, *parts, _checksum(hasher.intdigest())))
 
 
 def encoded_size(atom: Atom, cast: Cast | None = None) -> int:
     """Say how many bytes `encode` would return, without writing them."""
     head, values, tail, indices = _plan(as_sent(atom, cast))
-    return len(head) + values.size + len(tail) + indices.size + _CHECKSUM_BYTES
+    return len(head) + values.nbytes + len(tail) + indices.nbytes + _CHECKSUM_BYTES
 
 
 def decode(message: bytes | bytearray | memoryview, d: int) -> Atom:
@@ -175,38 +183,27 @@ def as_sent(atom: Atom, cast: Cast | None) -> Atom:
 # --- writing: all is decided, and its size known, before anything large is written -----------
 
 
-@dataclass(slots=True)
-class _Form:
-    """Which values of an atom are sent, and what says where they belong."""
+def _plan(atom: Atom) -> tuple[bytes, Field | NDArray[Any], bytes, Field]:
+    """Head, values, small fields (background, extras, name) and indices of a message.
 
-    flags: int
-    values: Field
-    n: bytes = b""
-    background: bytes = b""
-    indices: Field = NOTHING
-
-    @property
-    def size(self) -> int:
-        return self.values.size + len(self.n) + len(self.background) + self.indices.size
-
-
-def _plan(atom: Atom) -> tuple[bytes, Field, bytes, Field]:
-    """Head, values, small fields (background, extras, name) and indices of a message."""
-    if not (0 <= atom.id < 2**63 and 0 <= atom.d <= MAX_LENGTH):
+    Values that travel as they are, which must be quick, stand for themselves.
+    """
+    id, d, extras = atom.id, atom.d, atom.extras
+    if not (0 <= id < 2**63 and 0 <= d <= MAX_LENGTH):
         raise ValueError(f"Cannot send {atom}: id must be from 0 to 2**63 - 1, d up to 2**62.")
-    if atom.extras.size > MAX_EXTRAS:
-        raise ValueError(f"Cannot send {atom.extras.size} extras, at most {MAX_EXTRAS}.")
-    form = _smallest_form(atom)
-    flags, tail = form.flags, form.background
-    if atom.extras.size:
+    if extras.size > MAX_EXTRAS:
+        raise ValueError(f"Cannot send {extras.size} extras, at most {MAX_EXTRAS}.")
+    flags, values, n, tail, indices = _smallest_form(atom)
+    if extras.size:
         flags |= EXTRAS
-        tail += varint(atom.extras.size) + _coded_extras(atom.extras.tobytes())
+        tail += varint(extras.size) + _coded_extras(extras.tobytes())
     if atom.name:
         flags |= NAME
         name = atom.name.encode("utf-8", "surrogatepass")
         tail += varint(len(name)) + name
-    codes = bytes((MAGIC | VERSION, flags, form.values.code))
-    return codes + varint(atom.id) + varint(atom.d) + form.n, form.values, tail, form.indices
+    code = values.code if isinstance(values, Field) else widest(values)
+    codes = bytes((MAGIC | VERSION, flags, code))
+    return codes + varint(id) + varint(d) + n, values, tail, indices
 
 
 @lru_cache(maxsize=4096)
@@ -218,6 +215,7 @@ def varint(number: int) -> bytes:
 
 
 def _smallest_form(atom: Atom) -> _Form:
+    """What is sent of an atom, and what says where that belongs."""
     values, indices, d = atom.values, atom.indices, atom.d
     if values.dtype.char not in "fd" or not values.flags.c_contiguous:
         raise ValueError(f"Cannot send {atom}: values must be contiguous float32 or float64.")
@@ -227,8 +225,10 @@ def _smallest_form(atom: Atom) -> _Form:
     if indices is not None:
         flags |= SPARSE | (INT64 if indices.itemsize == 8 else 0)
         return _listed(flags, values, indices, d)
+    if travels_as_it_is(values):
+        return flags, values, b"", b"", NOTHING
     varied = not repeats(values)
-    dense = _Form(flags, plan_values(values, varied))
+    dense = flags, plan_values(values, varied), b"", b"", NOTHING
     if varied or d > UNFOLD_LIMIT:
         return dense
     # As the values that differ from a frequent one: few if the data was sparse once, before
@@ -237,17 +237,23 @@ def _smallest_form(atom: Atom) -> _Form:
     distinct, counts = np.unique(bits[:: max(1, d // 64)], return_counts=True)
     frequent = distinct[counts.argmax()]
     support = np.flatnonzero(bits != frequent)
-    listed = _listed(flags, values[support], support, d)
-    if frequent:
-        listed.flags |= BACKGROUND
-        listed.background = _coded(frequent.reshape(1).view(values.dtype))
-    return listed if listed.size < dense.size else dense
+    background = _coded(frequent.reshape(1).view(values.dtype)) if frequent else b""
+    flags |= BACKGROUND if frequent else 0
+    listed = _listed(flags, values[support], support, d, background)
+    return min(dense, listed, key=_size)
 
 
-def _listed(flags: int, values: NDArray[Any], indices: NDArray[Any], d: int) -> _Form:
+def _size(form: _Form) -> int:
+    _, values, n, background, indices = form
+    return values.nbytes + len(n) + len(background) + indices.nbytes
+
+
+def _listed(
+    flags: int, values: NDArray[Any], indices: NDArray[Any], d: int, background: bytes = b""
+) -> _Form:
     field, absent = plan_indices(indices, d)
     flags |= LISTED | (ABSENT if absent else 0)
-    return _Form(flags, plan_values(values), varint(values.size), b"", field)
+    return flags, plan_values(values), varint(values.size), background, field
 
 
 def _coded(values: NDArray[Any]) -> bytes:

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 from struct import Struct
+from sys import byteorder
 from typing import Any
 
 import numpy as np
@@ -26,7 +27,7 @@ from atomcast.network.wire.bits import (
     unpack,
 )
 
-__all__ = ["bit_patterns", "plan_values", "read_values", "repeats"]
+__all__ = ["bit_patterns", "plan_values", "read_values", "repeats", "travels_as_it_is", "widest"]
 
 Floats = NDArray[np.floating[Any]]
 Bits = NDArray[np.unsignedinteger[Any]]
@@ -40,13 +41,20 @@ _MAX_EXPONENT = 6
 _POWERS = 10.0 ** np.arange(_MAX_EXPONENT + 1)
 _MAX_PALETTE = 256
 _REAL, _WHOLE = Struct("d"), Struct("Q")
+_PATTERNS: dict[int, np.dtype[Any]] = {8: np.dtype(np.uint64), 4: np.dtype(np.uint32)}
+LITTLE = byteorder == "little"
 
 
 def repeats(values: Floats) -> bool:
     """Whether any two of 64 evenly spaced values are equal: if not, no value is frequent."""
-    sample = bit_patterns(values)[:: max(1, values.size // 64)].copy()
+    sample = values.view(_PATTERNS[values.itemsize])[:: values.size // 64 or 1].copy()
     sample.sort()
     return 1 in (sample[1:] == sample[:-1]).tobytes()  # several times faster than any()
+
+
+def travels_as_it_is(values: Floats) -> bool:
+    """Whether values, in this order of bytes, are what to write, as measurements are."""
+    return LITTLE and _fills_its_type(values) and not repeats(values)
 
 
 def plan_values(values: Floats, varied: bool | None = None) -> Field:
@@ -58,9 +66,6 @@ def plan_values(values: Floats, varied: bool | None = None) -> Field:
     varied : bool, optional
         That no two in a sample are equal, where the caller has looked.
     """
-    if varied and _fills_its_type(values):  # as measurements do: it must be quick
-        code = _widest(values)
-        return Field(code, values.nbytes, lambda: [_store(values, code, 0).data])
     bits = bit_patterns(values)
     if not bits.size:
         return Field(INT8, 0, list)
@@ -84,7 +89,7 @@ def plan_values(values: Floats, varied: bool | None = None) -> Field:
         return [bytes((k - 1,)), numbers.data, places]
 
     short = Field(PALETTE | code, 1 + k * item + -(-n * width // 8), write)
-    return short if short.size < plain.size else plain
+    return short if short.nbytes < plain.nbytes else plain
 
 
 def read_values(reader: Reader, code: int, n: int, dtype: np.dtype[np.floating[Any]]) -> Floats:
@@ -108,7 +113,7 @@ def read_values(reader: Reader, code: int, n: int, dtype: np.dtype[np.floating[A
 
 def bit_patterns(values: Floats) -> Bits:
     """The bit patterns of values, so that -0.0 and 0.0 differ."""
-    return values.view(np.uint64 if values.itemsize == 8 else np.uint32)
+    return values.view(_PATTERNS[values.itemsize])
 
 
 def _place_width(n: int, k: int) -> int:
@@ -180,7 +185,7 @@ def _smallest_type(values: Floats) -> tuple[int, int]:
     A few values settle what most arrays are *not*; only a type that suits those is tried on all.
     """
     if _fills_its_type(values):
-        return _widest(values), 0
+        return widest(values), 0
     sample = values[:: -(-values.size // 32)]
     with np.errstate(all="ignore"):  # what overflows is not lossless, and no news
         exponents = range(_decimal_places(sample), _MAX_EXPONENT + 1)
@@ -196,7 +201,8 @@ def _smallest_type(values: Floats) -> tuple[int, int]:
     return (FLOAT64, 0) if exponent is None else (INT32, exponent)
 
 
-def _widest(values: Floats) -> int:
+def widest(values: Floats) -> int:
+    """The code of values that are written as they are."""
     return FLOAT64 if values.itemsize == 8 else FLOAT32
 
 
