@@ -4,10 +4,11 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from atomcast.known import columns as stores
 from atomcast.known import sign_columns
-from atomcast.known.columns import LONG, DenseColumns, with_appended
+from atomcast.known.columns import LONG, DenseColumns, bends_of, with_appended
 from atomcast.known.sign_columns import SignColumns
-from atomcast.messages.atom import Atom, AtomBatch
+from atomcast.messages.atom import Atom, AtomBatch, same
 
 
 def stored(matrix, dense):
@@ -101,3 +102,47 @@ def test_columns_of_signs_become_dense_with_the_first_that_is_not(odd):
     assert type(columns) is DenseColumns
     np.testing.assert_array_equal(columns.block(0, 4), np.column_stack([matrix, other]))
     assert type(stored(matrix[: LONG - 1], dense=True)) is DenseColumns
+
+
+def batch(matrix, dense):
+    """The columns of a matrix in one piece."""
+    ids, names = list(range(matrix.shape[1])), [f"column {j}" for j in range(matrix.shape[1])]
+    if dense:
+        return AtomBatch(ids, len(matrix), np.ascontiguousarray(matrix.T), names=names)
+    parts = sparse.csc_array(matrix)
+    return AtomBatch(ids, len(matrix), parts.data, parts.indices, parts.indptr, names)
+
+
+@pytest.mark.parametrize("diagonal", [np.array(2.0), np.linspace(0.5, 3.0, 40)])
+@pytest.mark.parametrize("centred", [False, True])
+@pytest.mark.parametrize("dense", [False, True])
+def test_bends_are_those_of_the_curvature(diagonal, centred, dense):
+    matrix = sparse.random(40, 9, 0.2, random_state=0).toarray()
+    matrix[:, [0, 4, 8]] = 0.0  # also the last one
+    along = np.linspace(0.0, 0.3, 40) if centred else None
+    hessian = np.diag(np.broadcast_to(diagonal, 40))
+    expected = hessian - (np.outer(along, along) if centred else 0.0)
+    found = bends_of(batch(matrix, dense), diagonal, along)
+    np.testing.assert_allclose(found, np.einsum("ij,ik,kj->j", matrix, expected, matrix))
+
+
+@pytest.mark.parametrize("dense", [False, True])
+def test_the_first_of_a_batch_are_the_atoms_that_they_were(dense):
+    all_ = batch(sparse.random(30, 8, 0.3, random_state=1).toarray(), dense)
+    for count in (1, 5, 8):
+        first = all_.first(count)
+        assert isinstance(first, AtomBatch)
+        assert all(same(one, other) for one, other in zip(first, all_[:count], strict=True))
+
+
+def test_room_for_many_takes_no_copy_of_those_that_are_there(monkeypatch):
+    rng = np.random.default_rng(0)
+    matrix = rng.standard_normal((100, 60))
+    monkeypatch.setattr(stores, "LARGE", 1_000)
+    monkeypatch.setattr(stores, "ROOM", 4_000)
+    columns = DenseColumns(100)
+    for start in range(0, 60, 6):  # beyond what there is room for, too
+        columns.append([Atom(j, 100, matrix[:, j]) for j in range(start, start + 6)])
+        buffer = columns.compiled
+        assert len(buffer) == 40 if 12 <= columns.count <= 40 else len(buffer) >= columns.count
+        np.testing.assert_array_equal(columns.block(0, columns.count), matrix[:, : start + 6])

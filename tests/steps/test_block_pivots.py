@@ -70,10 +70,27 @@ def test_sums_that_are_sums_of_others_need_no_other_method(seed, beta):
     y = X @ rng.standard_normal(9) + 0.1 * rng.standard_normal(60)
     active, domain = known_atoms(X, y), L1Ball(beta)
     active.kept_products.extend(active)
-    known = domain, active.ids, active.kept_products.matrix, active.weights, active.scores()
+    known = domain, active.kept_products.matrix, active.weights, active.scores()
     active.set_weights(next(solutions(*known, 1e-9 * float(y @ y), ridge=RIDGE)))
     assert np.abs(active.weights).sum() <= beta * (1 + 1e-12)
     assert active.value() <= optimum(X, y, domain)[0] + 1e-8 * float(y @ y)
+
+
+@pytest.mark.parametrize("share", [0.3, 0.9])
+@pytest.mark.parametrize("seed", range(3))
+def test_as_long_as_faces_get_better_more_are_tried(seed, share):
+    """Many categories take more faces than any fixed number that others would be in vain with."""
+    rng = np.random.default_rng(seed)
+    X = np.hstack([np.eye(k)[rng.integers(0, k, 600)] for k in (10, 20, 30, 40, 50)])
+    y = X @ rng.standard_normal(150) + 0.5 * rng.standard_normal(600)
+    beta = share * float(np.abs(np.linalg.lstsq(X, y)[0]).sum())
+    active, domain = known_atoms(X, y), L1Ball(beta)
+    active.kept_products.extend(active)
+    known = domain, active.kept_products.matrix, active.weights, active.scores()
+    active.set_weights(next(solutions(*known, 1e-9 * float(y @ y), ridge=RIDGE)))
+    assert np.abs(active.weights).sum() <= beta * (1 + 1e-12)
+    gap = domain.gap(active.inner(), float(domain.merit(active.scores()).max()))
+    assert gap <= 1e-8 * float(y @ y)
 
 
 @pytest.mark.parametrize("seed", range(6))

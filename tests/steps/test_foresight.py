@@ -140,11 +140,24 @@ def test_more_join_the_farther_the_optimum_is_if_they_are_cheap():
     used = np.ones(20)
     sizes = [foresight._next(FreeBatches(6_000, 2_000, 8.0), used, far) for far in (0.1, 5.0, 90.0)]
     assert sizes == [40, 100, FEW - 20]  # beyond a few, a compiler may be needed
-    assert foresight._next(FreeBatches(6_000, 2_000, 8.0), np.ones(FEW), 90.0) == 500
+    assert foresight._next(FreeBatches(6_000, 2_000, 8.0), np.ones(FEW), 90.0) == 2 * FEW
     dear = FreeBatches(3_000, 2_000, 2_000.0)
     assert foresight._next(dear, used, 90.0) == 40
     assert foresight._next(dear, np.append(used, np.zeros(20)), 90.0) == 20
     assert foresight._next(FreeBatches(6_000, 80, 80.0), used, 90.0) == 20  # of their length
+
+
+def test_those_that_are_likely_to_be_of_use_join_first():
+    """Of columns that have nothing to do with each other, these are those of the solution."""
+    rng = np.random.default_rng(0)
+    X = np.linalg.qr(rng.standard_normal((600, 300)))[0] * rng.lognormal(0.0, 1.0, 300)
+    y = X @ np.where(np.arange(300) < 40, rng.standard_normal(300), 0.0)
+    for share in (0.3, 0.6):
+        model = reference(X, y, share * 2 * np.abs(X.T @ y).max(), fit_intercept=False)
+        beta, used = float(np.abs(model.coef_).sum()), np.count_nonzero(model.coef_)
+        result = Lasso(beta, fit_intercept=False, tol=1e-6).fit(X, y).result_
+        assert used <= result.trace.atoms[1] <= max(3 * used // 2, foresight.LIGHT // 600)
+        assert len(result.trace.atoms) == 2
 
 
 def test_one_that_leaves_nothing_joins_alone():

@@ -36,8 +36,8 @@ class GroupActiveSet(ExplicitActiveSet):
         """The columns of the group that begins with this one, one after the other."""
         return d * len(self.groups.members(int(self.groups.labels[id])))
 
-    def _width(self, atom: Atom) -> int:
-        return atom.d // self.objective.d
+    def _width(self, d: int) -> int:
+        return d // self.objective.d
 
     def _store(self, atoms: Sequence[Atom]) -> None:
         columns = [column for atom in atoms for column in split_group(atom, self.objective.d)]

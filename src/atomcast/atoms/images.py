@@ -8,7 +8,6 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.known.active_set import ExplicitActiveSet
-from atomcast.messages.atom import Atom
 
 Floats = NDArray[np.float64]
 
@@ -24,7 +23,7 @@ class ManyImages(ExplicitActiveSet):
         self.targets = targets
         self._at(np.zeros((objective.d, targets)))
 
-    def _width(self, atom: Atom) -> int:
+    def _width(self, d: int) -> int:
         return self.targets
 
     def total(self, n: int) -> int:

@@ -18,7 +18,14 @@ from numpy.typing import NDArray
 
 from atomcast.domains.balls import Domain
 from atomcast.known import gram
-from atomcast.known.columns import Chosen, Columns, SparseColumns, grown, with_appended
+from atomcast.known.columns import (
+    Chosen,
+    Columns,
+    SparseColumns,
+    bends_of,
+    grown,
+    with_appended,
+)
 from atomcast.known.gram import Gram
 from atomcast.known.mixtures import REMEMBERED, MixedPoint, Mixtures
 from atomcast.messages.atom import (
@@ -112,10 +119,10 @@ class ActiveSet(ABC):
         """Add newly received atoms with weight zero."""
         old = len(self.ids)
         if type(atoms) is AtomBatch:
-            self._note(atoms.ids, self._width(atoms[0]))
+            self._note(atoms.ids, self._width(atoms.d))
         else:
             for atom in atoms:
-                self._note([atom.id], self._width(atom))
+                self._note([atom.id], self._width(atom.d))
                 if atom.extras.size:
                     self.extras[atom.id] = atom.extras
         if atoms:
@@ -225,8 +232,8 @@ class ActiveSet(ABC):
         """How long the atom with this id is where the columns or points of the data have d."""
         return d
 
-    def _width(self, atom: Atom) -> int:
-        """How many weights an atom has."""
+    def _width(self, d: int) -> int:
+        """How many weights an atom with so many values has."""
         return 1
 
     def clear(self, position: int) -> None:
@@ -561,11 +568,18 @@ class ExplicitActiveSet(ActiveSet):
 
     def products_with(self, atoms: Sequence[Atom]) -> Floats | None:
         """The last m columns that A'HA would have with m more atoms, shape (k + m, m)."""
-        if self.inner_kind != "vertices" or any(self._width(atom) > 1 for atom in atoms):
+        if self.inner_kind != "vertices" or any(self._width(atom.d) > 1 for atom in atoms):
             return None
         new = with_appended(None, self.objective.d, atoms)
         parts = [new] if self.columns is None else [self.columns, new]
         return np.concatenate([self._across(part, new, 0, new.count) for part in parts])
+
+    def bends(self, atoms: Sequence[Atom]) -> Floats:
+        """The second derivatives along some atoms, which need not be known, shape (k,)."""
+        curvature = self.objective.curvature(self.image)
+        if isinstance(atoms, AtomBatch):
+            return bends_of(atoms, np.asarray(curvature.diagonal), curvature.rank_one)
+        return np.array([curvature.bend(atom.dense()) for atom in atoms])
 
     def steepness(self) -> float:
         """What the objective says."""

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from scipy import sparse
 
 from atomcast._threads import product
-from atomcast.known.sparse_products import Compressed, crossed, dots, mixed, some
+from atomcast.known.sparse_products import Compressed, crossed, dots, mixed, some, spread
 from atomcast.messages.atom import Atom, AtomBatch
 
 Floats = NDArray[np.float64]
@@ -25,8 +25,9 @@ THIN, DENSE = 0.15, 1 << 21
 PART, FEW = 1024, 16
 #: Columns of fewer values are not looked at for signs: they take little memory, and less time.
 LONG = 1 << 14
-#: A dense buffer of at least so many values is not copied where it can grow in place.
-LARGE = 1 << 17
+#: A dense buffer of at least so many values has room for so many: what is not used takes no memory.
+#: A larger one is not copied where it can grow in place.
+LARGE, ROOM = 1 << 17, 1 << 22
 
 
 class Columns(Protocol):
@@ -134,9 +135,13 @@ class DenseColumns:
 
     def _make_room(self, needed: int) -> None:
         """Let the buffer grow where it is, if nobody looks at it: a copy takes as much again."""
+        if needed <= len(self._rows):
+            return
         if needed * self.d < LARGE:
             self._rows = grown(self._rows, self.count, needed)
-        elif needed > len(self._rows):
+        elif needed * self.d < ROOM:
+            self._rows = grown(self._rows, self.count, ROOM // self.d)
+        else:
             room = max(needed, len(self._rows) + len(self._rows) // 8)
             try:
                 self._rows.resize((room, self.d))
@@ -333,11 +338,11 @@ class SparseColumns:
     def cross(self, left: Chosen, right: Chosen, diagonal: Floats) -> Floats:
         """The products a_j' diag(diagonal) a_k of some columns with others, shape (l, r)."""
         if left is right and self.stored > THIN * self.d * self.count <= THIN * DENSE:
-            return _squared(self._matrix().T.toarray(), left, np.sqrt(diagonal))
+            return _squared(spread(*self._used, self.d), left, np.sqrt(diagonal))
         chosen = self._some(left)
         values, rows, starts = chosen if left is right else self._some(right)
         bends = diagonal[rows] if diagonal.ndim else diagonal
-        return crossed(chosen, (values * bends, rows, starts), self.d)
+        return crossed((values * bends, rows, starts), chosen, self.d).T
 
     def _some(self, chosen: Chosen) -> Compressed:
         """Values, places and starts of some of the columns."""
@@ -388,9 +393,27 @@ def _squared(
 
 def _sums(values: Floats, cuts: Positions) -> Floats:
     """The sum of the values between each cut and the next."""
-    sums = np.add.reduceat(np.append(values, 0.0), cuts[:-1])
-    sums[cuts[1:] == cuts[:-1]] = 0.0
+    starts = cuts[:-1]
+    if len(starts) and starts[-1] == len(values):
+        values = np.append(values, 0.0)
+    sums = np.add.reduceat(values, starts)
+    sums[cuts[1:] == starts] = 0.0
     return sums
+
+
+def bends_of(atoms: AtomBatch, diagonal: Floats, along: Floats | None) -> Floats:
+    """The bend a' (diag(diagonal) - along along') a of each atom, shape (k,).
+
+    A diagonal of one number is constant.
+    """
+    if atoms.indices is None or atoms.starts is None:
+        dense = atoms.values.astype(np.float64, copy=False)
+        bends = np.vecdot(dense, dense * diagonal)
+        return bends if along is None else bends - (dense @ along) ** 2
+    values, rows, starts = atoms.values, atoms.indices, atoms.starts
+    scales = diagonal[rows] if diagonal.ndim else diagonal
+    bends = _sums(scales * values * values, starts)
+    return bends if along is None else bends - _sums(along[rows] * values, starts) ** 2
 
 
 def with_appended(columns: Columns | None, d: int, atoms: Sequence[Atom]) -> Columns:

@@ -37,6 +37,8 @@ class Gram:
         self._buffer = np.empty((0, 0))
         #: The inverse of the part that belongs to the last face, if anybody has kept it.
         self.face: Face | None = None
+        #: Whether one problem after the other is about these atoms, so that it is worth keeping.
+        self.lasting = False
 
     @property
     def buffer(self) -> Floats:

@@ -18,6 +18,8 @@ except ImportError:  # they are not part of what SciPy promises
     scipys = None
 
 Floats = NDArray[np.float64]
+#: Products with fewer columns than these are found for each of them by itself.
+FEW = 8
 #: Values, rows and starts of columns.
 Compressed = tuple[Floats, NDArray[Any], NDArray[Any]]
 
@@ -65,9 +67,25 @@ def some(columns: Compressed, chosen: NDArray[np.int64]) -> Compressed:
     return *picked, places
 
 
+def spread(values: Floats, rows: NDArray[Any], starts: NDArray[Any], d: int) -> Floats:
+    """The columns as rows of a dense array, shape (k, d)."""
+    k = len(starts) - 1
+    if scipys is None:
+        return sparse.csr_array((values, rows, starts), shape=(k, d)).toarray()
+    result = np.zeros((k, d))
+    scipys.csr_todense(k, d, starts, rows, values, result)
+    return result
+
+
 def crossed(left: Compressed, right: Compressed, d: int) -> Floats:
-    """The inner product of every column on the left with every one on the right, shape (l, r)."""
+    """The inner product of every column on the left with every one on the right, shape (l, r).
+
+    It takes less time with fewer of them on the left.
+    """
     k, m, nnz = len(left[2]) - 1, len(right[2]) - 1, int(right[2][-1])
+    if k < FEW:
+        each = [dots(*right, column) for column in spread(*left, d)]
+        return np.array(each).reshape(k, m)
     if scipys is None:
         one, other = sparse.csr_array(left, shape=(k, d)), sparse.csc_array(right, shape=(d, m))
         product: Floats = (one @ other).toarray()

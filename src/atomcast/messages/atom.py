@@ -179,6 +179,18 @@ class AtomBatch(Sequence[Atom]):
         part = slice(*self.starts[range(len(self))[k] :][:2])
         return Atom(self.ids[k], self.d, self.values[part], self.indices[part], extras, name)
 
+    def first(self, count: int) -> AtomBatch:
+        """So many of them."""
+        names = None if self.names is None else self.names[:count]
+        extras = None if self.extras is None else self.extras[:count]
+        if self.indices is None or self.starts is None:
+            return AtomBatch(
+                self.ids[:count], self.d, self.values[:count], names=names, extras=extras
+            )
+        part, starts = slice(self.starts[count]), self.starts[: count + 1]
+        arrays = self.values[part], self.indices[part], starts
+        return AtomBatch(self.ids[:count], self.d, *arrays, names, extras)
+
 
 def same(a: Atom, b: Atom) -> bool:
     """Whether two atoms are the same bit for bit, types and representation included.

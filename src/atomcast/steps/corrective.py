@@ -289,6 +289,7 @@ class Corrective(Step):
         Of many, only go on as the path has.
         """
         active = replica.active
+        active.kept_products.lasting = True
         _go_straight_on(replica)
         alike = active.quadratic and active.inner_kind == "vertices" and active.point is None
         if alike and 0 < len(active) <= FEW:  # many would first make the most of too few

@@ -15,7 +15,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.known.active_set import FEW, ExplicitActiveSet
-from atomcast.messages.atom import Atom
+from atomcast.messages.atom import Atom, AtomBatch
 from atomcast.messages.proposals import Agreement
 from atomcast.steps.batches import FREE_SHARE, LEAP, ROUND, FreeBatches
 from atomcast.steps.inner.block_pivots import BOLD, RIDGE, penalised_solution, solutions
@@ -30,9 +30,12 @@ Positions = NDArray[np.int64]
 #: Where a look takes more operations than so many rounds do beside their scores, what rounds take
 #: beside them hardly matters; an atom takes as many as so many values beside its own.
 ROUNDS, EACH = 2, 8
-#: So many atoms join first, later at least so many, and no more than these before the first round,
-#: or than these where nothing but their products tells the best weights.
-FIRST, LEAST, MANY, SOME = 24, 8, 1024, 512
+#: So many atoms join first, or up to so many if no others are likely to be of use. Later it is at
+#: least so many, and no more than these before the first round, or than these where nothing but
+#: their products tells the best weights.
+FIRST, LIKELY, LEAST, MANY, SOME = 24, 40, 8, 1024, 512
+#: Atoms with so many values take less time than a look.
+LIGHT = 1 << 13
 #: Atoms with larger bends than this, and not larger than its inverse, are in scale at a glance.
 PLAIN = 1e-100
 #: Atoms whose merits differ by no more than this share of the largest are copies of each other.
@@ -57,11 +60,10 @@ def foresee(replica: Replica, own: OwnAtoms, free: FreeBatches) -> float | None:
         gap = domain.gap(inner, best)
         if not gap > target:
             return first
-        if first is None:
-            count = view.left_by_best(domain.scale)
-        else:
+        level, count = (target - inner) / domain.scale, LIKELY
+        if first is not None:
             count = _next(free, view.active.weights, gap / replica.unit)
-        if not view.join((target - inner) / domain.scale, count, MANY):
+        if not view.join(level, count, MANY, of_use=first is None):
             return first
         first = gap if first is None else first
         view.minimise(best, 1e-3 * target)
@@ -126,36 +128,47 @@ class View:
         self._scores, self._merit = scores, self._domain.merit(scores)
         return float(self._merit.max())
 
-    def left_by_best(self, scale: float) -> int:
-        """How many atoms may join first.
-
-        Those that would still violate optimality if the best one had all the weight there is, and
-        no other had anything to do with it.
-        """
-        best = int(self._merit.argmax())
-        (atom,) = self._own.atoms_of([int(self._own.ids[best])])
-        bend = self.active.objective.curvature(self.active.image).bend(atom.dense())
-        left = self._merit[best] - scale * bend
-        return min(int(np.count_nonzero(self._merit > left)), FIRST)
-
-    def join(self, level: float, count: int, most: int) -> bool:
+    def join(self, level: float, count: int, most: int, of_use: bool = False) -> bool:
         """Let the best new atoms above a level of merit join; whether any has.
 
-        None does if more than the most would be known then.
+        None does if more than the most would be known then. Of the first of all, those do that are
+        likely to be of use.
         """
         self._merit[self._places] = -np.inf
         places = _violators(self._merit, level, count)
         if not 0 < len(places) <= most - len(self._places):
             return False
-        self.enter(places)
+        self.enter(places, of_use)
         return True
 
-    def enter(self, places: Positions) -> None:
-        """Let the atoms at these places join."""
+    def enter(self, places: Positions, of_use: bool = False) -> None:
+        """Let the atoms at these places join, or the first of them that are likely to be of use."""
         ids = self._own.ids[places].tolist()
-        self._new = ids, self._own.atoms_of(ids)
-        self.active.append(self._new[1])
+        atoms = self._own.atoms_of(ids)
+        if of_use and (count := self._likely(atoms, self._merit[places])) < len(ids):
+            ids, places = ids[:count], places[:count]
+            atoms = atoms.first(count) if isinstance(atoms, AtomBatch) else atoms[:count]
+        self._new = ids, atoms
+        self.active.append(atoms)
         self._places = np.concatenate([self._places, places])
+
+    def _likely(self, atoms: Sequence[Atom], merit: Floats) -> int:
+        """How many of the first atoms, with falling merits, are likely to be of use.
+
+        If no atom had to do with any other, each would have the weight (merit - penalty) / bend at
+        a penalty, and those before the first without weight would fill the domain.
+        """
+        scale, bends = self._domain.scale, np.maximum(self.active.bends(atoms), PLAIN)
+        norms = np.cumsum(merit / bends) - merit * np.cumsum(1.0 / bends)
+        count = int(norms.searchsorted(scale))
+        if count == len(norms):  # they are many
+            return FIRST
+        # Those that come a little later may be of use, too, and short ones cost less than a look.
+        values = atoms.values.size if isinstance(atoms, AtomBatch) else len(atoms) * atoms[0].d
+        count = max(3 * count // 2, min(LIGHT * len(atoms) // values, FIRST), LEAST)
+        # But none does if the best leaves nothing to it even with all the weight there is.
+        left = int(np.count_nonzero(merit > merit[0] - scale * bends[0]))
+        return min(count, max(left, 1))
 
     def minimise(self, best: float, tolerance: float) -> None:
         """Set the best weights of all that have joined, in the quick way or by the step."""
@@ -187,7 +200,7 @@ class View:
     def pivot(self, tolerance: float) -> bool:
         """Set the best weights of all that have joined, if that is easy."""
         active = self.active
-        way = (self._domain, active.ids, active.kept_products.matrix, active.weights, self.slopes)
+        way = (self._domain, active.kept_products.matrix, active.weights, self.slopes)
         return self._set(next(solutions(*way, tolerance, (BOLD,), RIDGE), None))
 
     def pivot_at(self, penalty: float) -> bool:
@@ -205,11 +218,12 @@ class View:
 def _next(free: FreeBatches, weights: Floats, distance: float) -> int:
     """How many atoms may join: twice as many as are in use, or as many if some are in vain.
 
-    Where they are cheap, and none was in vain, more may if the gap is many times the objective.
+    Where they are cheap and few, and none was in vain, more may if the gap is many times the
+    objective.
     """
     known, used = len(weights), np.count_nonzero(weights)
     times = 2.0 if used > 0.75 * known else 1.0
-    if free.cheap and used > 0.95 * known:
+    if free.cheap and known < FEW and used > 0.95 * known:
         times = min(max(distance, times), LEAP)
     # Of more than a few, the best weights may take a compiler: not before these are not enough.
     most = min(free.d // FREE_SHARE, FEW - known if known < FEW else free.n)

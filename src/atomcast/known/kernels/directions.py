@@ -93,7 +93,7 @@ class DirectionSet(ExplicitActiveSet):
     def _length(self, atom: Atom) -> int:
         return self.objective.d * self.width
 
-    def _width(self, atom: Atom) -> int:
+    def _width(self, d: int) -> int:
         return self.width
 
     def doubt(self, atom: Atom) -> str | None:

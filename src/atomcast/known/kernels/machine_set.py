@@ -16,7 +16,7 @@ from atomcast.known.kernels.labels import Codes, LabelCode, Machines
 from atomcast.known.kernels.point_set import SCORE_ROUNDING, KernelActiveSet, SupportVectors
 from atomcast.known.kernels.rows import Rows
 from atomcast.known.kernels.storage import Storage
-from atomcast.messages.atom import Atom, Misfit
+from atomcast.messages.atom import Misfit
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -84,7 +84,7 @@ class MachineActiveSet(KernelActiveSet):
     def __setstate__(self, state: dict[str, Any]) -> None:
         vars(self).update(state, _lock=Lock())
 
-    def _width(self, atom: Atom) -> int:
+    def _width(self, d: int) -> int:
         return self.width
 
     def total(self, n: int) -> int:

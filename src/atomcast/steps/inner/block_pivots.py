@@ -25,13 +25,13 @@ Positions = NDArray[np.int64]
 
 #: A square that is this share of the largest may be all rounding: the atom begins without weight.
 NO_LENGTH = 1e-14
-#: So many faces are tried boldly, and so many if they are not.
-BOLD, MILD = 10, 24
+#: Boldly, so many faces are tried after one with fewer wrong signs and missing atoms than all
+#: before it, and so many in all if not.
+BOLD, MILD = 4, 24
 #: Atoms whose merits alone differ by no more than this share of the largest may be copies.
 ALIKE = 1e-6
 #: Where sums of atoms are sums of others, bends that are larger by this share make weights unique.
-#: Where that helps, it does within so many faces more.
-RIDGE, RIDGED = 1e-9, 6
+RIDGE = 1e-9
 TINY = float(np.finfo(np.float64).tiny)
 NOBODY: Positions = np.zeros(0, dtype=np.int64)
 
@@ -50,13 +50,12 @@ def minimise_by_pivots(domain: Domain, active: ActiveSet, tolerance: float) -> b
         return True
     gram = active.kept_products
     gram.extend(active)
-    found = solutions(domain, active.ids, gram.matrix, weights.copy(), slopes, tolerance)
+    found = solutions(domain, gram.matrix, weights.copy(), slopes, tolerance)
     return any(_published(domain, active, new, tolerance) for new in found)
 
 
 def solutions(
     domain: Domain,
-    ids: Sequence[int],
     matrix: Floats,
     weights: Floats,
     slopes: Floats,
@@ -77,10 +76,7 @@ def solutions(
             level = (tolerance - inner) / domain.scale
             first = _with_violators(domain, weights, slopes, merit, level)
         else:  # the atoms that would do if they had nothing to do with each other
-            squares = matrix.diagonal()
-            lasting = squares > NO_LENGTH * squares.max()
-            alone = np.divide(-at_zero, squares, out=np.zeros(len(squares)), where=lasting)
-            first = np.sign(domain.project(ids, alone))
+            first = _alone(domain, matrix.diagonal(), slopes, merit)
         found = _pivots(domain, matrix, at_zero, first, most, tolerance, allowed=ridge)
         if found is not None:
             yield found
@@ -120,6 +116,22 @@ def machine_weights(matrix: Floats, enough: float) -> Floats | None:
     return None
 
 
+def _alone(domain: Domain, bends: Floats, slopes: Floats, merit: Floats) -> Floats:
+    """The signs of the weights that atoms would have if none had to do with any other.
+
+    At a penalty, each would have the weight (merit - penalty) / bend: with the first k in use, they
+    fill the domain where sum(merit / bend) - penalty * sum(1 / bend) is its radius.
+    """
+    lasting = (bends > NO_LENGTH * bends.max()).nonzero()[0]
+    order = lasting[np.argsort(-merit[lasting])]
+    best, easy = merit[order], 1.0 / bends[order]
+    penalties = (np.cumsum(best * easy) - domain.scale) / np.cumsum(easy)
+    chosen = order[best > penalties.max(initial=0.0)]
+    signs = np.zeros(len(bends))
+    signs[chosen] = domain.signs(slopes[chosen])
+    return signs
+
+
 def _with_violators(
     domain: Domain, weights: Floats, slopes: Floats, merit: Floats, level: float
 ) -> Floats:
@@ -147,7 +159,7 @@ def _pivots(
     slack = tolerance / domain.scale if penalty is None else max(tolerance, 1e-9 * penalty)
     least, left_out, ridge = np.sqrt(DEPENDENT * matrix.diagonal()), NOBODY, 0.0
     seen: set[tuple[float, bytes]] = set()
-    left = most
+    left, fewest = most, len(first)
     while left:
         free, known, left = signs.nonzero()[0], (ridge, signs.tobytes()), left - 1
         if not len(free) or known in seen:
@@ -170,15 +182,15 @@ def _pivots(
             if len(copies):
                 signs[copies], left_out = 0.0, copies
             else:  # sums of atoms are sums of others
-                ridge, left = allowed, min(left, RIDGED)
+                ridge, left, fewest = allowed, min(left, BOLD), len(first)
             continue
         if ridge:  # which is to be of no consequence but for directions that are flat
             rest = sides.take(free, 1).T - rows.take(free, 1) @ solution
             solution = solution + dpotrs(factor, rest)[0]
         found, level = _on_face(domain, solution, sign, penalty)
         kept = found * sign > 0.0
-        clean = np.count_nonzero(kept) == len(free)
-        if not clean:
+        wrong = len(free) - int(np.count_nonzero(kept))
+        if wrong:
             signs[free] = sign * kept
             if most == MILD:
                 continue
@@ -188,13 +200,16 @@ def _pivots(
         if joining[left_out].any():
             return None  # they are no copies of others, which would do for them
         join = joining.nonzero()[0]
-        if clean and not len(join):
+        wrong += len(join)
+        if not wrong:
             weights = np.zeros(len(signs))
             weights[free] = found
             if level and penalty is None:
                 weights *= domain.scale / float(sign.dot(found))  # but for rounding, that is one
             return weights
         signs[join] = domain.signs(slopes[join])
+        if wrong < fewest and most == BOLD:
+            fewest, left = wrong, most
     return None
 
 

@@ -38,9 +38,14 @@ def is_near(domain: Domain, active: ExplicitActiveSet, tolerance: float) -> bool
     Sweeps and steps on faces are the more, the smaller the tolerance is beside the gap, and the
     nearer the columns in use are to be as many as they have entries: the bound is that of conjugate
     gradients for columns which are drawn at random, and half of those that come in stay.
+
+    An inverse that nobody needs again takes longer than a few faces of `block_pivots.py` do.
     """
     assert active.columns is not None
-    known, weights, slopes = active.kept_products, active.weights, active.scores()
+    known = active.kept_products
+    if not (known.lasting or active.sweepable):
+        return False
+    weights, slopes = active.weights, active.scores()
     inner, merit = float(weights @ slopes), domain.merit(slopes)
     level, gap = -inner / domain.scale, domain.gap(inner, float(merit.max()))
     d, stored, used = active.objective.d, active.columns.stored, int(np.count_nonzero(weights))

@@ -316,7 +316,7 @@ class Newton:
         above = active.value() - active.lower_bound
         share = max(ROUGH * gap / above, EXACT) if easy and self.rough else EXACT
         tolerance = share * gap
-        ways = solutions(self.domain, ids, hessian, old, slopes, tolerance) if easy else ()
+        ways = solutions(self.domain, hessian, old, slopes, tolerance) if easy else ()
         found = next(iter(ways), None)
         if found is None:
             model = QuadraticModel(ids, old, slopes, hessian)
