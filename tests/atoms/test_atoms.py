@@ -204,13 +204,13 @@ def test_dense_columns_grow_in_place_unless_somebody_looks_at_them(watched):
     store, values = DenseColumns(20_000), np.arange(20_000.0)
     tracemalloc.start()
     seen = []
-    for j in range(100):
+    for j in range(300):
         store.append([Atom(j, 20_000, values + j)])
         if watched:
             seen.append(store.block(j, j + 1))
     peak = tracemalloc.get_traced_memory()[1]
     tracemalloc.stop()
-    np.testing.assert_array_equal(store.block(0, 100), values[:, None] + np.arange(100))
+    np.testing.assert_array_equal(store.block(0, 300), values[:, None] + np.arange(300))
     for j, column in enumerate(seen):
         np.testing.assert_array_equal(column[:, 0], values + j)
     assert watched or peak < 1.2 * 8 * store.stored

@@ -71,7 +71,7 @@ class Condensed:
 
 
 @dataclass(frozen=True)
-class Products:
+class FoldProducts:
     """Products of the columns of a table with each other, but for rows that are left out."""
 
     whole: Floats
@@ -160,7 +160,7 @@ class Tables:
         few.finite = True
         return Condensed(few, SquaredError(target), means, mean, products)
 
-    def _products_of(self, rows: Rows) -> Products | None:
+    def _products_of(self, rows: Rows) -> FoldProducts | None:
         """Of some rows, if columns are few enough for all products with each other."""
         rest, (d, n) = self._without(rows), self._shards.matrix.shape
         if rest is None or n > WIDE * d:
@@ -170,7 +170,7 @@ class Tables:
             counts = np.ones(d) if weights is None else weights
             sums = np.sqrt(counts[rest]) @ left_out
             left_out = np.vstack([left_out, sums / np.sqrt(counts[rows].sum())])
-        return Products(self._gram, left_out)
+        return FoldProducts(self._gram, left_out)
 
     def _weighted(self, rows: Rows) -> Floats:
         """Columns less the means of all rows, times the roots of weights."""

@@ -334,4 +334,4 @@ def _beside_common(matrix: Floats) -> Floats:
     roots = np.sqrt(np.maximum(diagonal, TINY))
     along = matrix @ (np.where(matrix[0] < 0.0, -1.0, 1.0) / roots)
     total = float(np.abs(along / roots).sum())
-    return diagonal - along**2 / total
+    return diagonal - along**2 / max(total, TINY)
