@@ -113,7 +113,7 @@ def binary_rows(seeds: int, repeats: int) -> Iterator[Row]:
 
     for row, *_ in chain(
         comparisons(3_000, range(seeds), repeats),
-        comparisons(6_500, range(1), 1, ["20 features"]),
+        comparisons(6_500, range(1), repeats, ["20 features"]),
     ):
         yield row
     yield from large(15_000, 0, 2)
