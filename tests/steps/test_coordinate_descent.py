@@ -401,3 +401,22 @@ def test_from_zero_it_does_not_let_all_atoms_in_at_once(seed):
         weights, found = CoordinateDescent(domain).minimise(ColumnModel.of(active), tolerance)
         assert found
         assert gap_of(active, domain, weights) <= tolerance
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_weights_that_the_ball_does_not_bound_say_nothing_of_the_penalty(seed):
+    """At a penalty of zero, all that join would come in at once, and hardly leave again."""
+    rng = np.random.default_rng(seed)
+    X = (rng.integers(0, 40, (400, 12))[:, :, None] == np.arange(40)).reshape(400, -1).astype(float)
+    y = X @ np.where(rng.random(480) < 0.2, 3.0 * rng.standard_normal(480), 0.0)
+    active, few = known_atoms(sparse.csc_array(X), y + rng.standard_normal(400)), 60
+    weights = np.zeros(480)
+    weights[:few] = np.linalg.lstsq(X[:, :few], active.objective.y, rcond=None)[0]
+    active.set_weights(weights)
+    domain = L1Ball(1.05 * float(np.abs(weights).sum()))
+    descent = CoordinateDescent(domain)
+    descent.alternations, descent.inside = 7, inner.INSIDE
+    tolerance = 1e-4 * active.value()
+    found, enough = descent.minimise(ColumnModel.of(active), tolerance)
+    assert enough
+    assert gap_of(active, domain, found) <= tolerance

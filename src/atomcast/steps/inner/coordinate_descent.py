@@ -102,7 +102,9 @@ class CoordinateDescent:
                 return feasible, True
             level = -inner / self.domain.scale
             room = self.domain.scale - self._norm(feasible) if alternation == 0 else 0.0
-            if room >= self.inside * self.domain.scale:  # slopes say nothing of the penalty yet
+            unbound = room > 0.0 and level <= FLAT_LEVEL * float(np.max(merit))
+            if unbound or room >= self.inside * self.domain.scale:
+                # The slopes of those in use say nothing of the penalty yet.
                 new = np.where(feasible == 0.0, merit, 0.0)
                 floor = penalty = level = self._penalty_alone(model, new, room)
             penalty = level if np.isnan(penalty) else penalty
