@@ -17,7 +17,7 @@ from atomcast.known import gram
 from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.steps.inner.column_model import ColumnModel, Products
 from atomcast.steps.inner.coordinate_descent import FACE_STEPS, SWEEPS, SWEPT, CoordinateDescent
-from atomcast.steps.inner.ellipsoids import descend_by_ellipsoids
+from atomcast.steps.inner.group_cones import descend_in_cones
 from atomcast.steps.inner.plane import newton_step
 from atomcast.steps.inner.turned import TurnedColumns, TurnedProducts
 
@@ -33,8 +33,9 @@ CAREFUL = 1
 PATIENCE = 8
 #: up to so many weights.
 FACTORISED = 1500
-#: Up to so many weights, eigendecompositions go on where so many alternations were not enough.
-DECOMPOSED, FEW_ALTERNATIONS = 500, 30
+#: Up to so many weights, an interior-point method goes on where so many alternations were not
+#: enough.
+INTERIOR, FEW_ALTERNATIONS = 500, 30
 #: Up to so many, a compiler is not worth the wait.
 UNCOMPILED = 100
 
@@ -140,8 +141,6 @@ class GroupDescent(CoordinateDescent):
 class FewGroups(GroupDescent):
     """The same for so few weights that nothing need be compiled: the groups move all at once."""
 
-    alternations = 30
-
     def _factorises(self, model: ColumnModel, weights: int) -> bool:
         return True
 
@@ -158,7 +157,8 @@ class FewGroups(GroupDescent):
         towards that as the sum of the quadratic and the norms, by a line above it, falls.
         """
         blocks, scores = self.blocks, model.columns.scores(gradient)
-        bends = np.maximum(np.maximum.reduceat(model.lengths, blocks.starts[:-1]), 1e-300)
+        bends = np.maximum.reduceat(model.lengths, blocks.starts[:-1])
+        bends[bends == 0.0] = 1.0  # of groups that stay where they are
         point = weights - scores / bends[blocks.block]
         push = penalty * blocks.c / (bends * np.maximum(blocks.norms(point), 1e-300))
         shrunk = point * np.maximum(1.0 - push, 0.0)[blocks.block]
@@ -226,17 +226,15 @@ class GroupSolver:
         if self.turned is None or (by_columns and isinstance(self.turned, TurnedProducts)):
             self.turned = TurnedColumns() if by_columns else TurnedProducts()
         model = self.turned.model(active, blocks.starts)
-        if len(active) <= UNCOMPILED:
-            weights, found = FewGroups(self.domain, blocks).minimise(model, tolerance)
-            if found:
-                active.set_weights(self.turned.turns.back(weights))
-                return
-        descent, columns = GroupDescent(self.domain, blocks), model.columns
-        if isinstance(columns, Products) and len(active) <= DECOMPOSED:
+        kind = FewGroups if len(active) <= UNCOMPILED else GroupDescent
+        descent, interior = kind(self.domain, blocks), len(active) <= INTERIOR
+        if interior:
             descent.alternations = FEW_ALTERNATIONS
         weights, found = descent.minimise(model, tolerance)
-        if not found and len(active) <= DECOMPOSED:
-            slopes = columns.scores(model.at(np.zeros_like(weights))[1])
+        if not found and interior:
+            slopes = model.columns.scores(model.at_zero())
             matrix = model.hessian(np.arange(len(active)))
-            weights, _ = descend_by_ellipsoids(matrix, slopes, weights, blocks, tolerance)
+            inside, found = descend_in_cones(matrix, slopes, weights, blocks, tolerance)
+            if found or model.at(inside)[0] < model.at(weights)[0]:
+                weights = inside
         active.set_weights(self.turned.turns.back(weights))

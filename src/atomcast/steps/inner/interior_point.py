@@ -53,7 +53,8 @@ def minimise_in_ball(
     slack = 0.5 * (beta - inward * size)  # the bounds have the other half of the room
     dual_slack = scale / groups / slack
     told = owners("settle", np.array([slack / omega, scale / groups]), none)
-    unsettled = scale  # what stationarity is still off by
+    # What stationarity is still off by: far more where much cancels, and the start is too short.
+    unsettled = max(scale, abs(float(c.ravel() @ (P @ c.ravel() + q))))
     for _ in range(STEPS):
         gap = float(told[:, 0].sum()) + slack * dual_slack
         # What is not finite says that rounding is all that is left.

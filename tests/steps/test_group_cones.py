@@ -1,10 +1,10 @@
-"""Ellipsoids in a ball of the group norm: they serve quadratics that are all but flat."""
+"""Cones in a ball of the group norm: they serve quadratics that are all but flat."""
 
 import numpy as np
 import pytest
 
 from atomcast.domains.group_ball import BlockBall, BlockRanges
-from atomcast.steps.inner.ellipsoids import descend_by_ellipsoids
+from atomcast.steps.inner.group_cones import descend_in_cones
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -20,7 +20,7 @@ def test_bends_over_twelve_orders_of_magnitude(seed, beta):
         slopes = at_zero + matrix @ weights
         return float(weights @ slopes + beta * blocks.norms(slopes).max())
 
-    weights, found = descend_by_ellipsoids(matrix, at_zero, start, blocks, 1e-3 * gap(start))
+    weights, found = descend_in_cones(matrix, at_zero, start, blocks, 1e-3 * gap(start))
 
     assert found
     assert gap(weights) <= 1e-3 * gap(start)
@@ -29,7 +29,7 @@ def test_bends_over_twelve_orders_of_magnitude(seed, beta):
 
 def test_the_best_weights_may_be_inside():
     blocks = BlockRanges(np.array([0, 0, 1]), BlockBall(10.0))
-    weights, found = descend_by_ellipsoids(
+    weights, found = descend_in_cones(
         np.diag([1.0, 2.0, 4.0]), np.array([-1.0, 2.0, -4.0]), np.ones(3), blocks, 1e-9
     )
     assert found
