@@ -55,11 +55,15 @@ MOST = 60
 
 @dataclass(frozen=True)
 class Tried:
-    """A ball: the norm of its solution, and the line ``level - slope * norm`` below the loss."""
+    """A ball: the norm of its solution, and the line ``level - slope * norm`` below the loss.
+
+    Where it was left before it was solved, the slope may be another.
+    """
 
     norm: float
     slope: float
     level: float
+    left: bool = False
 
 
 class PenaltySearch:
@@ -91,6 +95,7 @@ class PenaltySearch:
         self._penalty_for = penalty
         self._replica: Replica | None = None
         self._asked = 0  # so many atoms were known when they were last asked for a radius
+        self._strict = False  # whether only balls that were solved tell where the radius is
 
     def solve(
         self, solver: Solver, shards: Shards, cluster: Any, near: Result | None = None
@@ -149,8 +154,16 @@ class PenaltySearch:
         level = result.objective - inner
         if result.gap >= result.objective - self._objective.lower_bound:
             slope, level = -inner / max(norm, 1e-300), -np.inf  # so good a fit says nothing more
-        self._tried.append(Tried(norm, slope, level))
+        self._tried.append(Tried(norm, slope, level, result.status == "stopped"))
         return norm
+
+    def _sides(self) -> tuple[list[Tried], list[Tried]]:
+        """The balls with a radius that is too short, and those with one that is not."""
+        told = [t for t in self._tried if not (self._strict and t.left)]
+        return (
+            [t for t in told if t.slope > self.penalty],
+            [t for t in told if t.slope <= self.penalty],
+        )
 
     def _look(self, state: State) -> Status | None:
         """Remember the replica, which knows all atoms that were broadcast.
@@ -158,7 +171,7 @@ class PenaltySearch:
         Where each step costs a model of the loss, a ball ends once its slope is clearly not right.
         """
         self._replica = state.replica
-        if self._objective.quadratic or state.round == 0:
+        if self._objective.quadratic or self._strict or state.round == 0:
             return None
         steep = state.gap - state.replica.active.inner() - self._beta * self.penalty
         return "stopped" if state.gap <= CLEAR * abs(steep) else None
@@ -199,8 +212,11 @@ class PenaltySearch:
         before = active.flat(active.kept())
         weights = self._over_known()
         norm = 0.0 if weights is None else float(np.abs(weights).sum())
-        below = max(t.norm for t in self._tried if t.slope > self.penalty)
-        above = min((t.norm for t in self._tried if t.slope <= self.penalty), default=np.inf)
+        short, beyond = self._sides()
+        below = max(t.norm for t in short)
+        above = min((t.norm for t in beyond), default=np.inf)
+        if above - below <= NEAR * below:  # and the gap tells that it is neither: one has misled
+            self._strict = True
         if weights is None or not below < norm < above:
             _go_back(active, before)
             return self._guess()
@@ -211,8 +227,8 @@ class PenaltySearch:
 
     def _guess(self) -> float:
         """Where the slope would be the penalty, if it went on falling as it did."""
-        short = max((t for t in self._tried if t.slope > self.penalty), key=lambda t: t.norm)
-        beyond = [t for t in self._tried if t.slope <= self.penalty]
+        too_short, beyond = self._sides()
+        short = max(too_short, key=lambda t: t.norm)
         if len(self._tried) == 1 and self._first:
             return self._first
         if len(self._tried) == 1:
