@@ -22,8 +22,8 @@ Table = Any
 
 def shape(rng, most=120):
     """As many rows as columns, about, or far more or fewer."""
-    d, n = (int(round(most ** rng.uniform(0.35, 1.0))) for _ in range(2))
-    return (d, 3 * n) if rng.random() < 0.3 else (max(d, 4), n)
+    d, n = (round(most ** rng.uniform(0.35, 1.0)) for _ in range(2))
+    return d, (3 * n if rng.random() < 0.3 else n)
 
 
 def dense(rng):

@@ -174,3 +174,15 @@ def test_small_losses_of_several_classes_keep_their_digits():
     z = 1e4 + margin * (y[:, None] == np.arange(3))
     exact = 9 * np.log1p(2.0 * np.exp(-margin))
     assert Multinomial(y).value(z) == pytest.approx(exact, rel=1e-12)
+
+
+@pytest.mark.parametrize("weighted", [False, True])
+@pytest.mark.parametrize("kind", [SquaredError, Logistic])
+def test_with_an_intercept_gradients_sum_to_zero_however_far_the_image(kind, weighted):
+    """Columns that are as far from zero would magnify what is left of the sum."""
+    rng = np.random.default_rng(0)
+    y = rng.standard_normal(60)
+    c = rng.random(60) + 0.5 if weighted else None
+    objective = kind(np.sign(y) if kind is Logistic else y, True, c)
+    gradient = objective.gradient(y + rng.standard_normal(60) + 1e5 / 3.0)
+    assert abs(gradient.sum()) <= 1e-14 * np.abs(gradient).sum()

@@ -9,6 +9,9 @@ from scipy.special import expit
 from atomcast.objectives.objective import Curvature, Floats, Objective, is_same, kept
 from atomcast.objectives.sample_weights import checked_sample_weight
 
+#: An intercept as large as that is found to few digits of what it changes.
+FAR = 100.0
+
 
 class Logistic(Objective):
     """Logistic loss, g(z) = sum_i c_i log(1 + exp(-y_i (z_i + b))), at the best intercept b.
@@ -106,12 +109,21 @@ class Logistic(Objective):
         """Minus the label times the probability of the other label, weighted."""
         margin, small = self._exponentials(z)
         missed = np.where(margin > 0.0, small, 1.0) / (1.0 + small)
-        return self._pull * missed
+        gradient: Floats = self._pull * missed
+        if self.fit_intercept and abs(self.intercept(z)) > FAR:
+            # Columns as far from zero would magnify what is left of the sum: it goes where another
+            # intercept would take it from.
+            bends = self._bends(small)
+            gradient -= float(gradient.sum()) / max(float(bends.sum()), 1e-300) * bends
+        return gradient
+
+    def _bends(self, small: Floats) -> Floats:
+        bends: Floats = self.sample_weight * small / (1.0 + small) ** 2
+        return bends
 
     def curvature(self, z: Floats) -> Curvature:
         """diag(h), h = c p (1 - p), minus h h' / sum(h) if there is an intercept."""
-        small = self._exponentials(z)[1]
-        diagonal = self.sample_weight * small / (1.0 + small) ** 2
+        diagonal = self._bends(self._exponentials(z)[1])
         total = float(diagonal.sum()) if self.fit_intercept else 0.0
         if total <= 0.0:
             return Curvature(diagonal)

@@ -10,6 +10,8 @@ from atomcast.objectives.objective import Curvature, Floats, Objective
 from atomcast.objectives.sample_weights import checked_sample_weight
 
 ROUNDING = 4.0 * float(np.finfo(np.float64).eps)
+#: A mean this many times as large as what is to be explained leaves too much of itself behind.
+FAR = 10.0
 
 
 class SquaredError(Objective):
@@ -45,10 +47,12 @@ class SquaredError(Objective):
             weights = checked_sample_weight(sample_weight, self.d)
             self.sample_weight = weights
             self._shares = weights / weights.sum()
+        self._far = 0.0
         self._target = self.centred(self.y)
         # A constant target leaves only rounding noise behind, which must not be fitted.
         if fit_intercept and _square(self._target) <= ROUNDING**2 * _square(self.y):
             self._target = np.zeros_like(self._target)
+        self._far = FAR * float(np.abs(self._target).max(initial=0.0))
         self._last: tuple[Floats, Floats] | None = None
 
     @property
@@ -68,7 +72,14 @@ class SquaredError(Objective):
 
     def centred(self, z: Floats) -> Floats:
         """What the intercept leaves of images or columns."""
-        return z - self._mean(z) if self.fit_intercept else z
+        if not self.fit_intercept:
+            return z
+        mean = self._mean(z)
+        rest: Floats = z - mean
+        # Columns as far from zero as that mean would magnify what rounding has left of it.
+        size = abs(mean)
+        near = size <= self._far if z.ndim == 1 else float(size.max(initial=0.0)) <= self._far
+        return rest if near else rest - self._mean(rest)
 
     def _weighted(self, z: Floats) -> Floats:
         return z if self.sample_weight is None else (self.sample_weight * z.T).T
