@@ -108,5 +108,7 @@ def check_fits(kind, model, strength, penalised, intercept, seed, single):
 @example("far", "groups", 1.3567406470539563, False, False, 5009, False)
 # Balls that were left before they were solved told that the radius was too short.
 @example("low_rank", "logistic groups", 1.83259651638548, True, False, 215, False)
+# From a corner of the path on, the radius grew by a thousandth from ball to ball.
+@example("two_directions", "positive", 3.2212130756851995, True, False, 2652, False)
 def test_fits_end_and_tell_the_truth(kind, model, strength, penalised, intercept, seed, single):
     check_fits(kind, model, strength, penalised, intercept, seed, single)

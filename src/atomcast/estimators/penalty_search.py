@@ -237,8 +237,10 @@ class PenaltySearch:
         if not beyond:
             before = max((t for t in self._tried if t is not short), key=lambda t: t.norm)
             if short.norm - before.norm <= NEAR * short.norm:
-                # The weights of the one, or none at all, were good enough for the other.
-                further = max(NEAR * short.norm, 2.0 * (self._beta - short.norm))
+                # The weights of the one, or none at all, were good enough for the other; or the
+                # slope hardly falls from a corner on, and such small steps would never lead there.
+                further = max(self._beta - short.norm, short.norm - before.norm)
+                further = max(NEAR * short.norm, 2.0 * further)
                 return short.norm + further if short.norm else GROWTH * self._beta
             ahead = self._crossing(before, short, max(self.penalty, short.slope / FALL))
             return ahead if short.norm < ahead <= GROWTH * short.norm else GROWTH * short.norm
