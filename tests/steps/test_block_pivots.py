@@ -76,6 +76,25 @@ def test_sums_that_are_sums_of_others_need_no_other_method(seed, beta):
     assert active.value() <= optimum(X, y, domain)[0] + 1e-8 * float(y @ y)
 
 
+def test_where_there_is_room_for_all_one_face_does_whatever_their_signs(monkeypatch):
+    """Both columns point to the target, but the second is to take away from the first."""
+    solved, solve = [], block_pivots.dposv
+    monkeypatch.setattr(block_pivots, "dposv", lambda *a, **k: solved.append(a) or solve(*a, **k))
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((30, 2)) @ np.array([[1.0, 1.0], [0.0, 0.3]])
+    y = X @ np.array([3.0, -2.0])
+    active = known_atoms(X, y)
+    active.kept_products.extend(active)
+    assert np.ptp(np.sign(active.scores())) == 0.0
+    known = active.kept_products.matrix, active.weights, active.scores()
+    found = next(solutions(L1Ball(5.5), *known, 1e-9))
+    np.testing.assert_allclose(found, [3.0, -2.0], rtol=1e-9)
+    assert len(solved) == 1
+    tight = next(solutions(L1Ball(4.0), *known, 1e-9))
+    assert np.abs(tight).sum() <= 4.0 * (1 + 1e-12)
+    assert len(solved) > 2
+
+
 @pytest.mark.parametrize("share", [0.3, 0.9])
 @pytest.mark.parametrize("seed", range(3))
 def test_as_long_as_faces_get_better_more_are_tried(seed, share):

@@ -166,7 +166,7 @@ def _pivots(
             return None  # there is no face, or it comes round again
         seen.add(known)
         sign, whole = signs[free], len(free) == len(signs)
-        rows = matrix if whole else matrix.take(free, 0)
+        rows = matrix if whole else matrix[free]
         # As LAPACK wants them, so that nothing is copied: the transpose is the same matrix.
         face = rows.copy().T if whole else rows.take(free, 1).T
         right = sides.take(free, 1).T
@@ -174,7 +174,7 @@ def _pivots(
             np.einsum("ii->i", face)[:] *= 1.0 + ridge
         factor, solution, failed = dposv(face, right, overwrite_a=True, overwrite_b=True)
         # Whether equal atoms make it fail is a matter of rounding.
-        if failed or (not ridge and (factor.diagonal() <= least.take(free)).any()):
+        if failed or (not ridge and np.count_nonzero(factor.diagonal() <= least.take(free))):
             alone = np.abs(at_zero.take(free)) / np.maximum(least.take(free), TINY)
             copies = NOBODY if len(left_out) else free[_copies(alone)]
             if ridge or not (len(copies) or (allowed and not len(left_out))):
@@ -188,6 +188,9 @@ def _pivots(
             rest = sides.take(free, 1).T - rows.take(free, 1) @ solution
             solution = solution + dpotrs(factor, rest)[0]
         found, level = _on_face(domain, solution, sign, penalty)
+        if whole and penalty is None and not level:
+            turned = domain.signs(-found)  # whatever was guessed, if there is room for all of them
+            sign = turned if float(turned.dot(found)) <= domain.scale else sign
         kept = found * sign > 0.0
         wrong = len(free) - int(np.count_nonzero(kept))
         if wrong:
@@ -197,7 +200,7 @@ def _pivots(
         slopes = at_zero + found.dot(rows)
         joining = domain.merit(slopes) > level + slack
         joining[free] = False
-        if joining[left_out].any():
+        if len(left_out) and joining[left_out].any():
             return None  # they are no copies of others, which would do for them
         join = joining.nonzero()[0]
         wrong += len(join)
@@ -207,7 +210,8 @@ def _pivots(
             if level and penalty is None:
                 weights *= domain.scale / float(sign.dot(found))  # but for rounding, that is one
             return weights
-        signs[join] = domain.signs(slopes[join])
+        if len(join):
+            signs[join] = domain.signs(slopes[join])
         if wrong < fewest and most == BOLD:
             fewest, left = wrong, most
     return None

@@ -18,7 +18,7 @@ from collections.abc import Callable, Iterable
 
 import numpy as np
 from numpy.typing import NDArray
-from scipy.linalg.blas import daxpy, dger
+from scipy.linalg.blas import daxpy, dsymv, dsyr
 
 Floats = NDArray[np.float64]
 Positions = NDArray[np.int64]
@@ -29,6 +29,8 @@ DEPENDENT = 1e-9
 NEAR = 1e-9
 #: With so many corners a weight, in the mean, the way is lost.
 CORNERS = 8
+#: Numbers that are arrays already need not be made arrays at every corner.
+ZERO, ONE = np.zeros(()), np.ones(())
 
 
 class LeastAngles:
@@ -66,7 +68,8 @@ class LeastAngles:
         first = int(slopes.argmax())
         self._level = max(float(slopes[first]), 0.0)
         #: Of those in use: columns, signs of weights, products of columns with all others times
-        #: the signs, and the inverse of products with each other, with room for some more.
+        #: the signs, and the inverse of products with each other, with room for some more, of
+        #: which only what is on and above the diagonal counts.
         self._used, rank = 0, min(columns.shape)
         self._chosen, self._signs = np.zeros(rank, dtype=np.int64), np.zeros(rank)
         self._rows = np.empty((rank, len(rows)))
@@ -126,9 +129,9 @@ class LeastAngles:
         """Go to the next corner."""
         used, level, speed, distance = self._used, self._level, self._speed, self._distance
         along = speed[:used].dot(self._rows[:used])
-        np.add(1.0, along, out=self._rising)
+        np.add(ONE, along, out=self._rising)
         if self._signed:
-            np.subtract(1.0, along, out=self._falling)
+            np.subtract(ONE, along, out=self._falling)
         # How often each would arrive in a unit, rather than when: what comes first has the largest,
         # and what goes away one below zero.
         rate = np.divide(speed, distance, out=self._rate)
@@ -136,12 +139,12 @@ class LeastAngles:
         soonest, leaves = rate.item(first), first < len(self._chosen)
         if math.isnan(soonest):  # it keeps the level, as a copy of one in use does
             self.lost = leaves
-            self._leave_out(first)
+            self._leave_out((first - len(self._chosen)) % len(self._squares))
             return
         self._ended = soonest * (level - NEAR * self._levels[0]) <= 1.0
         step = level if self._ended else 1.0 / soonest
         daxpy(speed, distance, a=-step)
-        np.maximum(distance, 0.0, out=distance)
+        np.maximum(distance, ZERO, out=distance)
         if not self._ended:
             distance[first] = 0.0  # whatever rounding says
         self._level = level - step
@@ -157,43 +160,43 @@ class LeastAngles:
         used, rank, speed = self._used, len(self._chosen), self._speed.item(place)
         down, atom = divmod(place - rank, len(self._squares))
         sign = -1.0 if down else 1.0
-        self._leave_out(place)
+        self._leave_out(atom)
         if used == rank:
             return
         if used == len(self._inverse):
             self._make_room()
-        across = self._rows[:used, atom] * sign
-        beside = self._inverse[:, :used].dot(across)
-        rest = self._squares[atom] - float(across.dot(beside[:used]))
+        row, across = self._rows[used], np.zeros(len(self._inverse))
+        np.multiply(self._products(atom), sign, out=row)
+        np.multiply(row[self._chosen[:used]], self._signs[:used], out=across[:used])
+        beside = dsymv(1.0, self._inverse, across)
+        rest = self._squares[atom] - float(across.dot(beside))
         if not rest > DEPENDENT * self._squares[atom]:
             return
-        np.multiply(self._products(atom), sign, out=self._rows[used])
         self._chosen[used], self._signs[used] = atom, sign
         self._distance[used] = self._speed[used] = 0.0
         self._used += 1
         beside[used] = -1.0
         self._turn(1.0 / rest, beside, speed)
 
-    def _leave_out(self, place: int) -> None:
+    def _leave_out(self, atom: int) -> None:
         """Let a column not join any more: it is in use, or depends on those that are."""
-        self._distance[place] = math.inf
-        if self._signed:
-            n = len(self._squares)
-            self._distance[place + (n if place < len(self._chosen) + n else -n)] = math.inf
+        self._distance[len(self._chosen) + atom :: len(self._squares)] = math.inf
 
     def _leave(self, place: int) -> None:
         """Let a weight be out of use: the last one takes its place."""
-        gone = self._inverse[:, place].copy()
+        inverse = self._inverse
+        gone = inverse[place].copy()
+        gone[:place] = inverse[:place, place]
         self._turn(-1.0 / gone[place], gone, self._speed.item(place))
         self._used = last = self._used - 1
         # But for rounding, it has the slope of those in use, and will have less than they have.
         sides = self._distance[len(self._chosen) + self._chosen[place] :: len(self._squares)]
         sides[:] = 2.0 * self._level
         sides[0 if self._signs[place] > 0.0 else 1] = 0.0
-        inverse = self._inverse
-        inverse[place], inverse[:, place] = inverse[last], inverse[:, last]
+        inverse[:place, place] = inverse[:place, last]
+        inverse[place, place:last] = inverse[place:last, last]
         inverse[place, place] = inverse[last, last]
-        inverse[last] = inverse[:, last] = 0.0
+        inverse[:, last] = 0.0
         self._chosen, self._signs = self._chosen.copy(), self._signs.copy()  # corners have these
         for kept in (self._chosen, self._signs, self._rows, self._distance, self._speed):
             kept[place] = kept[last]
@@ -203,11 +206,10 @@ class LeastAngles:
     def _turn(self, factor: float, vector: Floats, speed: float) -> None:
         """Take another direction, with a weight more or less, which came at some speed.
 
-        A multiple of vector vector' is added to the inverse, in place: its columns lie together.
+        A multiple of vector vector' is added to the inverse, in place.
         """
-        used = self._used
-        dger(factor, vector, vector[:used], a=self._inverse[:, :used], overwrite_a=1)
-        daxpy(vector, self._shrinking, n=used, a=factor * speed)
+        dsyr(factor, vector, a=self._inverse, overwrite_a=1)
+        daxpy(vector, self._shrinking, n=self._used, a=factor * speed)
 
     def _make_room(self) -> None:
         """Let more weights be in use."""
