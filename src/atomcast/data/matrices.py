@@ -11,6 +11,11 @@ from numpy.typing import NDArray
 
 from atomcast.data.sparse_format import is_sparse
 
+try:
+    from scipy.sparse import _sparsetools as scipys
+except ImportError:  # they are not part of what SciPy promises
+    scipys = None
+
 Matrix: TypeAlias = Any
 """A 2-D numpy array (memory-maps included) or a scipy sparse matrix or array.
 
@@ -179,17 +184,25 @@ def ready(block: Matrix) -> Matrix:
 def _within_lines(block: Matrix, holds: NDArray[np.bool_]) -> bool:
     """Whether something holds between all neighbours in a line of a compressed matrix."""
     starts = block.indptr[1:-1]
-    holds[starts[(starts > 0) & (starts <= len(holds))] - 1] = True
+    if len(starts) and not (starts[0] > 0 and starts[-1] <= len(holds)):  # the first are empty
+        starts = starts[(starts > 0) & (starts <= len(holds))]
+    holds[starts - 1] = True
     return bool(holds.all())
 
 
 def _turned(block: Matrix) -> Matrix:
     """A compressed matrix with each line the other way round: scipy's products have them so."""
-    starts, stops = block.indptr[:-1].astype(np.int64), block.indptr[1:]
-    places = np.repeat(starts + stops - 1, stops - starts)
-    places -= np.arange(len(places))
-    turned = copy(block)
-    turned.data, turned.indices = block.data.take(places), block.indices.take(places)
+    turned, stored, lines = copy(block), int(block.indptr[-1]), len(block.indptr) - 1
+    if scipys is None or block.indices.dtype != block.indptr.dtype:
+        starts, stops = block.indptr[:-1].astype(np.int64), block.indptr[1:]
+        places = np.repeat(starts + stops - 1, stops - starts)
+        places -= np.arange(stored)
+        turned.data, turned.indices = block.data.take(places), block.indices.take(places)
+    else:  # all from the end to the beginning, and then the lines in order again: half the time
+        data, indices = block.data[:stored][::-1].copy(), block.indices[:stored][::-1].copy()
+        turned.data, turned.indices = np.empty_like(data), np.empty_like(indices)
+        new = turned.indices, turned.data
+        scipys.csr_row_slice(lines - 1, -1, -1, stored - block.indptr[::-1], indices, data, *new)
     turned.has_canonical_format = True
     return turned
 

@@ -411,8 +411,11 @@ def bends_of(atoms: AtomBatch, diagonal: Floats, along: Floats | None) -> Floats
         bends = np.vecdot(dense, dense * diagonal)
         return bends if along is None else bends - (dense @ along) ** 2
     values, rows, starts = atoms.values, atoms.indices, atoms.starts
-    scales = diagonal[rows] if diagonal.ndim else diagonal
-    bends = _sums(scales * values * values, starts)
+    squares = np.square(values, dtype=np.float64)
+    if diagonal.ndim:
+        bends = _sums(diagonal[rows] * squares, starts)
+    else:
+        bends = diagonal * _sums(squares, starts)
     return bends if along is None else bends - _sums(along[rows] * values, starts) ** 2
 
 

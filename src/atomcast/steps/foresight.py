@@ -232,10 +232,12 @@ def _next(free: FreeBatches, weights: Floats, distance: float) -> int:
 
 def _violators(merit: Floats, level: float, count: int) -> Positions:
     """The best atoms above a level of merit, one for all that are equally good."""
-    rows = (merit > level).nonzero()[0]
-    if len(rows) > SPARE * count:
-        rows = rows[np.argpartition(merit[rows], -SPARE * count)[-SPARE * count :]]
-        rows.sort()
+    many = SPARE * count
+    if len(merit) > many:  # to find the least of so many is quicker than to find out which they are
+        rows = (merit >= np.partition(merit, -many)[-many]).nonzero()[0]
+        rows = rows[merit[rows] > level]
+    else:
+        rows = (merit > level).nonzero()[0]
     rows = rows[(-merit[rows]).argsort(kind="stable")]
     best, new = merit[rows], np.ones(len(rows), dtype=bool)
     np.greater(best[:-1] - best[1:], EQUAL * best[:1], out=new[1:])
