@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import mmap
-from copy import copy
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -184,7 +183,9 @@ def ready(block: Matrix) -> Matrix:
 def _within_lines(block: Matrix, holds: NDArray[np.bool_]) -> bool:
     """Whether something holds between all neighbours in a line of a compressed matrix."""
     starts = block.indptr[1:-1]
-    if len(starts) and not (starts[0] > 0 and starts[-1] <= len(holds)):  # the first are empty
+    if np.count_nonzero(holds) + len(starts) < len(holds):
+        return False  # it does not between more of them than there are lines
+    if len(starts) and not 0 < starts[0] <= starts[-1] <= len(holds):  # some of these are empty
         starts = starts[(starts > 0) & (starts <= len(holds))]
     holds[starts - 1] = True
     return bool(holds.all())
@@ -192,17 +193,17 @@ def _within_lines(block: Matrix, holds: NDArray[np.bool_]) -> bool:
 
 def _turned(block: Matrix) -> Matrix:
     """A compressed matrix with each line the other way round: scipy's products have them so."""
-    turned, stored, lines = copy(block), int(block.indptr[-1]), len(block.indptr) - 1
+    stored, lines = int(block.indptr[-1]), len(block.indptr) - 1
     if scipys is None or block.indices.dtype != block.indptr.dtype:
         starts, stops = block.indptr[:-1].astype(np.int64), block.indptr[1:]
         places = np.repeat(starts + stops - 1, stops - starts)
         places -= np.arange(stored)
-        turned.data, turned.indices = block.data.take(places), block.indices.take(places)
+        new = block.indices.take(places), block.data.take(places)
     else:  # all from the end to the beginning, and then the lines in order again: half the time
-        data, indices = block.data[:stored][::-1].copy(), block.indices[:stored][::-1].copy()
-        turned.data, turned.indices = np.empty_like(data), np.empty_like(indices)
-        new = turned.indices, turned.data
-        scipys.csr_row_slice(lines - 1, -1, -1, stored - block.indptr[::-1], indices, data, *new)
+        old = block.indices[:stored][::-1].copy(), block.data[:stored][::-1].copy()
+        new = np.empty_like(old[0]), np.empty_like(old[1])
+        scipys.csr_row_slice(lines - 1, -1, -1, stored - block.indptr[::-1], *old, *new)
+    turned = _like(block, new[1], new[0], block.indptr, lines, 1 if block.format == "csc" else 0)
     turned.has_canonical_format = True
     return turned
 

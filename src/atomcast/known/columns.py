@@ -250,13 +250,21 @@ class SparseColumns:
             indices = np.concatenate([np.asarray(atom.indices) for atom in atoms])
             stops = used + np.cumsum([atom.values.size for atom in atoms])
         needed = int(stops[-1])
-        self._data = grown(self._data, used, needed)
-        self._indices = grown(self._indices, used, needed)
         self._starts = grown(self._starts, self.count + 1, count + 1)
-        self._data[used:needed], self._indices[used:needed] = values, indices
+        if not used and self._can_keep(values, indices):
+            self._data, self._indices = values, indices
+        else:
+            self._data = grown(self._data, used, needed)
+            self._indices = grown(self._indices, used, needed)
+            self._data[used:needed], self._indices[used:needed] = values, indices
         self._starts[self.count + 1 : count + 1] = stops
         self.count = count
         self._parts = None
+
+    def _can_keep(self, values: NDArray[Any], indices: NDArray[Any]) -> bool:
+        """Whether arrays are just what buffers of ours would be: the first need not be copied."""
+        alike = values.dtype == self._data.dtype and indices.dtype == self._indices.dtype
+        return alike and bool(values.flags.carray and indices.flags.carray)
 
     @property
     def _used(self) -> Compressed:

@@ -118,7 +118,9 @@ class View:
 
     def look(self) -> float:
         """Score all atoms; returns the best merit."""
-        return self._seen(self._own.look(self._replica))
+        best = self._seen(self._own.look(self._replica))
+        self._replica.looked = self.active.image, best
+        return best
 
     def look_at_known(self) -> float:
         """The same where all are known: scores of our copies, whatever the layout of the data."""
