@@ -13,7 +13,15 @@ from scipy import sparse
 
 from atomcast._checks import check_count
 from atomcast.data._blocks import MatrixShards, contiguous_bounds
-from atomcast.data.matrices import IntArray, Matrix, as_matrix, cut, oriented, ready
+from atomcast.data.matrices import (
+    IntArray,
+    Matrix,
+    as_matrix,
+    cut,
+    oriented,
+    ready,
+    ready_or_falling,
+)
 from atomcast.data.matrices import take as take_atoms
 from atomcast.data.party_names import checked_party_names
 from atomcast.data.preparing import Preparing
@@ -130,7 +138,8 @@ class SplitShards(MatrixShards):
             self._assignments[axis] = owners
         return self._assignments[axis]
 
-    def shard(self, i: int, axis: int = 1) -> Shard:
+    def shard(self, i: int, axis: int = 1, falling: bool = False) -> Shard:
+        """What node `i` holds, if that is so wished with sparse indices that fall as they are."""
         self._check_node(i)
         ids = self._ids(i, axis)
         X = self.oriented(axis)
@@ -145,9 +154,20 @@ class SplitShards(MatrixShards):
             names = tuple(self._names[j] for j in ids)
         entries = self._names if axis == 0 else None
         source = f"shard {i}"
-        kept = self.kept if axis == 1 else None
+        kept, falls = self.kept if axis == 1 else None, False
+        if falling and kept is None:
+            block, falls = ready_or_falling(block)
+        else:
+            block = ready(block)
         return Shard(
-            ready(block), ids, names, source, entry_names=entries, finite=self.finite, kept=kept
+            block,
+            ids,
+            names,
+            source,
+            entry_names=entries,
+            finite=self.finite,
+            kept=kept,
+            falls=falls,
         )
 
     def oriented(self, axis: int) -> Matrix:

@@ -16,7 +16,7 @@ from atomcast.data.tables import MUST_BE_FINITE
 _BLOCK_VALUES = 1 << 20
 """Values looked at in one go: small beside any matrix for which memory matters."""
 _FEW = 10_000
-"""So few are looked at one by one, which takes no longer than to sum them up, and leaves no doubt."""
+"""So few are looked at one by one: that takes no longer than a sum, and leaves no doubt."""
 
 
 def check_finite(shard: Shard, axis: int = 1) -> None:

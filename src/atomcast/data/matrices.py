@@ -163,21 +163,30 @@ def ready(block: Matrix) -> Matrix:
     float32 and float64 in native byte order are kept, all other numbers become float64 (float16:
     float32). Sparse blocks have sorted, unique indices. A block that is so already is not copied.
     """
+    block, falls = ready_or_falling(block)
+    return _turned(block) if falls else block
+
+
+def ready_or_falling(block: Matrix) -> tuple[Matrix, bool]:
+    """As `ready`, but for a sparse block whose lines all fall: that is left so. Whether it is one.
+
+    They do in products of scipy's; to turn them round takes as long as a few products.
+    """
     dtype = _float_type(block.dtype)
     if not is_sparse(block):
-        return block if block.dtype == dtype else block.astype(dtype)
+        return (block if block.dtype == dtype else block.astype(dtype)), False
     axis = 1 if block.format == "csc" else 0
     if block.dtype != dtype:
         values = block.data.astype(dtype)
         block = _like(block, values, block.indices, block.indptr, block.shape[axis], axis)
     indices = block.indices[: block.indptr[-1]]
-    if not _within_lines(block, indices[1:] > indices[:-1]):
-        # A copy, because sorting in place would change the user's own matrix.
-        if _within_lines(block, indices[1:] < indices[:-1]):
-            return _turned(block)
-        block = block.copy()
-        block.sum_duplicates()
-    return block
+    if _within_lines(block, indices[1:] > indices[:-1]):
+        return block, False
+    if _within_lines(block, indices[1:] < indices[:-1]):
+        return block, True
+    block = block.copy()  # because sorting in place would change the user's own matrix
+    block.sum_duplicates()
+    return block, False
 
 
 def _within_lines(block: Matrix, holds: NDArray[np.bool_]) -> bool:

@@ -349,8 +349,9 @@ class SparseColumns:
             return _squared(spread(*self._used, self.d), left, np.sqrt(diagonal))
         chosen = self._some(left)
         values, rows, starts = chosen if left is right else self._some(right)
-        bends = diagonal[rows] if diagonal.ndim else diagonal
-        return crossed((values * bends, rows, starts), chosen, self.d).T
+        if not diagonal.ndim:  # there are fewer products than values, as a rule
+            return diagonal * crossed((values, rows, starts), chosen, self.d).T
+        return crossed((values * diagonal[rows], rows, starts), chosen, self.d).T
 
     def _some(self, chosen: Chosen) -> Compressed:
         """Values, places and starts of some of the columns."""

@@ -161,7 +161,7 @@ class View:
         a penalty, and those before the first without weight would fill the domain.
         """
         scale, bends = self._domain.scale, np.maximum(self.active.bends(atoms), PLAIN)
-        norms = np.cumsum(merit / bends) - merit * np.cumsum(1.0 / bends)
+        norms = (merit / bends).cumsum() - merit * (1.0 / bends).cumsum()
         count = int(norms.searchsorted(scale))
         if count == len(norms):  # they are many
             return FIRST
