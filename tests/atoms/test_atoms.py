@@ -42,6 +42,7 @@ LAYOUTS = {
     "csc single": lambda X: sparse.csc_array(X.astype(np.float32)),
     "csr": sparse.csr_matrix,
     "messy": messy,
+    "falling": lambda X: sparse.csc_array(X) @ sparse.diags_array(np.ones(X.shape[1])),
 }
 
 
@@ -92,6 +93,32 @@ def test_every_layout_gives_the_same_fit(layout, data):
     result = solve(LAYOUTS[layout](X), y, L1Ball(1.0), nodes=3, tol=1e-8)
     np.testing.assert_allclose(result.weights, expected.weights, atol=1e-9)
     assert result.rounds == expected.rounds
+
+
+def test_only_columns_that_are_handed_out_are_turned_round(data):
+    X, y = data
+    falling = LAYOUTS["falling"](X)
+    shards = Shards.split(falling, 1)
+    shard = shards.shard(0, falling=True)
+    assert shard.falls
+    assert shard.matrix is falling
+    assert not shards.shard(0).falls
+    as_usual, atoms = explicit_atoms(shards.shard(0)), explicit_atoms(shard)
+    replica, places = replica_of(y), np.array([7, 4, 0, 22])
+    np.testing.assert_allclose(atoms.scores(replica), as_usual.scores(replica), atol=1e-12)
+    for found, expected in ((atoms, as_usual), (atoms.take(places), as_usual.take(places))):
+        ids = list(range(found.n))
+        batches = found.batch(np.array(ids), ids), expected.batch(np.array(ids), ids)
+        assert batches[0].values.flags.c_contiguous
+        assert all(map(same, *batches))
+        assert all(same(found.atom(j, j), expected.atom(j, j)) for j in ids)
+        indices = [columns.space().parts[1] for columns in (found, expected)]
+        np.testing.assert_array_equal(*indices)
+
+
+def test_rising_columns_do_not_fall(data):
+    assert not Shards.split(sparse.csc_array(data[0]), 1).shard(0, falling=True).falls
+    assert not Shards.split(messy(data[0]), 1).shard(0, falling=True).falls
 
 
 @pytest.mark.parametrize("order", ["C", "F"])

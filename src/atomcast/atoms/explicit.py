@@ -15,6 +15,7 @@ from atomcast.atoms.kept_rows import KeptRows
 from atomcast.atoms.l1_space import COMPILE_FROM, DenseSpace, SparseSpace
 from atomcast.atoms.rounded import RoundedColumns
 from atomcast.atoms.single import norm_bounds, single_bounds, sparse_norm_bounds
+from atomcast.data.matrices import ready
 from atomcast.data.shards import Shard
 from atomcast.data.sparse_format import is_sparse
 from atomcast.known.active_set import ExplicitActiveSet
@@ -154,13 +155,22 @@ class DenseAtoms:
 
 
 class SparseAtoms:
-    """Columns of a compressed sparse matrix (CSC), with sorted indices of 32 or 64 bits."""
+    """Columns of a compressed sparse matrix (CSC), with sorted indices of 32 or 64 bits.
+
+    Those of all columns may fall instead: only atoms that are handed out are turned round.
+    """
 
     slopes: Literal[True] = True
 
-    def __init__(self, matrix: sparse.csc_array, names: tuple[str, ...] | None = None) -> None:
+    def __init__(
+        self,
+        matrix: sparse.csc_array,
+        names: tuple[str, ...] | None = None,
+        falls: bool = False,
+    ) -> None:
         self.matrix = matrix
         self.names = names
+        self.falls = falls
         self.d, self.n = matrix.shape
         self.large = matrix.nnz >= max(SOME, THICK * self.n)
         self.vain, self.pace = VAIN, 1.0
@@ -194,16 +204,18 @@ class SparseAtoms:
     def take(self, rows: NDArray[np.int64]) -> SparseAtoms:
         """Some of the columns."""
         names = None if self.names is None else tuple(self.names[j] for j in rows)
-        return SparseAtoms(self.matrix[:, rows], names)
+        return SparseAtoms(self.matrix[:, rows], names, self.falls)
 
     def space(self) -> SparseSpace:
         """The columns at l1 distance from each other."""
-        return SparseSpace.of(self.matrix)
+        return SparseSpace.of(ready(self.matrix))
 
     def atom(self, j: int, id: int) -> Atom:
         """The nonzeros of the j-th column."""
         part = slice(self.matrix.indptr[j], self.matrix.indptr[j + 1])
         indices, values = self.matrix.indices[part], self.matrix.data[part]
+        if self.falls:
+            indices, values = indices[::-1], values[::-1]
         if np.count_nonzero(values) < len(values):  # scipy may store zeros; they need not travel
             indices, values = indices[values != 0], values[values != 0]
         name = "" if self.names is None else self.names[j]
@@ -212,7 +224,12 @@ class SparseAtoms:
     def batch(self, places: NDArray[np.int64], ids: list[int]) -> AtomBatch:
         """The nonzeros of several columns in one piece."""
         parts = self.matrix.data, self.matrix.indices, self.matrix.indptr
-        values, indices, starts = some(parts, places)
+        if self.falls:  # the last comes first, and is turned round with all others
+            values, indices, starts = some(parts, places[::-1].copy())
+            values, indices = values[::-1].copy(), indices[::-1].copy()
+            starts = len(values) - starts[::-1]
+        else:
+            values, indices, starts = some(parts, places)
         if np.count_nonzero(values) < len(values):
             kept = values != 0
             starts = np.concatenate([[0], np.cumsum(kept)])[starts]
@@ -228,5 +245,9 @@ def explicit_atoms(shard: Shard) -> ColumnAtoms:
     """The columns of a node's shard as atoms."""
     in_columns = is_sparse(shard.matrix)
     matrix = shard.matrix.tocsc() if in_columns else shard.matrix
-    columns = (SparseAtoms if in_columns else DenseAtoms)(matrix, shard.names)
+    columns: DenseAtoms | SparseAtoms
+    if in_columns:
+        columns = SparseAtoms(matrix, shard.names, shard.falls)
+    else:
+        columns = DenseAtoms(matrix, shard.names)
     return columns if shard.kept is None else KeptRows(columns, shard.kept)

@@ -13,7 +13,15 @@ from scipy import sparse
 
 from atomcast._checks import check_count
 from atomcast.data._blocks import MatrixShards, contiguous_bounds
-from atomcast.data.matrices import IntArray, Matrix, as_matrix, cut, oriented, ready
+from atomcast.data.matrices import (
+    IntArray,
+    Matrix,
+    as_matrix,
+    cut,
+    oriented,
+    ready,
+    ready_or_falling,
+)
 from atomcast.data.matrices import take as take_atoms
 from atomcast.data.party_names import checked_party_names
 from atomcast.data.preparing import Preparing
@@ -87,6 +95,20 @@ class SplitShards(MatrixShards):
         self._oriented: dict[int, Matrix] = {}
         self._assignments: dict[int, IntArray] = {}
 
+    @classmethod
+    def of_checked(cls, X: Matrix, nodes: int, names: Iterable[str] | None = None) -> SplitShards:
+        """The same of a matrix and names that are known to be right: nothing is checked again.
+
+        Estimators have looked at every index of a sparse matrix, which takes as long as a step.
+        """
+        shards = cls.__new__(cls)
+        shards._matrix, shards._nodes = X, nodes
+        shards._names = None if names is None else tuple(map(str, names))
+        shards._prepared = shards._party_names = shards._index = None
+        shards._by, shards._seed = "random", 0
+        shards._oriented, shards._assignments = {}, {}
+        return shards
+
     def __repr__(self) -> str:
         rows, columns = self._matrix.shape
         return f"Shards.split(X of {rows} x {columns}, nodes={self._nodes}, by={self._by!r})"
@@ -116,7 +138,8 @@ class SplitShards(MatrixShards):
             self._assignments[axis] = owners
         return self._assignments[axis]
 
-    def shard(self, i: int, axis: int = 1) -> Shard:
+    def shard(self, i: int, axis: int = 1, falling: bool = False) -> Shard:
+        """What node `i` holds, if that is so wished with sparse indices that fall as they are."""
         self._check_node(i)
         ids = self._ids(i, axis)
         X = self.oriented(axis)
@@ -131,9 +154,20 @@ class SplitShards(MatrixShards):
             names = tuple(self._names[j] for j in ids)
         entries = self._names if axis == 0 else None
         source = f"shard {i}"
-        kept = self.kept if axis == 1 else None
+        kept, falls = self.kept if axis == 1 else None, False
+        if falling and kept is None:
+            block, falls = ready_or_falling(block)
+        else:
+            block = ready(block)
         return Shard(
-            ready(block), ids, names, source, entry_names=entries, finite=self.finite, kept=kept
+            block,
+            ids,
+            names,
+            source,
+            entry_names=entries,
+            finite=self.finite,
+            kept=kept,
+            falls=falls,
         )
 
     def oriented(self, axis: int) -> Matrix:

@@ -57,6 +57,9 @@ class Shard:
         Whether it is known that there is no NaN and no infinity in it.
     kept : int64 array or None
         If atoms are columns, the rows of them that count, rising; None if all do.
+    falls : bool
+        Whether sparse indices are sorted from the largest to the smallest instead, which only
+        those see who ask for it.
     """
 
     matrix: Matrix
@@ -68,6 +71,7 @@ class Shard:
     entry_names: tuple[str, ...] | None = None
     finite: bool = False
     kept: IntArray | None = None
+    falls: bool = False
 
     def length(self, axis: int) -> int:
         """How long an atom is."""

@@ -207,7 +207,7 @@ def _features(
         X, y = validated(estimator, X, y, **FORMATS, **formats)
         cluster = as_cluster(cluster)
         names = getattr(estimator, "feature_names_in_", None)
-        shards = SplitShards(X, cluster.nodes, names=names)
+        shards = SplitShards.of_checked(X, cluster.nodes, names)
         shards.finite = _looked_at(X, formats)
         return shards, y, cluster
     if isinstance(cluster, Cluster):  # processes that hold a part each learn of the others'
@@ -246,7 +246,7 @@ def _examples(
     if not isinstance(X, Shards):
         X, y = validated(estimator, X, y, **ROW_FORMATS, **formats)
         cluster = as_cluster(cluster)
-        shards = SplitShards(X, cluster.nodes)
+        shards = SplitShards.of_checked(X, cluster.nodes)
         shards.finite = _looked_at(X, formats)
         return shards, y, cluster
     if y is None:

@@ -250,13 +250,21 @@ class SparseColumns:
             indices = np.concatenate([np.asarray(atom.indices) for atom in atoms])
             stops = used + np.cumsum([atom.values.size for atom in atoms])
         needed = int(stops[-1])
-        self._data = grown(self._data, used, needed)
-        self._indices = grown(self._indices, used, needed)
         self._starts = grown(self._starts, self.count + 1, count + 1)
-        self._data[used:needed], self._indices[used:needed] = values, indices
+        if not used and self._can_keep(values, indices):
+            self._data, self._indices = values, indices
+        else:
+            self._data = grown(self._data, used, needed)
+            self._indices = grown(self._indices, used, needed)
+            self._data[used:needed], self._indices[used:needed] = values, indices
         self._starts[self.count + 1 : count + 1] = stops
         self.count = count
         self._parts = None
+
+    def _can_keep(self, values: NDArray[Any], indices: NDArray[Any]) -> bool:
+        """Whether arrays are just what buffers of ours would be: the first need not be copied."""
+        alike = values.dtype == self._data.dtype and indices.dtype == self._indices.dtype
+        return alike and bool(values.flags.carray and indices.flags.carray)
 
     @property
     def _used(self) -> Compressed:
@@ -341,8 +349,9 @@ class SparseColumns:
             return _squared(spread(*self._used, self.d), left, np.sqrt(diagonal))
         chosen = self._some(left)
         values, rows, starts = chosen if left is right else self._some(right)
-        bends = diagonal[rows] if diagonal.ndim else diagonal
-        return crossed((values * bends, rows, starts), chosen, self.d).T
+        if not diagonal.ndim:  # there are fewer products than values, as a rule
+            return diagonal * crossed((values, rows, starts), chosen, self.d).T
+        return crossed((values * diagonal[rows], rows, starts), chosen, self.d).T
 
     def _some(self, chosen: Chosen) -> Compressed:
         """Values, places and starts of some of the columns."""
@@ -411,8 +420,11 @@ def bends_of(atoms: AtomBatch, diagonal: Floats, along: Floats | None) -> Floats
         bends = np.vecdot(dense, dense * diagonal)
         return bends if along is None else bends - (dense @ along) ** 2
     values, rows, starts = atoms.values, atoms.indices, atoms.starts
-    scales = diagonal[rows] if diagonal.ndim else diagonal
-    bends = _sums(scales * values * values, starts)
+    squares = np.square(values, dtype=np.float64)
+    if diagonal.ndim:
+        bends = _sums(diagonal[rows] * squares, starts)
+    else:
+        bends = diagonal * _sums(squares, starts)
     return bends if along is None else bends - _sums(along[rows] * values, starts) ** 2
 
 

@@ -108,6 +108,8 @@ class Replica:
         self.active = problem.make_active()
         #: All atoms there are, where one who is alone can look at them.
         self.own: OwnAtoms | None = None
+        #: The image at which these were looked at last, and their best merit there.
+        self.looked: tuple[Floats | None, float] = None, 0.0
         #: Whether all atoms there are were taken at once: then there is nobody to ask.
         self.has_all = False
         self._feasible = False
@@ -235,6 +237,14 @@ class Replica:
             return []
         self.round += 1
         return [Row(0, 0.0, before, gap, atoms=0, values=0, bytes=0)]
+
+    def foreseen(self) -> Agreement | None:
+        """What all atoms would say of this iterate, if they were looked at and none is wanted."""
+        image, best = self.looked
+        if image is None or image is not self.active.image:
+            return None
+        enough = self.domain.gap(self.active.inner(), best) <= self.target
+        return Agreement(best, NOBODY, NOBODY, NOTHING) if enough else None
 
     def take(self, atoms: Sequence[Atom]) -> float | None:
         """Take a step with all atoms there are; returns the gap before it, if it is worth it."""

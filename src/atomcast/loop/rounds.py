@@ -216,7 +216,7 @@ def run(
     start = time.perf_counter()
     known = replica.active.atoms
     while True:
-        agreement = session.propose(replica, replica.request())
+        agreement = replica.foreseen() or session.propose(replica, replica.request())
         gap = gap_of(replica, agreement)
         certified = replica.certifies(agreement)
         grew = replica.active.atoms > known and agreement.sum is None

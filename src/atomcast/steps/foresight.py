@@ -118,7 +118,9 @@ class View:
 
     def look(self) -> float:
         """Score all atoms; returns the best merit."""
-        return self._seen(self._own.look(self._replica))
+        best = self._seen(self._own.look(self._replica))
+        self._replica.looked = self.active.image, best
+        return best
 
     def look_at_known(self) -> float:
         """The same where all are known: scores of our copies, whatever the layout of the data."""
@@ -159,7 +161,7 @@ class View:
         a penalty, and those before the first without weight would fill the domain.
         """
         scale, bends = self._domain.scale, np.maximum(self.active.bends(atoms), PLAIN)
-        norms = np.cumsum(merit / bends) - merit * np.cumsum(1.0 / bends)
+        norms = (merit / bends).cumsum() - merit * (1.0 / bends).cumsum()
         count = int(norms.searchsorted(scale))
         if count == len(norms):  # they are many
             return FIRST
@@ -232,10 +234,12 @@ def _next(free: FreeBatches, weights: Floats, distance: float) -> int:
 
 def _violators(merit: Floats, level: float, count: int) -> Positions:
     """The best atoms above a level of merit, one for all that are equally good."""
-    rows = (merit > level).nonzero()[0]
-    if len(rows) > SPARE * count:
-        rows = rows[np.argpartition(merit[rows], -SPARE * count)[-SPARE * count :]]
-        rows.sort()
+    many = SPARE * count
+    if len(merit) > many:  # to find the least of so many is quicker than to find out which they are
+        rows = (merit >= np.partition(merit, -many)[-many]).nonzero()[0]
+        rows = rows[merit[rows] > level]
+    else:
+        rows = (merit > level).nonzero()[0]
     rows = rows[(-merit[rows]).argsort(kind="stable")]
     best, new = merit[rows], np.ones(len(rows), dtype=bool)
     np.greater(best[:-1] - best[1:], EQUAL * best[:1], out=new[1:])
