@@ -103,7 +103,7 @@ class Star(RootedTree):
         That is what flooding comes to on a star, in two waves instead of a search for them.
         """
         sent: list[list[int]] = [source, values, size]  # type: ignore[list-item]  # mostly
-        if not (type(source) is type(values) is type(size) is list):
+        if not (isinstance(source, list) and isinstance(values, list) and isinstance(size, list)):
             sent = [np.atleast_1d(np.asarray(numbers)).tolist() for numbers in sent]
         if self.nodes > 1 and sent[0]:
             self._enter(Broadcast(self, *sent), ledger)

@@ -93,9 +93,10 @@ def encode(atom: Atom, cast: Cast | None = None) -> bytes:
     atom = atom if cast is None else as_sent(atom, cast)
     plain = _plain_head(atom)
     if plain is not None:
+        content: Any = atom.values
         hasher = xxh3_64(plain)
-        hasher.update(atom.values)
-        return b"".join((plain, atom.values, _checksum(hasher.intdigest())))
+        hasher.update(content)
+        return b"".join((plain, content, _checksum(hasher.intdigest())))
     head, values, tail, indices = _plan(atom)
     body: Sequence[Any] = values.write() if isinstance(values, Field) else (values,)
     parts = (*body, tail, *indices.write())
@@ -333,7 +334,7 @@ def _plain_atom(body: memoryview, d: int) -> Atom | None:
 
     Of the head, only the id is read: all else is as `_plain_head` writes it.
     """
-    dtype = _PLAIN_TYPES.get(bytes(body[:3])) if LITTLE else None
+    dtype = _PLAIN_TYPES.get(bytes(body[:3])) if LITTLE and d else None
     if dtype is None:
         return None
     length, start = varint(d), len(body) - d * dtype.itemsize
