@@ -486,7 +486,7 @@ class Fleet:
             room = np.empty((2, max(2 * count, 16)), dtype=np.int64)
             room[:, :old] = self._known_at, self._local
             self._room = at, here = room[0], room[1]
-        if isinstance(local, int):  # one, as above
+        if isinstance(local, int):  # a single one, which must be quick
             at[old], here[old] = known_at, local
         else:
             at[old:count], here[old:count] = known_at, local
