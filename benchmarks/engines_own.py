@@ -92,11 +92,11 @@ def mpi_parts(d, nodes=2, rounds=3000):
         stamps.mark("taking the atom out")
         message = wire.encode(atom)
         stamps.mark("encoding")
-        messages = session._broadcaster.messages([owner], [message])
+        heard = session._broadcaster.from_one(owner, message)
         stamps.mark("block to broadcast")
-        session._account.cast([owner], [atom], [len(message) for message in messages])
+        session._account.cast_one(owner, atom, len(heard))
         stamps.mark("ledger of the atom")
-        wire.decode(messages[0], d)
+        wire.decode(heard, d)
         stamps.mark("decoding")
     return stamps.least() | {"a sender's round": _round(session, replica)}
 

@@ -182,7 +182,7 @@ def mpi_times(comm, d):
     own = session._fleet.propose_one(replica, None)
     agreement = session.propose(replica, replica.request())
     owner, id = int(agreement.owner[0]), int(agreement.id[0])
-    mine = [wire.encode(session._fleet.atom(id))] if comm.Get_rank() == owner else []
+    mine = wire.encode(session._fleet.atom(id)) if comm.Get_rank() == owner else None
     row, rows, atom = np.zeros(9), np.zeros((nodes, 9)), np.zeros(d)
 
     def bare(rounds):
@@ -194,7 +194,7 @@ def mpi_times(comm, d):
         for _ in range(rounds):
             session._table.one_each(own, 0, 0)
             if nodes > 1:
-                session._broadcaster.messages([owner], mine)
+                session._broadcaster.from_one(owner, mine)
 
     runs = {"bare": bare, "exchange": exchange, "session": session_rounds(session, replica)}
     found = compared(runs, comm.bcast)

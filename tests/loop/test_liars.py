@@ -18,6 +18,7 @@ from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.known.kernels.functions import KernelSpec
 from atomcast.known.kernels.labels import LabelCode
 from atomcast.known.kernels.view_kernels import KernelPlan, ViewKernel
+from atomcast.messages.atom import least_rounding, rounding
 from atomcast.objectives import LogMeanExp, Multinomial, SquaredError
 from atomcast.problems.examples import kernel_problem
 from atomcast.problems.features import explicit_problem, group_problem, multiclass_problem
@@ -173,3 +174,13 @@ def test_a_lie_about_an_atom_that_is_known_already():
         Solver(step="classic").solve(
             replace(problem, make_atoms=atoms), shards, LocalCluster(NODES, isolated=True)
         )
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_what_a_score_alone_allows_is_never_more_than_lengths_do(seed):
+    rng = np.random.default_rng(seed)
+    d = int(rng.integers(1, 200))
+    gradient = rng.standard_normal(d) * 10.0 ** rng.uniform(-8, 8)
+    for atom in (rng.standard_normal(d), gradient, -1e3 * gradient):  # along it, both are equal
+        allowed = rounding(float(np.linalg.norm(atom)), gradient)
+        assert least_rounding(float(atom @ gradient), d) <= allowed * (1 + 1e-12)

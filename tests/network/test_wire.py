@@ -12,6 +12,7 @@ from hypothesis import strategies as st
 from xxhash import xxh3_64_intdigest
 
 from atomcast.messages.atom import MAX_EXTRAS, MAX_LENGTH, Atom, same
+from atomcast.network.wire import codec
 from atomcast.network.wire.bits import (
     UNFOLD_LIMIT,
     Reader,
@@ -21,6 +22,7 @@ from atomcast.network.wire.bits import (
     unpack,
 )
 from atomcast.network.wire.codec import WireError, as_sent, decode, encode, encoded_size, varint
+from atomcast.network.wire.values import _fills_its_type
 
 # --- atoms of every kind --------------------------------------------------------------------
 
@@ -266,6 +268,42 @@ def test_centred_sparse_column_is_sent_as_background_and_exceptions() -> None:
     sparse = random_binary(10_000, 100)
     centred = Atom(sparse.id, sparse.d, sparse.dense() - 1.0 / 3.0)
     assert len(encode(centred)) <= len(encode(sparse)) + 9 + 7  # both values as float64
+
+
+@pytest.mark.parametrize("dtype", [np.float64, np.float32])
+@pytest.mark.parametrize("id", [0, 127, 128, 2**63 - 1])
+@pytest.mark.parametrize("d", [1, 127, 128, 1_000])
+def test_the_short_way_of_measurements_leads_to_the_same(
+    monkeypatch: pytest.MonkeyPatch, dtype: type, id: int, d: int
+) -> None:
+    rng = np.random.default_rng(d)
+    atom = Atom(id, d, (np.pi * rng.standard_normal(d)).astype(dtype))
+    message, named = encode(atom), encode(Atom(id, d, atom.values, name="x"))
+    assert codec._plain_atom(memoryview(message[:-4]), d) is not None
+    assert same(decode(message, d), atom)
+    assert len(named) == len(message) + 2  # which takes the long way, and knows the same values
+    monkeypatch.setattr(codec, "_plain_head", lambda atom: None)
+    monkeypatch.setattr(codec, "_plain_atom", lambda body, d: None)
+    assert encode(atom) == message
+    assert same(decode(message, d), atom)
+
+
+@given(
+    st.one_of(
+        st.floats(allow_nan=False, allow_infinity=False),
+        st.floats(-1e7, 1e7),
+        st.floats(-1e7, 1e7, width=32),
+        st.integers(-(10**13), 10**13).map(lambda number: number / 1e6),
+        st.integers(-(10**9), 10**9).map(lambda number: number / 1e3),
+    )
+)
+def test_what_fills_its_type_is_no_short_decimal_and_no_smaller_float(value: float) -> None:
+    alone = np.array([value])
+    with np.errstate(over="ignore"):
+        smaller = float(np.float32(value)) == value
+    short = round(value, 6) == value
+    if abs(value) > 2.0**-126 or value == 0.0:  # below, single precision has fewer digits
+        assert _fills_its_type(alone) == (not (smaller or short))
 
 
 # --- safe -----------------------------------------------------------------------------------

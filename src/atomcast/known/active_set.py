@@ -34,6 +34,7 @@ from atomcast.messages.atom import (
     AtomBatch,
     Misfit,
     Size,
+    least_rounding,
     receive,
     rounding,
 )
@@ -461,7 +462,11 @@ class ExplicitActiveSet(ActiveSet):
         gradient, start = self.gradient if iterate is None else iterate, self.position[ids[0]]
         if len(ids) == 1:  # a single number is quicker on its own
             score, norm = self.columns.measured_one(start, gradient)
-            return Misfit([stated[0] - score], [self._rounding(norm, gradient)], [norm])
+            difference = stated.item(0) - score
+            allowed = least_rounding(score, len(gradient))  # mostly, no more is needed
+            if not abs(difference) <= allowed:
+                allowed = self._rounding(norm, gradient)
+            return Misfit([difference], [allowed], [norm])
         scores, length = self.columns.measured(start, start + len(ids), gradient)
         return Misfit(stated - scores, self._rounding(length, gradient), length)
 
@@ -483,7 +488,7 @@ class ExplicitActiveSet(ActiveSet):
     def inner(self) -> float:
         """The product of image and gradient, <alpha, grad f(alpha)>, computed once per image."""
         if self._inner is None or self._inner[0] is not self.image:
-            self._inner = self.image, float(self.image @ self.gradient)
+            self._inner = self.image, float(self.image.dot(self.gradient))
         return self._inner[1]
 
     def scores(self) -> Floats:
@@ -523,7 +528,7 @@ class ExplicitActiveSet(ActiveSet):
         self._shift(vertex - self.weights, image_change, step)
 
     def _vertex_image(self, vertex: Floats) -> Floats:
-        used = np.flatnonzero(vertex)
+        (used,) = vertex.nonzero()
         if len(used) != 1 or self.image.ndim > 1 or self.columns is None:
             return self._combined(vertex)
         return vertex[used[0]] * self.columns.column(int(used[0]))

@@ -164,7 +164,7 @@ class DenseColumns:
     def measured_one(self, position: int, vector: Floats) -> tuple[float, float]:
         """The same of a single column."""
         row = self._rows[position]
-        return float(row @ vector), math.sqrt(row @ row)
+        return float(row.dot(vector)), math.sqrt(row.dot(row))  # `@` takes longer of one row
 
     def products(self, block: Floats) -> Floats:
         """The inner products of every column with the columns of a block, shape (count, m)."""

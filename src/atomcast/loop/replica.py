@@ -180,7 +180,12 @@ class Replica:
     @property
     def unit(self) -> float:
         """What a gap is divided by to make it relative."""
-        return max(abs(self.active.value()), self._smallest)
+        return self.unit_at(self.active.value())
+
+    def unit_at(self, objective: float) -> float:
+        """The same where the objective is this."""
+        size = abs(objective)
+        return self._smallest if self._smallest > size else size
 
     @property
     def target(self) -> float:
@@ -214,11 +219,11 @@ class Replica:
             return math.inf
         if self.active.lower_bound == -math.inf:
             return duality_gap
-        above_bound = self.active.value() - self.active.lower_bound
+        value = self.active.value()
+        above_bound = value - self.active.lower_bound
         # The first comparison spares most rounds the second one.
-        return (
-            above_bound if above_bound < duality_gap and above_bound <= self.target else duality_gap
-        )
+        closer = above_bound < duality_gap and above_bound <= self.tol.gap(self.unit_at(value))
+        return above_bound if closer else duality_gap
 
     def certifies(self, agreement: Agreement) -> bool:
         """Whether the gap that follows from an agreement counts all atoms of all nodes."""

@@ -33,7 +33,7 @@ def _no_run() -> Snapshot:
     raise RuntimeError("this state belongs to no run: there is nothing to take a snapshot of")
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, init=False)
 class State:
     """What a callback sees: the iterate of this round, certified, before the next step.
 
@@ -53,6 +53,26 @@ class State:
     snapshot: Callable[[], Snapshot] = _no_run
     speaks: bool = True
     unread: int = 0
+
+    def __init__(
+        self,
+        round: int,
+        seconds: float,
+        objective: float,
+        gap: float,
+        relative_gap: float,
+        tol: float,
+        replica: Replica,
+        ledger: Ledger,
+        snapshot: Callable[[], Snapshot] = _no_run,
+        speaks: bool = True,
+        unread: int = 0,
+    ) -> None:
+        known = vars(self)  # what is frozen takes three times as long to set one by one
+        known["round"], known["seconds"], known["objective"] = round, seconds, objective
+        known["gap"], known["relative_gap"], known["tol"] = gap, relative_gap, tol
+        known["replica"], known["ledger"], known["snapshot"] = replica, ledger, snapshot
+        known["speaks"], known["unread"] = speaks, unread
 
     @property
     def row(self) -> Row:
@@ -144,14 +164,16 @@ class Best:
 
     def consider(
         self, replica: Replica, gap: float, certified: bool = True, grew: bool = False
-    ) -> None:
+    ) -> tuple[float, float]:
         """Keep the current weights if no earlier ones have as small a gap.
 
         A gap that is certified, for it counts all atoms, beats any that is not. Also count the
         rounds without progress: no atom was new, the gap did not shrink and the objective did not
         fall; for with most steps the gap may rise for a long time while the objective falls.
+        Returns their objective, and what makes a gap relative there.
         """
-        value, unit = replica.objective, replica.unit
+        value = replica.objective
+        unit = replica.unit_at(value)
         first, resumed = self.round < 0, self.round == replica.round
         progress = first or grew or gap < self.gap or value < self.lowest
         if not resumed:  # else this round was counted before the interruption
@@ -165,6 +187,7 @@ class Best:
             self.enough = enough
             self.objective = value if replica.feasible else math.nan
             self.keep(replica)
+        return value, unit
 
     def keep(self, replica: Replica) -> None:
         """Keep the current weights; which of them are not zero is a question for the end."""
@@ -220,12 +243,11 @@ def run(
         gap = gap_of(replica, agreement)
         certified = replica.certifies(agreement)
         grew = replica.active.atoms > known and agreement.sum is None
-        best.consider(replica, gap, certified, grew)
-        unit = replica.unit
+        value, unit = best.consider(replica, gap, certified, grew)
         state = State(
             round=replica.round,
             seconds=time.perf_counter() - start,
-            objective=replica.objective if replica.feasible else math.nan,
+            objective=value if replica.feasible else math.nan,
             gap=gap,
             relative_gap=gap / unit,
             tol=replica.tol.gap(unit) / unit,

@@ -230,10 +230,10 @@ class Agreement(NamedTuple):
 
     def new_to(self, known: Container[int]) -> list[tuple[int, int]]:
         """The owner and id of each winner that is not known, in order."""
-        ids = self.id.tolist()
-        if len(ids) == 1:  # as in most short rounds
-            return [] if ids[0] in known else [(self.owner.item(), ids[0])]
-        pairs = zip(self.owner.tolist(), ids, strict=True)
+        if len(self.id) == 1:  # as in most short rounds
+            id = self.id.item()
+            return [] if id in known else [(self.owner.item(), id)]
+        pairs = zip(self.owner.tolist(), self.id.tolist(), strict=True)
         return [(owner, id) for owner, id in pairs if id not in known]
 
     @property
@@ -445,7 +445,9 @@ def agree_on_one(each: OneEach) -> Agreement:
         inner = 0.0
         for part in partial:
             inner += part
-    return Agreement(max(best), _one(top), np.array((id[top],)), np.array((score[top],)), inner)
+    winner, its = np.empty(1, np.int64), np.empty(1)  # a third of the time of `np.array`
+    winner[0], its[0] = id[top], score[top]
+    return Agreement(max(best), _one(top), winner, its, inner)
 
 
 @cache

@@ -331,6 +331,12 @@ class Accountant(Generic[Network]):
             self.ledger.disclose(owner, atom.id, atom.name, count)
         self.network.broadcast(owners, values, sizes, self.ledger)
 
+    def cast_one(self: Accountant[Star], owner: int, atom: Atom, size: int) -> None:
+        """The same of a single atom over a star of several nodes."""
+        count = atom.values.size + atom.extras.size
+        self.ledger.disclose(owner, atom.id, atom.name, count)
+        self.network.broadcast_one(owner, count, size, self.ledger)
+
     def disclose(self, owners: Sequence[int], atoms: Sequence[Atom]) -> None:
         """Enter that these atoms have left their owners."""
         if self.nodes > 1:

@@ -15,6 +15,7 @@ FIRST_ROOM = 1024
 #: Stands for the length of a message that its owner could not make.
 FAILED = -1
 _LENGTH = Struct("=q")
+HEAD = _LENGTH.size
 
 
 def gather_bytes(comm: Any, message: bytes) -> list[bytes]:
@@ -95,26 +96,26 @@ class Broadcaster:
         list of memoryview, or None on every rank if an owner has failed
         """
         if len(owners) == 1:  # as in most short rounds
-            message = self._from_one(owners[0], mine[0] if mine else None)
+            message = self.from_one(owners[0], mine[0] if mine else None)
             return None if message is None else [message]
         if len(set(owners)) > 1:
             return self._from_several(np.asarray(owners), mine)
         stated, whole = Struct(f"={len(owners)}q"), None
         if mine:
             whole = b"".join((stated.pack(*map(len, mine)), *mine))
-        content = self._from_one(owners[0], whole, len(owners))
+        content = self.from_one(owners[0], whole, len(owners))
         if content is None:
             return None
         return _pieces(content[stated.size :], stated.unpack_from(content))
 
-    def _from_one(self, owner: int, mine: bytes | None, count: int = 1) -> memoryview | None:
+    def from_one(self, owner: int, mine: bytes | None, count: int = 1) -> memoryview | None:
         """What an owner says, of which so many messages are made; None: it has failed."""
-        head, room = _LENGTH.size, count * self._room
+        head, room = HEAD, count * self._room
         block = self._block(head + room)
         if self._rank == owner:
             _LENGTH.pack_into(block, 0, FAILED if mine is None else len(mine))
             if mine is not None:
-                fits = min(len(mine), room)
+                fits = len(mine) if len(mine) <= room else room
                 block[head : head + fits] = mine[:fits]
         self._comm.Bcast(block[: head + room], owner)
         (length,) = _LENGTH.unpack_from(block)
@@ -126,7 +127,8 @@ class Broadcaster:
             if mine is not None:
                 block[head + room : head + length] = mine[room:]
             self._comm.Bcast(block[head + room : head + length], owner)
-        self._room = max(-(-length // count), self._room * 7 // 8, 64)
+        if length != room:  # else the next may be as long again
+            self._room = max(-(-length // count), self._room * 7 // 8, 64)
         return block[head : head + length]
 
     def _block(self, size: int) -> memoryview:

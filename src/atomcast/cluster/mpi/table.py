@@ -102,15 +102,16 @@ class Table:
             return
         if isinstance(own, OneProposal):
             if self._width == 1:
-                _, id, score, merit, largest, part = own
-                head = (largest, part or 0.0, 1, digest, vote, unread)
-                _WITH_ONE.pack_into(self._bytes, 0, *head, id, score, merit)
+                _, id, score, merit, best, part = own
+                _WITH_ONE.pack_into(
+                    self._bytes, 0, best, part or 0.0, 1, digest, vote, unread, id, score, merit
+                )
                 return
             own = own.table(self._nodes)
         row, width, count = self._row, self._width, len(own.id)
-        best, partial = own.best.item(self._rank), own.partial
+        largest, partial = own.best.item(self._rank), own.partial
         summed = 0.0 if partial is None else partial.item(self._rank)
-        _HEAD.pack_into(self._bytes, 0, best, summed, count, digest, vote, unread)
+        _HEAD.pack_into(self._bytes, 0, largest, summed, count, digest, vote, unread)
         if count <= width:
             self._row_ints[HEAD : HEAD + count] = own.id
             row[HEAD + width : HEAD + width + count] = own.score

@@ -28,6 +28,7 @@ from atomcast.network.wire.bits import (
 from atomcast.network.wire.values import FLOAT32 as FLOAT32_VALUES
 from atomcast.network.wire.values import FLOAT64 as FLOAT64_VALUES
 from atomcast.network.wire.values import (
+    LITTLE,
     bit_patterns,
     plan_values,
     read_values,
@@ -58,6 +59,12 @@ BACKGROUND = 0x80  # a dense atom's value where no index is listed is not 0.0
 NOTHING = Field(0, 0, list)
 #: Flags, values, how many they are, the background, and indices.
 _Form = tuple[int, Field | NDArray[Any], bytes, bytes, Field]
+#: What begins the message of an atom that is nothing but values as they are, by their type.
+_PLAIN = {
+    "d": bytes((MAGIC | VERSION, 0, FLOAT64_VALUES)),
+    "f": bytes((MAGIC | VERSION, FLOAT32, FLOAT32_VALUES)),
+}
+_PLAIN_TYPES = {codes: np.dtype(char) for char, codes in _PLAIN.items()}
 _TYPES: dict[int, np.dtype[Any]] = {0: np.dtype(np.float64), FLOAT32: np.dtype(np.float32)}
 
 
@@ -83,9 +90,16 @@ def encode(atom: Atom, cast: Cast | None = None) -> bytes:
     >>> len(encode(atom))
     18
     """
-    head, values, tail, indices = _plan(atom if cast is None else as_sent(atom, cast))
+    atom = atom if cast is None else as_sent(atom, cast)
+    plain = _plain_head(atom)
+    if plain is not None:
+        content: Any = atom.values
+        hasher = xxh3_64(plain)
+        hasher.update(content)
+        return b"".join((plain, content, _checksum(hasher.intdigest())))
+    head, values, tail, indices = _plan(atom)
     body: Sequence[Any] = values.write() if isinstance(values, Field) else (values,)
-    parts = [*body, tail, *indices.write()] if tail or indices.nbytes else body
+    parts = (*body, tail, *indices.write())
     hasher = xxh3_64(head)
     for part in parts:
         hasher.update(part)
@@ -119,7 +133,11 @@ def decode(message: bytes | bytearray | memoryview, d: int) -> Atom:
         than d.
     """
     view = memoryview(message).cast("B")
-    reader = Reader(_checked_body(view))
+    body = _checked_body(view)
+    plain = _plain_atom(body, d)
+    if plain is not None:
+        return plain
+    reader = Reader(body)
     _, flags, value_code = reader.take(3, "codes")
     atom_id, length = reader.varint("id"), reader.varint("d")
     if length != d:
@@ -128,10 +146,6 @@ def decode(message: bytes | bytearray | memoryview, d: int) -> Atom:
             "same rows, and solve the same problem."
         )
     dtype = _TYPES[flags & FLOAT32]
-    plain = value_code == (FLOAT32_VALUES if flags else FLOAT64_VALUES) and not flags & ~FLOAT32
-    if plain and reader.remaining == d * dtype.itemsize:
-        # As measurements travel, which must be quick: no list, no extras, no name.
-        return Atom(atom_id, d, read_values(reader, value_code, d, dtype), None, NO_EXTRAS)
     n = reader.varint("number of values") if flags & LISTED else d
     _check_lengths(flags, n, d, len(view))
 
@@ -181,6 +195,21 @@ def as_sent(atom: Atom, cast: Cast | None) -> Atom:
 
 
 # --- writing: all is decided, and its size known, before anything large is written -----------
+
+
+def _plain_head(atom: Atom) -> bytes | None:
+    """The head of an atom that is nothing but values which travel as they are; else None.
+
+    Most measurements are such: to write and to read them must be quick.
+    """
+    values, id = atom.values, atom.id
+    alone = atom.indices is None and not (atom.name or atom.extras.size)
+    if not (alone and 0 <= id < 2**63 and atom.d == values.size <= MAX_LENGTH):
+        return None
+    codes = _PLAIN.get(values.dtype.char)
+    if codes is None or not (values.flags.c_contiguous and travels_as_it_is(values)):
+        return None
+    return codes + varint(id) + varint(atom.d)
 
 
 def _plan(atom: Atom) -> tuple[bytes, Field | NDArray[Any], bytes, Field]:
@@ -298,6 +327,27 @@ def _checked_body(view: memoryview) -> memoryview:
             "Ask the sender for this atom again."
         )
     return body
+
+
+def _plain_atom(body: memoryview, d: int) -> Atom | None:
+    """The atom, if it is nothing but d values as they are; else None.
+
+    Of the head, only the id is read: all else is as `_plain_head` writes it.
+    """
+    dtype = _PLAIN_TYPES.get(bytes(body[:3])) if LITTLE and d else None
+    if dtype is None:
+        return None
+    length, start = varint(d), len(body) - d * dtype.itemsize
+    end = start - len(length)
+    if not 3 < end < 13 or body[end:start] != length:
+        return None
+    id = 0
+    for place in range(3, end):
+        byte = body[place]
+        if (byte >= 0x80) == (place == end - 1):  # the id does not end here
+            return None
+        id |= (byte & 0x7F) << 7 * (place - 3)
+    return Atom(id, d, np.frombuffer(body, dtype, d, start).copy(), None, NO_EXTRAS)
 
 
 def _check_lengths(flags: int, n: int, d: int, message_size: int) -> None:
