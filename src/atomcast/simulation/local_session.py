@@ -92,7 +92,9 @@ class LocalSession(Session):
         """All nodes over the user's own matrix, which is neither copied nor cut."""
         whole = shards
         if self.nodes > 1:
-            whole = SplitShards(shards.matrix, nodes=1, by="contiguous", names=shards.names)
+            split = isinstance(shards, SplitShards)  # these turn sparse data once, for all runs
+            matrix = shards.oriented(problem.axis) if split else shards.matrix
+            whole = SplitShards(matrix, nodes=1, by="contiguous", names=shards.names)
             whole.finite = getattr(shards, "finite", False)
             whole.kept = getattr(shards, "kept", None)
         try:
