@@ -48,7 +48,9 @@ class Trace:
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
         # Eight bytes a number: a run may have a million rounds.
-        self._parts = [array("q" if name in COUNTS else "d") for name in self.columns]
+        self._parts: list[array[Any]] = [
+            array("q" if name in COUNTS else "d") for name in self.columns
+        ]
         for row in rows:
             self.append(row)
 

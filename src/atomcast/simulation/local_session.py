@@ -92,8 +92,9 @@ class LocalSession(Session):
         """All nodes over the user's own matrix, which is neither copied nor cut."""
         whole = shards
         if self.nodes > 1:
-            split = isinstance(shards, SplitShards)  # these turn sparse data once, for all runs
-            matrix = shards.oriented(problem.axis) if split else shards.matrix
+            matrix = shards.matrix
+            if isinstance(shards, SplitShards):  # sparse data is turned once for all runs
+                matrix = shards.oriented(problem.axis)
             whole = SplitShards(matrix, nodes=1, by="contiguous", names=shards.names)
             whole.finite = getattr(shards, "finite", False)
             whole.kept = getattr(shards, "kept", None)
