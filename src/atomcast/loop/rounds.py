@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, Protocol, Self, runtime_checkable
 
@@ -207,13 +207,13 @@ def run(
     watchers: Watchers,
     snapshot: Callable[[], Snapshot],
     max_rounds: int,
-    rows: Iterable[Row],
+    rows: list[Row],
 ) -> Result:
     """Rounds until the gap is small enough, or something else ends the run.
 
     `rows` is what the trace says of rounds before them.
     """
-    start, trace = time.perf_counter(), Trace(rows)
+    start = time.perf_counter()
     known = replica.active.atoms
     while True:
         agreement = session.propose(replica, replica.request())
@@ -235,7 +235,7 @@ def run(
             speaks=session.speaks,
             unread=session.unread,
         )
-        trace.append(state.row)
+        rows.append(state.row)
         status = replica.step.verdict(replica, agreement, gap)
         status = status or seen_by_all(state, best, max_rounds)
         if status is not None:
@@ -251,7 +251,7 @@ def run(
     watchers.finish(state)
     if not certified:
         status = certify(replica, best, session, status)
-    return best.result(status, replica.round, replica, session, trace)
+    return best.result(status, replica.round, replica, session, Trace(rows))
 
 
 def gap_of(replica: Replica, agreement: Agreement) -> float:

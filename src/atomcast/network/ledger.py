@@ -18,8 +18,17 @@ from atomcast.messages.proposals import Agreement, OneEach, Proposals
 from atomcast.network.disclosure import BEFORE, COORDINATOR, Disclosed, Disclosure
 from atomcast.network.ledger_views import Views
 from atomcast.network.picture import plot_network
-from atomcast.network.traffic import Talk, Traffic
-from atomcast.network.wave import KINDS, NUMBER, Count, Counts, Kind, Payload, Wave
+from atomcast.network.wave import (
+    KINDS,
+    NUMBER,
+    Count,
+    Counts,
+    Kind,
+    Payload,
+    Talk,
+    Traffic,
+    Wave,
+)
 from atomcast.network.wire import codec as wire
 from atomcast.plots.page.html_tables import HtmlTable
 

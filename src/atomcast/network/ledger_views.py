@@ -15,7 +15,7 @@ from atomcast.network.wave import KINDS, Count, Kind, Wave
 if TYPE_CHECKING:
     import pandas
 
-    from atomcast.network.traffic import Traffic
+    from atomcast.network.wave import Traffic
 
 #: A node by its number, or by its name where nodes have names.
 Party = int | str

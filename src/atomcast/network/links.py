@@ -13,8 +13,7 @@ import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from atomcast.network.ledger import Ledger
-from atomcast.network.traffic import Talk
-from atomcast.network.wave import Counts, Kind, Payload
+from atomcast.network.wave import Counts, Kind, Payload, Talk
 
 Floats = NDArray[np.float64]
 #: The links that carry a message, and what they carry.

@@ -22,10 +22,18 @@ from numpy.typing import ArrayLike
 from atomcast.messages.proposals import Agreement, OneEach, Proposals, agree, agree_on_one
 from atomcast.network.flooding import Flooding
 from atomcast.network.ledger import COORDINATOR, Accountant, Ledger
-from atomcast.network.links import Links, OneWave
+from atomcast.network.links import MOST, Links
 from atomcast.network.rooted import Parcels, RootedTree
-from atomcast.network.traffic import Carried
-from atomcast.network.wave import Counts, Kind, Payload, numbers, proposal_parts
+from atomcast.network.wave import (
+    Carried,
+    Counts,
+    Kind,
+    Payload,
+    Talk,
+    Traffic,
+    numbers,
+    proposal_parts,
+)
 
 #: Bytes beside the numbers of a message to one node: the version, and what it is to do.
 ORDER = Payload(np.array([0]), np.array([16]))
@@ -69,7 +77,8 @@ class Star(RootedTree):
         self._extra: dict[Kind, Payload] = {}
         if extra:
             self._extra["control"] = Payload(np.array([0]), np.array([extra]))
-        self._one_each = np.ones(nodes, dtype=np.int64)
+        self._known: dict[tuple[object, ...], Talk] = {}
+        self._ones: dict[bool, Talk] = {}
 
     def agree(self, proposals: Proposals, count: int, ledger: Ledger) -> Agreement:
         """Proposals go up to the coordinator, and the agreement comes down."""
@@ -79,7 +88,10 @@ class Star(RootedTree):
             alike = proposals.per_node if proposals.signals else proposals.node
             partial, told = proposals.partial is not None, agreement.told
             key = (alike.tobytes(), told, partial)
-            self.links.carry_all(key, lambda: self._talk(proposals.per_node, told, partial), ledger)
+            talk = self._known.get(key)
+            if talk is None:
+                talk = self._new_talk(key, proposals.per_node, told, partial)
+            self._enter(talk, ledger)
         return agreement
 
     def agree_on_one(self, each: OneEach, ledger: Ledger) -> Agreement:
@@ -87,8 +99,19 @@ class Star(RootedTree):
         agreement = agree_on_one(each)
         if self.nodes > 1:
             partial = agreement.inner is not None
-            self.links.carry_all(partial, lambda: self._talk(self._one_each, 1, partial), ledger)
+            talk = self._ones.get(partial)
+            if talk is None:
+                talk = self._ones[partial] = self._talk(np.ones(self.nodes, np.int64), 1, partial)
+            self._enter(talk, ledger)
         return agreement
+
+    def _enter(self, traffic: Traffic, ledger: Ledger) -> None:
+        """Enter what goes up and down, or let it take its time."""
+        if not self.links.timed:
+            ledger.enter(traffic)
+            return
+        for _, links, parts in traffic.waves():
+            self.links.carry(links, parts, ledger)
 
     def broadcast(
         self, source: ArrayLike, values: ArrayLike, size: ArrayLike, ledger: Ledger
@@ -100,19 +123,21 @@ class Star(RootedTree):
         sent: list[list[int]] = [source, values, size]  # type: ignore[list-item]  # mostly
         if not (isinstance(source, list) and isinstance(values, list) and isinstance(size, list)):
             sent = [np.atleast_1d(np.asarray(numbers)).tolist() for numbers in sent]
-        if self.nodes == 1 or not sent[0]:
-            return
-        atoms = Broadcast(self, *sent)
-        if not self.links.timed:
-            ledger.enter(atoms)
-            return
-        for _, links, parts in atoms.waves():
-            self.links.carry(links, parts, ledger)
+        if self.nodes > 1 and sent[0]:
+            self._enter(Broadcast(self, *sent), ledger)
 
-    def _talk(self, offered: Counts, told: int, partial: bool) -> list[OneWave]:
+    def _new_talk(self, key: tuple[object, ...], offered: Counts, told: int, partial: bool) -> Talk:
+        if len(self._known) >= MOST:
+            self._known.clear()
+        self._known[key] = talk = self._talk(offered, told, partial)
+        return talk
+
+    def _talk(self, offered: Counts, told: int, partial: bool) -> Talk:
         """So many proposals of each node on their way up, and so many that have won down."""
-        up = {**proposal_parts(offered, partial), **self._extra}
-        return [(self.up, up), (self.down, proposal_parts(np.array([told]), partial))]
+        ends = self.links.ends
+        up = proposal_parts(offered, partial) | self._extra
+        down = proposal_parts(np.array([told]), partial)
+        return Talk([(ends, self.up, up), (ends, self.down, down)])
 
     # -- one node at a time: nobody waits for the others ------------------------------------
 
