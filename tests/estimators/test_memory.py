@@ -176,5 +176,5 @@ def test_rows_are_turned_once_for_all_folds_and_the_last_fit(model):
     y = X[:, :5] @ np.ones(5) > 0.2
     solver = Solver(max_rounds=10, tol=1e-3)
     search = model(betas=[0.5, 1.0], cv=3, solver=solver, cluster=4)
-    # A converted copy, and products of some rows: it was 2.2 times.
+    # A converted copy, and products of some rows: it was 2.1 times.
     assert allocated(lambda: search.fit(X, y.astype(int))) < 1.6 * size(X)

@@ -291,5 +291,5 @@ def test_rounds_that_are_alike_are_kept_once(make):
         return size
 
     kept(10)
-    # The entries of three talks, and the owner of an atom on a star: it was 3 to 17 KB.
+    # The entries of three talks, and the owner of an atom on a star.
     assert kept(1000) - kept(500) < 500 * 500
