@@ -1,13 +1,19 @@
 """The account: every atom once, by its owner, in its round; all sums agree; nothing at N = 1."""
 
+import gc
+import pickle
 import sys
+import tracemalloc
 
+import networkx
 import numpy as np
 import pytest
 
 from atomcast.data.shards import Shards
 from atomcast.domains.balls import L1Ball
-from atomcast.network.ledger import COORDINATOR, Count, Ledger
+from atomcast.messages.proposals import Proposals
+from atomcast.network.build import make_topology
+from atomcast.network.ledger import COORDINATOR, Accountant, Count, Ledger
 from atomcast.simulation.local import LocalCluster
 from problems import (
     DOMAINS,
@@ -229,3 +235,61 @@ def test_a_trace_as_a_table(tmp_path):
     np.testing.assert_array_equal(trace["gap"], trace.gap)
     with pytest.raises(AttributeError):
         trace.gaps  # noqa: B018
+
+
+NETWORKS = [
+    lambda **time: make_topology("star", 9, None, **time),
+    lambda **time: make_topology("star", 9, "plain", **time),
+    lambda **time: make_topology("tree", 9, None, **time),
+    lambda **time: make_topology("tree", 9, "plain", **time),
+    lambda **time: make_topology("complete", 9, None, **time),
+    lambda **time: make_topology(networkx.wheel_graph(9), 9, None, **time),
+    lambda **time: make_topology(networkx.wheel_graph(9), 9, "flooding", **time),
+]
+
+
+def talked(network, rounds, owners=lambda round: [round % 9]):
+    """The ledger of rounds that are alike, with a sum and an atom in each."""
+    accountant = Accountant(network, target=5)
+    nodes, score = np.arange(9), np.linspace(1.0, 2.0, 9)
+    said = Proposals(nodes, nodes, score, score, score, partial=score)
+    for round in range(rounds):
+        accountant.agree(said, 1, round)
+        network.add_up(3, accountant.ledger, "corner")
+        each = owners(round)
+        network.broadcast(each, [7] * len(each), [60] * len(each), accountant.ledger)
+    return accountant.ledger
+
+
+def views(ledger):
+    check_sums(ledger)
+    kinds = ledger.by_kind(), ledger.by_kind(1), ledger.by_round(), ledger.hops_by_round()
+    table = ledger.to_pandas().to_dict("list")
+    return kinds, ledger.by_node("atom"), ledger.by_edge(), ledger.by_link(round=2), table
+
+
+@pytest.mark.parametrize("make", NETWORKS)
+@pytest.mark.parametrize("owners", [lambda round: [round % 9], lambda round: [8, round % 3, 4, 8]])
+def test_rounds_that_are_alike_are_told_as_if_each_had_been_carried(make, owners):
+    alike = talked(make(latency=0.0, bandwidth=np.inf), 12, owners)
+    # Where messages take their time, every one of them is carried.
+    assert views(alike) == views(talked(make(latency=1.0, bandwidth=np.inf), 12, owners))
+    assert views(pickle.loads(pickle.dumps(alike))) == views(alike)
+
+
+@pytest.mark.parametrize("make", NETWORKS)
+def test_rounds_that_are_alike_are_kept_once(make):
+    def kept(rounds):
+        network = make(latency=0.0, bandwidth=np.inf)
+        gc.collect()
+        tracemalloc.start()
+        ledger = talked(network, rounds)
+        by_edge = ledger.by_edge()  # to look at it takes no memory that stays
+        size = tracemalloc.get_traced_memory()[0]
+        tracemalloc.stop()
+        assert by_edge
+        return size
+
+    kept(10)
+    # The entries of three talks, and the owner of an atom on a star.
+    assert kept(1000) - kept(500) < 500 * 500

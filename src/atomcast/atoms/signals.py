@@ -43,13 +43,16 @@ class SignalsActiveSet(ActiveSet):
     ----------
     signals : array or sparse array of shape (B, d)
         In single or double precision.
+    balls : bool, default=True
+        Whether each has a ball. In a span, where there is no gap, nobody asks for `inners`.
 
     Attributes
     ----------
     codes : sparse array of shape (B, K)
         The weights, without zeros; never changed in place.
     errors, inners : arrays of shape (B,)
-        The squared error of each signal, and its product <w, grad f(w)>.
+        The squared error of each signal, and its product <w, grad f(w)>, which is zero at the best
+        weights of a span.
     open : array of B booleans
         Which signals are not done yet.
     levels : array of shape (B,)
@@ -61,19 +64,20 @@ class SignalsActiveSet(ActiveSet):
     quadratic = True
     lower_bound = 0.0
 
-    def __init__(self, signals: Any) -> None:
+    def __init__(self, signals: Any, balls: bool = True) -> None:
         super().__init__()
-        self.signals = signals
+        self.signals, self._balls = signals, balls
         count = signals.shape[0]
         self.columns: Columns | None = None
         self.codes = sparse.csr_array((count, 0))
-        self.errors, self.inners = np.zeros(count), np.zeros(count)
-        self._measure(np.arange(count))
-        self.squares = self.errors.copy()
-        self.open = self.squares > 0.0
         # These take no memory where there is nothing to say of each signal.
         self._nothing = self.levels = self._gap_now = np.broadcast_to(0.0, count)
         self.gaps = np.broadcast_to(np.inf, count)
+        self.errors = np.zeros(count)
+        self.inners = np.zeros(count) if balls else self._nothing
+        self._measure(np.arange(count))
+        self.squares = self.errors.copy()
+        self.open = self.squares > 0.0
         self._gram = np.zeros((0, 0))
 
     def rows(self, some: Ints) -> Floats:
@@ -99,7 +103,8 @@ class SignalsActiveSet(ActiveSet):
             image = self.codes[part] @ self.dictionary
             residual = self.rows(part) - image
             self.errors[part] = np.einsum("bd,bd->b", residual, residual)
-            self.inners[part] = -2.0 * np.einsum("bd,bd->b", image, residual)
+            if self._balls:
+                self.inners[part] = -2.0 * np.einsum("bd,bd->b", image, residual)
 
     @property
     def weights(self) -> Floats:
@@ -200,7 +205,7 @@ class SignalsActiveSet(ActiveSet):
 
         Parts are asked for one by one: what there is of all weights is the old ones and the new.
         """
-        rows = RowsInOrder(self.codes)
+        rows = RowsInOrder(self.codes, more=len(signals))  # as most choose an atom that is new
         done = 0
         for part in parts:
             rows.replace(signals[done : done + part.shape[0]], part)

@@ -22,6 +22,7 @@ from atomcast.objectives.sample_weights import checked_sample_weight
 logger = logging.getLogger(__name__)
 
 Floats = NDArray[np.float64]
+Ints = NDArray[np.signedinteger[Any]]
 
 #: Signals are compared by so many of their values at a time, or, if they are few, by so many.
 AT_A_TIME, MOST = 4, 64
@@ -95,7 +96,11 @@ class DictionaryLearning(Coder):
         check_count("max_iter", self.max_iter, "how many times to code all signals")
         check_positive("tol", self.tol, "the share of the error at which to stop")
         X = self._checked(X, reset=True)
-        counts = checked_sample_weight(sample_weight, X.shape[0])
+        # There may be as many as the data has values: what says nothing takes no memory.
+        alike = np.broadcast_to(1.0, X.shape[0])
+        counts = (
+            alike if sample_weight is None else checked_sample_weight(sample_weight, len(alike))
+        )
         some = distinct_signals(X, counts)
         count = X.shape[1] if self.n_components is None else self.n_components
         check_count("n_components", count, "elements of the dictionary")
@@ -143,7 +148,7 @@ def squared_errors(X: Any, codes: sparse.csr_array, elements: Floats) -> Floats:
     return squares
 
 
-def distinct_signals(X: Any, counts: Floats) -> NDArray[np.int64]:
+def distinct_signals(X: Any, counts: Floats) -> Ints:
     """The numbers of the signals that elements may start from: each that counts, once.
 
     They come in an order of their own, so that neither repetitions nor the order of rows matter.
@@ -152,18 +157,20 @@ def distinct_signals(X: Any, counts: Floats) -> NDArray[np.int64]:
     nothing = sparse.csr_array((X.shape[0], 1))
     lengths = np.sqrt(squared_errors(X, nothing, np.zeros((1, X.shape[1]))))
     rounding = X.shape[1] * np.finfo(np.float64).eps * lengths.max(initial=0.0)
-    return distinct_rows(X, np.flatnonzero((lengths > rounding) & (counts > 0.0)))
+    rows = np.flatnonzero((lengths > rounding) & (counts > 0.0))
+    # Most numbers are small enough for four bytes.
+    return distinct_rows(X, rows.astype(np.int32) if X.shape[0] < 1 << 31 else rows)
 
 
-def distinct_rows(X: Any, rows: NDArray[np.int64]) -> NDArray[np.int64]:
+def distinct_rows(X: Any, rows: Ints) -> Ints:
     """The first of those of the given rows that are equal, in the order of their values.
 
     That is `np.unique(X[rows], axis=0, return_index=True)` without copies of the matrix: rows are
     ordered by some columns, and those that tie by the next ones.
     """
     # Rows that tie have the same number, which is the place of the first of them in the order.
-    place = np.zeros(len(rows), dtype=np.int64)
-    tied = np.arange(len(rows))
+    place = np.zeros_like(rows)
+    tied = np.arange(len(rows), dtype=rows.dtype)
     start = 0
     while start < X.shape[1] and len(tied):
         width = min(AT_A_TIME * len(rows) // len(tied), MOST)  # the fewer they are, the more values
@@ -189,7 +196,7 @@ def distinct_rows(X: Any, rows: NDArray[np.int64]) -> NDArray[np.int64]:
     return rows[order[once]]
 
 
-def starting_elements(X: Any, some: NDArray[np.int64], count: int, random: Any) -> Floats:
+def starting_elements(X: Any, some: Ints, count: int, random: Any) -> Floats:
     """Some of these signals, of length one, and random directions if there are not enough."""
     chosen = some[random.permutation(len(some))[:count]]
     elements = random.standard_normal((count, X.shape[1]))
@@ -217,7 +224,7 @@ def improved(
     return elements
 
 
-def replaced(elements: Floats, X: Any, some: NDArray[np.int64], codes: sparse.csr_array) -> Floats:
+def replaced(elements: Floats, X: Any, some: Ints, codes: sparse.csr_array) -> Floats:
     """Elements that none of some signals uses become those of them that are explained worst."""
     elements = elements.copy()
     used = np.zeros(len(elements), dtype=bool)

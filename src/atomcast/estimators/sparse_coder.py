@@ -265,4 +265,4 @@ def _radii(beta: Any, count: int) -> Floats:
             f"{count} signals, got {beta!r}"
         )
     check_in_scale("beta", radii)
-    return np.broadcast_to(radii, count).copy()
+    return np.broadcast_to(radii, count)

@@ -19,12 +19,18 @@ class RowsInOrder:
     ----------
     old : sparse array of shape (m, n)
         By rows.
+    more : int
+        So many numbers more than it has are likely: to grow may take a copy.
     """
 
-    def __init__(self, old: sparse.csr_array) -> None:
+    def __init__(self, old: sparse.csr_array, more: int = 0) -> None:
         self._old, self._next = old, 0
-        self._counts = np.diff(old.indptr)
-        self._data, self._indices = np.empty(old.nnz), np.empty(old.nnz, dtype=np.int32)
+        # How many numbers each row has, which become the starts of rows where they stand.
+        self._starts = np.zeros(old.shape[0] + 1, dtype=old.indptr.dtype)
+        self._counts = self._starts[1:]
+        np.subtract(old.indptr[1:], old.indptr[:-1], out=self._counts)
+        size = old.nnz + more
+        self._data, self._indices = np.empty(size), np.empty(size, dtype=np.int32)
         self._used = 0
 
     def replace(self, rows: NDArray[np.int64], part: sparse.csr_array) -> None:
@@ -40,8 +46,8 @@ class RowsInOrder:
         self._resize(self._used)
         # Starts of another type than columns would make SciPy convert both.
         whole = self._indices.dtype if self._used < 1 << 31 else np.int64
-        starts = np.zeros(len(self._counts) + 1, dtype=whole)
-        np.cumsum(self._counts, out=starts[1:])
+        starts = self._starts.astype(whole, copy=False)
+        np.cumsum(starts, out=starts)
         return self._data, self._indices, starts
 
     def _copy(self, stop: int, new: NDArray[np.int64], part: sparse.csr_array) -> None:

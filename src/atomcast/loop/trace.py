@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import csv
+from array import array
 from collections.abc import Iterable, Iterator
 from os import PathLike
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 
 #: Rounds that a notebook shows of the beginning, and of the end.
 SHOWN = 5
+#: What is told in whole numbers.
+COUNTS = ("round", "atoms", "values", "bytes", "unread")
 
 
 class Row(NamedTuple):
@@ -44,21 +47,26 @@ class Trace:
     columns = Row._fields
 
     def __init__(self, rows: Iterable[Row] = ()) -> None:
-        self._rows = list(rows)
+        # Eight bytes a number: a run may have a million rounds.
+        self._parts: list[array[Any]] = [
+            array("q" if name in COUNTS else "d") for name in self.columns
+        ]
+        for row in rows:
+            self.append(row)
 
     def append(self, row: Row) -> None:
         """Add a round."""
-        self._rows.append(row)
+        for part, number in zip(self._parts, row, strict=True):
+            part.append(number)
 
     def __len__(self) -> int:
-        return len(self._rows)
+        return len(self._parts[0])
 
     def __iter__(self) -> Iterator[Row]:
-        return iter(self._rows)
+        return map(Row, *self._parts)
 
     def __getitem__(self, column: str) -> NDArray[Any]:
-        index = self.columns.index(column)
-        return np.array([row[index] for row in self._rows])
+        return np.array(self._parts[self.columns.index(column)])
 
     def __getattr__(self, name: str) -> NDArray[Any]:
         if name in Row._fields:
@@ -69,14 +77,14 @@ class Trace:
         """The trace as a DataFrame."""
         from atomcast.data.table_files import load_pandas
 
-        return load_pandas("trace.to_pandas").DataFrame(self._rows, columns=list(self.columns))
+        return load_pandas("trace.to_pandas").DataFrame(list(self), columns=list(self.columns))
 
     def to_csv(self, path: str | PathLike[str]) -> None:
         """Write the trace to a file, with a header."""
         with replacing(path, newline="", encoding="utf-8") as file:
             writer = csv.writer(file)
             writer.writerow(self.columns)
-            writer.writerows(self._rows)
+            writer.writerows(self)
 
     def plot(self, x: str = "values", y: str = "gap", ax: Axes | None = None) -> Axes:
         """Draw one column against another, on logarithmic axes; returns the matplotlib axes.
@@ -87,7 +95,8 @@ class Trace:
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the first and the last rounds."""
-        rows = self._rows if len(self) <= 2 * SHOWN else [*self._rows[:SHOWN], *self._rows[-SHOWN:]]
+        rows = list(self)
+        rows = rows if len(rows) <= 2 * SHOWN else [*rows[:SHOWN], *rows[-SHOWN:]]
         return HtmlTable(f"Trace of {len(self):,} rounds", self.columns, rows).html()
 
     def __repr__(self) -> str:

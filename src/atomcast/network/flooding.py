@@ -7,14 +7,16 @@ message.
 
 from __future__ import annotations
 
+from collections.abc import Iterator, Mapping
+
 import numpy as np
 
 from atomcast.messages.proposals import Agreement, Proposals, agree
 from atomcast.network.flood import flood
 from atomcast.network.ledger import Ledger
-from atomcast.network.links import Links
+from atomcast.network.links import Links, OneWave
 from atomcast.network.topology import Topology
-from atomcast.network.wave import Counts, Kind, Payload, numbers
+from atomcast.network.wave import Counts, Kind, numbers
 
 
 class Flooding(Topology):
@@ -50,20 +52,24 @@ class Flooding(Topology):
                 "partial sum": np.full(self.nodes, int(proposals.partial is not None)),
                 "control": np.full(self.nodes, int(self.signed)),
             }
-            carried = {kind: amount for kind, amount in amounts.items() if amount.any()}
-            records = np.arange(self.nodes)
-            for used, sums in flood(self.links, records, np.stack(list(carried.values()))):
-                parts = {kind: numbers(n) for kind, n in zip(carried, sums, strict=True)}
-                self.links.carry(used, parts, ledger)
+            self._tell_all({kind: each for kind, each in amounts.items() if each.any()}, ledger)
         return agree(proposals, count)
 
     def add_up(self, values: int, ledger: Ledger, kind: Kind = "prediction") -> None:
         """Every node tells all others its own, and each adds them up."""
         if self.nodes == 1:
             return
-        amounts = np.outer([values, int(self.signed)], np.ones(self.nodes, int))
-        for used, (carried, signs) in flood(self.links, np.arange(self.nodes), amounts):
-            parts: dict[Kind, Payload] = {kind: numbers(carried)}
-            if self.signed:
-                parts["control"] = numbers(signs)
-            self.links.carry(used, parts, ledger)
+        amounts: dict[Kind, Counts] = {kind: np.full(self.nodes, values)}
+        if self.signed:
+            amounts["control"] = np.ones(self.nodes, dtype=np.int64)
+        self._tell_all(amounts, ledger)
+
+    def _tell_all(self, amounts: Mapping[Kind, Counts], ledger: Ledger) -> None:
+        """Flood a record of every node, which has so many numbers of each kind."""
+        sizes = np.stack(list(amounts.values()))
+
+        def waves() -> Iterator[OneWave]:
+            for used, sums in flood(self.links, np.arange(self.nodes), sizes):
+                yield used, {kind: numbers(n) for kind, n in zip(amounts, sums, strict=True)}
+
+        self.links.carry_all((*amounts, sizes.tobytes()), waves, ledger)

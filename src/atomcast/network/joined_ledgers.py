@@ -6,7 +6,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 
 from atomcast.network.disclosure import BEFORE, Disclosure
-from atomcast.network.ledger import Duration, Ledger
+from atomcast.network.ledger import Ledger
 
 
 def named(what: str, ledgers: Iterable[Ledger]) -> list[tuple[str, Ledger]]:
@@ -36,20 +36,17 @@ def joined(parts: Iterable[tuple[str, Ledger]]) -> Ledger:
 
 def _append_traffic(whole: Ledger, ledger: Ledger, with_target: bool) -> None:
     """Enter the messages of a ledger in rounds that follow those that are there."""
-    start = len(whole._durations)
-    for wave in ledger.waves():
-        if wave.round != BEFORE:
-            whole._file(replace(wave, round=start + wave.round), 0.0)
+    start, spent = len(whole.hops_by_round()), ledger.seconds_by_round()
+    for round, traffic in ledger.entries():
+        if round != BEFORE:
+            whole.append(start + round, traffic)
         elif with_target:
-            whole._before += whole._file(wave, 0.0)
-    for k, seconds in enumerate(ledger.seconds_by_round(), start):
-        if k == len(whole._durations):
-            whole._durations.append(Duration())
-        whole._durations[k].seconds = seconds
+            whole.append(BEFORE, traffic)
+    whole._count()
+    for round, seconds in enumerate(spent, start):
+        whole._come_to(round)
+        whole._spent[round] = seconds
     whole._seconds += ledger.seconds
-    whole._values += ledger.values
-    whole._bytes += ledger.bytes
-    whole._messages += ledger.messages
 
 
 def _within(phase: str, one: Disclosure) -> Disclosure:

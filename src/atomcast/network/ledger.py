@@ -5,9 +5,10 @@ Every value and byte that crossed an edge is in it, and all that left a node to 
 
 from __future__ import annotations
 
+from array import array
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
+from itertools import islice
+from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -17,7 +18,17 @@ from atomcast.messages.proposals import Agreement, OneEach, Proposals
 from atomcast.network.disclosure import BEFORE, COORDINATOR, Disclosed, Disclosure
 from atomcast.network.ledger_views import Views
 from atomcast.network.picture import plot_network
-from atomcast.network.wave import KINDS, NUMBER, Count, Counts, Kind, Payload, Wave
+from atomcast.network.wave import (
+    KINDS,
+    NUMBER,
+    Count,
+    Counts,
+    Kind,
+    Payload,
+    Talk,
+    Traffic,
+    Wave,
+)
 from atomcast.network.wire import codec as wire
 from atomcast.plots.page.html_tables import HtmlTable
 
@@ -33,26 +44,6 @@ __all__ += ["Kind", "Ledger", "Wave"]
 #: Atoms that a notebook lists.
 SHOWN = 10
 NONE = Count()
-
-
-class Traffic(Protocol):
-    """Waves that follow each other at once, whose totals are known before they are worked out."""
-
-    values: int
-    bytes: int
-    messages: int
-
-    def waves(self) -> Iterable[tuple[tuple[Counts, Counts], Counts, Mapping[Kind, Payload]]]:
-        """The ends of all links, the links used and what they carry, of each wave in turn."""
-        ...
-
-
-@dataclass
-class Duration:
-    """How long a round took: hops that had to follow each other, and simulated seconds."""
-
-    hops: int = 0
-    seconds: float = 0.0
 
 
 class Ledger(Views):
@@ -94,10 +85,11 @@ class Ledger(Views):
         self._phase, self._first_round = "", 0
         self._before = NONE
         self._values = self._bytes = self._messages = 0
-        self._filed: list[Wave] = []
-        self._unfiled: list[tuple[int, Traffic]] = []
+        # In columns, for there may be many rounds: what was sent, and in which of them.
+        self._rounds, self._traffic = array("q"), list[Traffic]()
+        self._counted = 0
         self._kinds = dict.fromkeys(KINDS, NONE)
-        self._durations: list[Duration] = []
+        self._hops, self._spent = array("q"), array("d")
         self._seconds = 0.0
 
     def plot_network(self, weight: str = "values", ax: Axes | None = None) -> Axes:
@@ -172,56 +164,55 @@ class Ledger(Views):
         """
         if not len(links):
             return
-        self._file_all()
-        count = self._file(Wave(self.round, ends, links, parts), now)
-        if self.round == BEFORE:
-            self._before += count
-            return
-        self._values += count.values
-        self._bytes += count.bytes
-        self._messages += count.messages
+        self.enter(Talk([(ends, links, parts)]))
+        if self.round != BEFORE and now:
+            self.reach(now)
 
     def enter(self, traffic: Traffic) -> None:
-        """Enter traffic of this round by its totals; its waves are filed when somebody asks.
+        """Enter traffic of this round by its totals; its waves are looked at when somebody asks.
 
         Working them out takes longer than a round of MPI does.
         """
+        self.append(self.round, traffic)
+
+    def append(self, round: int, traffic: Traffic) -> None:
+        """Enter traffic of some round, after all that was entered before."""
+        self._rounds.append(round)
+        self._traffic.append(traffic)
+        if round == BEFORE:
+            self._before += Count(traffic.values, traffic.bytes, traffic.messages)
+            return
         self._values += traffic.values
         self._bytes += traffic.bytes
         self._messages += traffic.messages
-        self._unfiled.append((self.round, traffic))
 
-    def _file_all(self) -> list[Wave]:
-        """All waves in order, once those of all traffic have been worked out."""
-        if self._unfiled:
-            for round, traffic in self._unfiled:
-                for wave in traffic.waves():
-                    self._file(Wave(round, *wave), 0.0)
-            self._unfiled = []
-        return self._filed
+    def entries(self) -> Iterable[tuple[int, Traffic]]:
+        """What was sent, and in which round, in order."""
+        return zip(self._rounds, self._traffic, strict=True)
 
-    def _file(self, wave: Wave, now: float) -> Count:
-        """Keep a wave under its kinds and its round, and say what there was of it in all."""
-        self._filed.append(wave)
-        total = NONE
-        for kind in wave.parts:
-            count = wave.count(kind)
-            self._kinds[kind] += count
-            total += count
-        if wave.round != BEFORE:
-            self._pass(wave.round, now)
-            self._durations[wave.round].hops += 1
-        return total
+    def _count(self) -> None:
+        """Know the kinds and hops of all that was entered."""
+        counted, self._counted = self._counted, len(self._traffic)
+        for round, traffic in islice(self.entries(), counted, None):
+            for carried in traffic.waves():
+                wave = Wave(round, *carried)
+                for kind in wave.parts:
+                    self._kinds[kind] += wave.count(kind)
+                if round != BEFORE:
+                    self._come_to(round)
+                    self._hops[round] += 1
+
+    def _come_to(self, round: int) -> None:
+        """Have room for what there is to say of a round."""
+        missing = round + 1 - len(self._hops)
+        if missing > 0:
+            self._hops.extend([0] * missing)
+            self._spent.extend([0.0] * missing)
 
     def reach(self, now: float) -> None:
         """Enter that simulated time has come to `now` in this round."""
-        self._file_all()
-        self._pass(self.round, now)
-
-    def _pass(self, round: int, now: float) -> None:
-        while len(self._durations) <= round:
-            self._durations.append(Duration())
-        self._durations[round].seconds += max(now - self._seconds, 0.0)
+        self._come_to(self.round)
+        self._spent[self.round] += max(now - self._seconds, 0.0)
         self._seconds = max(now, self._seconds)
 
     def begin(self, phase: str, round: int) -> None:
@@ -251,8 +242,11 @@ class Ledger(Views):
         return "" if self.parties is None else str(self.party(node))
 
     def __getstate__(self) -> dict[str, Any]:
-        self._file_all()
-        return self.__dict__
+        # What is yet to be worked out knows its network, which others have no use for.
+        talks = [
+            each if isinstance(each, Talk) else Talk(list(each.waves())) for each in self._traffic
+        ]
+        return self.__dict__ | {"_traffic": talks}
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the traffic by kind, and the atoms that left."""

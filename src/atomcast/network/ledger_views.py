@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
+from array import array
 from collections.abc import Iterable
 from typing import TYPE_CHECKING
 
@@ -14,7 +15,7 @@ from atomcast.network.wave import KINDS, Count, Kind, Wave
 if TYPE_CHECKING:
     import pandas
 
-    from atomcast.network.ledger import Duration
+    from atomcast.network.wave import Traffic
 
 #: A node by its number, or by its name where nodes have names.
 Party = int | str
@@ -26,16 +27,21 @@ class Views(ABC):
     nodes: int
     parties: tuple[str, ...] | None
     _kinds: dict[Kind, Count]
-    _durations: list[Duration]
+    _hops: array[int]
+    _spent: array[float]
 
     @abstractmethod
-    def _file_all(self) -> list[Wave]:
-        """All waves in order, once those of all traffic have been worked out."""
+    def entries(self) -> Iterable[tuple[int, Traffic]]:
+        """What was sent, and in which round, in order."""
+
+    @abstractmethod
+    def _count(self) -> None:
+        """Know the kinds and hops of all that was entered."""
 
     def by_kind(self, round: int | None = None) -> dict[Kind, Count]:
         """The traffic of each kind; a message of several kinds counts once, under its first."""
         if round is None:
-            self._file_all()
+            self._count()
             return dict(self._kinds)
         totals: dict[Kind, Count] = dict.fromkeys(KINDS, Count())
         for wave in self.waves(round):
@@ -48,11 +54,10 @@ class Views(ABC):
 
         What it took to build a tree counts to round 0, the target to none.
         """
-        waves = [wave for wave in self._file_all() if wave.round != BEFORE]
-        totals = [Count()] * (1 + max((wave.round for wave in waves), default=-1))
-        for wave in waves:
-            for kind in wave.parts:
-                totals[wave.round] += wave.count(kind)
+        sent = [(round, traffic) for round, traffic in self.entries() if round != BEFORE]
+        totals = [Count()] * (1 + max((round for round, _ in sent), default=-1))
+        for round, traffic in sent:
+            totals[round] += Count(traffic.values, traffic.bytes, traffic.messages)
         return totals
 
     @property
@@ -62,13 +67,13 @@ class Views(ABC):
 
     def hops_by_round(self) -> list[int]:
         """The hops of each round that had to follow each other."""
-        self._file_all()
-        return [duration.hops for duration in self._durations]
+        self._count()
+        return self._hops.tolist()
 
     def seconds_by_round(self) -> list[float]:
         """The simulated time that each round took."""
-        self._file_all()
-        return [duration.seconds for duration in self._durations]
+        self._count()
+        return self._spent.tolist()
 
     def by_node(self, kind: Kind | None = None, round: int | None = None) -> dict[Party, Count]:
         """What each node sent, forwarding included; -1 is the coordinator of a star."""
@@ -89,7 +94,7 @@ class Views(ABC):
 
     def to_pandas(self) -> pandas.DataFrame:
         """A row for each round, direction of an edge and kind that had traffic."""
-        table = breakdown.table(self._file_all())
+        table = breakdown.table(self.waves())
         for end in ("source", "target"):
             table[end] = table[end].map(self.party)
         return table
@@ -102,7 +107,9 @@ class Views(ABC):
 
     def waves(self, round: int | None = None) -> Iterable[Wave]:
         """All messages, or those of one round (-1: before the first), wave by wave."""
-        return (wave for wave in self._file_all() if round is None or wave.round == round)
+        for number, traffic in self.entries():
+            if round is None or number == round:
+                yield from (Wave(number, *carried) for carried in traffic.waves())
 
     def _named(self, sums: dict[tuple[int, int], Count]) -> dict[tuple[Party, Party], Count]:
         return {(self.party(low), self.party(high)): count for (low, high), count in sums.items()}

@@ -6,16 +6,21 @@ takes its time there.
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Callable, Hashable, Iterable, Mapping
 from functools import cached_property
 
 import numpy as np
 from numpy.typing import ArrayLike, NDArray
 
 from atomcast.network.ledger import Ledger
-from atomcast.network.wave import Counts, Kind, Payload
+from atomcast.network.wave import Counts, Kind, Payload, Talk
 
 Floats = NDArray[np.float64]
+#: The links that carry a message, and what they carry.
+OneWave = tuple[Counts, Mapping[Kind, Payload]]
+
+#: So many talks are remembered, at most.
+MOST = 1000
 
 
 class Links:
@@ -71,6 +76,7 @@ class Links:
         self.timed = bool(np.any(self.latency > 0) or np.any(np.isfinite(self.bandwidth)))
         self.clock: Floats = np.zeros(vertices)
         self._free: Floats = np.zeros(2 * m)
+        self._known: dict[Hashable, Talk] = {}
 
     @cached_property
     def edges(self) -> Counts:
@@ -118,6 +124,27 @@ class Links:
             return
         now = self._pass_time(links, parts) if self.timed else 0.0
         ledger.deliver(self.ends, links, parts, now)
+
+    def carry_all(
+        self, key: Hashable, waves: Callable[[], Iterable[OneWave]], ledger: Ledger
+    ) -> None:
+        """Send one wave after the other; they are the same whenever `key` is, unless it is None.
+
+        Where messages take no time, they are worked out once, and kept once: most rounds are alike.
+        """
+        if self.timed:
+            for links, parts in waves():
+                self.carry(links, parts, ledger)
+            return
+        talk = self._known.get(key)
+        if talk is None:
+            talk = Talk([(self.ends, links, parts) for links, parts in waves() if len(links)])
+            if len(self._known) >= MOST:
+                self._known.clear()
+            if key is not None:
+                self._known[key] = talk
+        if talk.messages:
+            ledger.enter(talk)
 
     def work(self, vertices: Counts, seconds: Floats) -> float:
         """Let vertices compute for so many seconds each; says when the last of them is done."""

@@ -8,7 +8,7 @@ vectorised: a Python loop runs over the depth of the tree, never over messages.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from types import MappingProxyType
 from typing import NamedTuple
 
@@ -16,7 +16,7 @@ import numpy as np
 
 from atomcast.messages.proposals import Agreement, Proposals, agree
 from atomcast.network.ledger import Ledger
-from atomcast.network.links import Links
+from atomcast.network.links import Links, OneWave
 from atomcast.network.topology import Topology
 from atomcast.network.wave import Counts, Kind, Payload, numbers, proposal_parts
 
@@ -72,14 +72,19 @@ class RootedTree(Topology):
     def agree(self, proposals: Proposals, count: int, ledger: Ledger) -> Agreement:
         """Proposals go up and are thinned out on the way, the agreement comes down."""
         agreement, partial = agree(proposals, count), proposals.partial is not None
-        self._gather(proposals, count, ledger)
-        parts = proposal_parts(np.array([agreement.told]), partial)
-        for down in self._down:
-            self.links.carry(down, parts, ledger)
+
+        def waves() -> Iterator[OneWave]:
+            yield from self._gather(proposals, count)
+            parts = proposal_parts(np.array([agreement.told]), partial)
+            yield from ((down, parts) for down in self._down)
+
+        # Rounds are mostly alike: whose the proposals are says all that counts.
+        key = (proposals.node.tobytes(), count, agreement.told, partial)
+        self.links.carry_all(None if proposals.signals else key, waves, ledger)
         return agreement
 
-    def _gather(self, proposals: Proposals, count: int, ledger: Ledger) -> None:
-        """Carry proposals to the root.
+    def _gather(self, proposals: Proposals, count: int) -> Iterator[OneWave]:
+        """Proposals on their way to the root.
 
         A vertex passes on `count` of them at most; where signals choose, one for each of them.
         """
@@ -90,7 +95,7 @@ class RootedTree(Topology):
         for level, up in zip(reversed(self._levels[1:]), reversed(self._up), strict=True):
             offered = np.minimum(held[level], 1 if signals else count)
             said = proposal_parts(offered.sum(axis=1), partial)
-            self.links.carry(up, {**said, **self._extra}, ledger)
+            yield up, {**said, **self._extra}
             np.add.at(held, self.parent[level], offered)
 
     # -- a root that looks at candidates before it passes on some of them -------------------
@@ -100,7 +105,7 @@ class RootedTree(Topology):
 
         They are those not seen before, and nobody is asked for those of others.
         """
-        self._gather(proposals, count, ledger)
+        self.links.carry_all(None, lambda: self._gather(proposals, count), ledger)
         held = self._below(candidates)
         for level, down in zip(self._levels[1:], self._down, strict=True):
             question: dict[Kind, Payload] = {"proposal": numbers(1)}
@@ -144,10 +149,12 @@ class RootedTree(Topology):
         """Sums go up to the root, and the total comes down."""
         parts: dict[Kind, Payload] = {kind: numbers(values)}
         extra = self._extra if kind == "corner" else {}  # corners are in the place of proposals
-        for up in reversed(self._up):
-            self.links.carry(up, {**parts, **extra}, ledger)
-        for down in self._down:
-            self.links.carry(down, parts, ledger)
+
+        def waves() -> Iterator[OneWave]:
+            yield from ((up, {**parts, **extra}) for up in reversed(self._up))
+            yield from ((down, parts) for down in self._down)
+
+        self.links.carry_all((kind, values), waves, ledger)
 
     def mix(
         self,

@@ -21,13 +21,19 @@ from numpy.typing import ArrayLike
 
 from atomcast.messages.proposals import Agreement, OneEach, Proposals, agree, agree_on_one
 from atomcast.network.flooding import Flooding
-from atomcast.network.ledger import COORDINATOR, Accountant, Ledger, Traffic
-from atomcast.network.links import Links
+from atomcast.network.ledger import COORDINATOR, Accountant, Ledger
+from atomcast.network.links import MOST, Links
 from atomcast.network.rooted import Parcels, RootedTree
-from atomcast.network.wave import Count, Counts, Kind, Payload, Wave, numbers, proposal_parts
-
-#: The ends of all links, those that carry a message, and what they carry.
-StarWave = tuple[tuple[Counts, Counts], Counts, dict[Kind, Payload]]
+from atomcast.network.wave import (
+    Carried,
+    Counts,
+    Kind,
+    Payload,
+    Talk,
+    Traffic,
+    numbers,
+    proposal_parts,
+)
 
 #: Bytes beside the numbers of a message to one node: the version, and what it is to do.
 ORDER = Payload(np.array([0]), np.array([16]))
@@ -80,8 +86,12 @@ class Star(RootedTree):
         if self.nodes > 1:
             # Rounds are mostly alike: the rows are sorted by node, and say all that counts.
             alike = proposals.per_node if proposals.signals else proposals.node
-            key = (alike.tobytes(), agreement.told, proposals.partial is None)
-            self._enter(self._known.get(key) or self._new_talk(key, proposals, agreement), ledger)
+            partial, told = proposals.partial is not None, agreement.told
+            key = (alike.tobytes(), told, partial)
+            talk = self._known.get(key)
+            if talk is None:
+                talk = self._new_talk(key, proposals.per_node, told, partial)
+            self._enter(talk, ledger)
         return agreement
 
     def agree_on_one(self, each: OneEach, ledger: Ledger) -> Agreement:
@@ -94,6 +104,14 @@ class Star(RootedTree):
                 talk = self._ones[partial] = self._talk(np.ones(self.nodes, np.int64), 1, partial)
             self._enter(talk, ledger)
         return agreement
+
+    def _enter(self, traffic: Traffic, ledger: Ledger) -> None:
+        """Enter what goes up and down, or let it take its time."""
+        if not self.links.timed:
+            ledger.enter(traffic)
+            return
+        for _, links, parts in traffic.waves():
+            self.links.carry(links, parts, ledger)
 
     def broadcast(
         self, source: ArrayLike, values: ArrayLike, size: ArrayLike, ledger: Ledger
@@ -112,19 +130,10 @@ class Star(RootedTree):
         """The same of a single atom, where there are several nodes."""
         self._enter(Broadcast(self, [owner], [values], [size]), ledger)
 
-    def _enter(self, traffic: Traffic, ledger: Ledger) -> None:
-        """Enter what goes up and down, or let it take its time."""
-        if not self.links.timed:
-            ledger.enter(traffic)
-            return
-        for _, links, parts in traffic.waves():
-            self.links.carry(links, parts, ledger)
-
-    def _new_talk(self, key: tuple[object, ...], said: Proposals, agreement: Agreement) -> Talk:
-        if len(self._known) > 1000:
+    def _new_talk(self, key: tuple[object, ...], offered: Counts, told: int, partial: bool) -> Talk:
+        if len(self._known) >= MOST:
             self._known.clear()
-        partial = said.partial is not None
-        self._known[key] = talk = self._talk(said.per_node, agreement.told, partial)
+        self._known[key] = talk = self._talk(offered, told, partial)
         return talk
 
     def _talk(self, offered: Counts, told: int, partial: bool) -> Talk:
@@ -208,23 +217,6 @@ class PlainStar(Flooding):
         super().__init__(nodes, star_links(nodes, latency, bandwidth), signed=False)
 
 
-class Talk:
-    """What goes up, such as proposals, and down again, such as the agreement."""
-
-    __slots__ = ("_waves", "bytes", "messages", "values")
-
-    def __init__(self, waves: list[StarWave]) -> None:
-        self._waves, total = waves, Count()
-        for ends, links, parts in waves:
-            wave = Wave(0, ends, links, parts)
-            total = sum((wave.count(kind) for kind in parts), total)
-        self.values, self.bytes, self.messages = total.values, total.bytes, total.messages
-
-    def waves(self) -> list[StarWave]:
-        """One after the other."""
-        return self._waves
-
-
 class Broadcast:
     """Atoms on their way up from their owners, and down to every node that does not have them.
 
@@ -249,14 +241,14 @@ class Broadcast:
         # A node that has sent all there is has nothing to receive.
         self.messages = senders + (nodes - 1 if senders == 1 else nodes)
 
-    def waves(self) -> list[StarWave]:
+    def waves(self) -> list[Carried]:
         """Up from the owners, and down to all who lack something."""
         star, (owners, *amounts) = self._star, self._sent
         sent = np.zeros((2, star.nodes), dtype=np.int64)
         for row, each in zip(sent, amounts, strict=True):
             np.add.at(row, np.asarray(owners), each)
         missing = sent.sum(axis=1, keepdims=True) - sent
-        waves: list[StarWave] = []
+        waves: list[Carried] = []
         for carried, links in ((sent, star.up), (missing, star.down)):
             used = np.flatnonzero(carried[1])
             waves.append((star.links.ends, links[used], {"atom": Payload(*carried[:, used])}))

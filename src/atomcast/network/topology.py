@@ -8,7 +8,7 @@ What a message costs is what it holds; no cost is computed by a formula.
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,7 +17,7 @@ from atomcast.messages.proposals import Agreement, Proposals
 from atomcast.network.disclosure import BEFORE
 from atomcast.network.flood import flood
 from atomcast.network.ledger import Ledger
-from atomcast.network.links import Links
+from atomcast.network.links import Links, OneWave
 from atomcast.network.wave import Counts, Kind, Payload, numbers
 
 
@@ -100,8 +100,13 @@ class Topology(ABC):
         owner, amount, length = (np.atleast_1d(np.asarray(x)) for x in (source, values, size))
         if not len(owner) or not len(self.links.source):
             return
-        for used, (carried, bytes_carried) in flood(self.links, owner, np.stack((amount, length))):
-            self.links.carry(used, {"atom": Payload(carried, bytes_carried)}, ledger)
+        sent = np.stack((amount, length))
+
+        def waves() -> Iterator[OneWave]:
+            for used, carried in flood(self.links, owner, sent):
+                yield used, {"atom": Payload(*carried)}
+
+        self.links.carry_all((owner.tobytes(), sent.tobytes()), waves, ledger)
 
     @property
     def root(self) -> int:

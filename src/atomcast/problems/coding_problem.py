@@ -23,7 +23,7 @@ def coding_problem(signals: Any, radii: Floats | None) -> Problem:
     """
     return Problem(
         Span() if radii is None else BallProduct(radii),
-        partial(SignalsActiveSet, signals),
+        partial(SignalsActiveSet, signals, balls=radii is not None),
         dictionary_atoms,
         signals.shape[1],
         axis=0,

@@ -93,7 +93,10 @@ class LocalSession(Session):
         """All nodes over the user's own matrix, which is neither copied nor cut."""
         whole = shards
         if self.nodes > 1:
-            whole = SplitShards(shards.matrix, nodes=1, by="contiguous", names=shards.names)
+            matrix = shards.matrix
+            if isinstance(shards, SplitShards):  # sparse data is turned once for all runs
+                matrix = shards.oriented(problem.axis)
+            whole = SplitShards(matrix, nodes=1, by="contiguous", names=shards.names)
             whole.finite = getattr(shards, "finite", False)
             whole.kept = getattr(shards, "kept", None)
         try:
