@@ -12,7 +12,7 @@ from atomcast import KernelSVC
 from atomcast.known.kernels.rows import Rows
 from atomcast.steps.inner import _greedy
 from atomcast.steps.inner._greedy import best_pair, greedy_steps
-from atomcast.steps.inner.block_pivots import machine_weights
+from atomcast.steps.inner.machine_pivots import machine_weights
 
 
 def machine(C, gamma, n=300, copies=0):

@@ -13,12 +13,13 @@ from atomcast.domains.balls import Domain
 from atomcast.known import gram
 from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.known.kernels.point_set import KernelActiveSet
-from atomcast.steps.inner.block_pivots import machine_weights, minimise_by_pivots
+from atomcast.steps.inner.block_pivots import minimise_by_pivots
 from atomcast.steps.inner.column_model import ColumnModel
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent
 from atomcast.steps.inner.corral import Corral
 from atomcast.steps.inner.group_solver import GroupSolver
 from atomcast.steps.inner.homotopy import is_near, minimise_by_homotopy
+from atomcast.steps.inner.machine_pivots import machine_weights
 from atomcast.steps.inner.machine_solver import GreedyDescent, MachineSolver, relative
 from atomcast.steps.inner.newton import (
     FEWEST,

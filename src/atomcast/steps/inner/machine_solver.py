@@ -16,7 +16,6 @@ from atomcast.known.active_set import LEAST_UNIT, ActiveSet
 from atomcast.known.kernels.machine_set import MachineActiveSet
 from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.known.kernels.rows import Rows
-from atomcast.steps.inner.block_pivots import machine_weights
 from atomcast.steps.inner.low_rank import (
     RANKS,
     SMALL,
@@ -25,6 +24,7 @@ from atomcast.steps.inner.low_rank import (
     relative_gap,
 )
 from atomcast.steps.inner.machine_face import go_to_face
+from atomcast.steps.inner.machine_pivots import machine_weights
 from atomcast.steps.inner.projected_newton import ProjectedNewton
 from atomcast.steps.inner.refining import refine
 
