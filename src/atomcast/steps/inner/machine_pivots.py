@@ -80,7 +80,7 @@ def _from_face(
         if not len(free) or known in seen:
             return None  # there is no face, or it comes round again
         seen.add(known)
-        face = _face(matrix, free, precision)
+        face = lower_part(matrix, free, precision)
         factor, found, failed = begin(face, ones[: len(free)], overwrite_a=True)
         if failed:
             return None
@@ -108,8 +108,8 @@ def _from_face(
     return None
 
 
-def _face(matrix: Floats, free: Positions, precision: Precision) -> NDArray[Any]:
-    """The part of the matrix at some points, as LAPACK wants it, at least above its diagonal."""
+def lower_part(matrix: Floats, free: Positions, precision: Precision = "d") -> NDArray[Any]:
+    """The part of a matrix at some points, as LAPACK wants it: all that is above the diagonal."""
     if precision == "d" and len(free) <= HEIGHT:
         return matrix.take(free, 0).take(free, 1).T
     face = np.empty((len(free), len(free)), precision)
