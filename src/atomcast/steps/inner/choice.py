@@ -148,12 +148,11 @@ class KernelQuadratic:
         n, whole, aim = len(active), active.gram.matrix, relative(active, tolerance)
         if whole is None or not active.precise:
             return False
-        matrix = whole[:n, :n]
-        weights = machine_weights(matrix, 0.4 * aim)
-        if weights is None:
+        found = machine_weights(whole[:n, :n], 0.4 * aim)
+        if found is None:
             return False
-        weights /= weights.sum()
-        active.install(weights, matrix @ weights)
+        total = float(found[0].sum())
+        active.install(found[0] / total, found[1] / total)
         return active.known_gap() <= aim
 
     def memory(self) -> Memory:

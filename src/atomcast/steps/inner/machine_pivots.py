@@ -28,15 +28,17 @@ MANY = 300
 BOLD, MILD = 4, 24
 #: So many corrections are enough, or single precision is not; they end where margins of points with
 #: weight are off by this share of what others may fall short by.
-CORRECTIONS, SHARE = 6, 0.3
+CORRECTIONS, SHARE = 6, 0.1
 #: So many rows of a face are gathered at a time, which stay in cache.
 HEIGHT = 128
 #: A factor and its first solution, and further ones, by precision.
 SOLVED = {"f": (lapack.sposv, lapack.spotrs), "d": (lapack.dposv, lapack.dpotrs)}
 
 
-def machine_weights(matrix: Floats, enough: float) -> Floats | None:
-    """The weights at which no margin falls short of one by more than enough; None if not easy.
+def machine_weights(matrix: Floats, enough: float) -> tuple[Floats, Floats] | None:
+    """The weights at which no margin falls short of one by more than enough, and the margins.
+
+    None if that is not easy.
 
     Parameters
     ----------
@@ -52,15 +54,15 @@ def machine_weights(matrix: Floats, enough: float) -> Floats | None:
     return _from_face(matrix, np.ones(len(matrix), bool), enough, "d", bold=False)
 
 
-def _by_some(matrix: Floats, enough: float, precision: Precision) -> Floats | None:
-    """The weights, for which some points say where to begin."""
+def _by_some(matrix: Floats, enough: float, precision: Precision) -> tuple[Floats, Floats] | None:
+    """The same, for which some points say where to begin."""
     inside, some = np.ones(len(matrix), bool), len(matrix) // ONE_OF
     if some >= FEWEST:
         part = np.ascontiguousarray(matrix[:some, :some])
         known = _by_some(part, max(enough, ROUGH), precision)
         if known is not None:
-            inside = known.dot(matrix[:some]) < 1.0 - enough
-            inside[:some] = known > 0.0
+            inside = known[0].dot(matrix[:some]) < 1.0 - enough
+            inside[:some] = known[0] > 0.0
     return _from_face(matrix, inside, enough, precision)
 
 
@@ -70,8 +72,8 @@ def _from_face(
     enough: float,
     precision: Precision,
     bold: bool = True,
-) -> Floats | None:
-    """The weights, from a guess of the points that have one; None where that is not easy."""
+) -> tuple[Floats, Floats] | None:
+    """The same, from a guess of the points that have one; None where that is not easy."""
     begin, go_on = SOLVED[precision]
     left, fewest, seen = BOLD if bold else MILD, len(matrix), set[bytes]()
     ones, level = np.ones(len(matrix)), 1.0 - enough
@@ -95,7 +97,7 @@ def _from_face(
                 break
             lacking = 1.0 - margins.take(free)
             if np.abs(lacking).max() <= SHARE * enough:
-                return weights
+                return weights, margins
             found = weights.take(free) + go_on(factor, lacking)[0]
         else:
             return None
@@ -111,7 +113,7 @@ def _from_face(
 def lower_part(matrix: Floats, free: Positions, precision: Precision = "d") -> NDArray[Any]:
     """The part of a matrix at some points, as LAPACK wants it: all that is above the diagonal."""
     if precision == "d" and len(free) <= HEIGHT:
-        return matrix.take(free, 0).take(free, 1).T
+        return (matrix.take(free, 0).take(free, 1) if len(free) < len(matrix) else matrix.copy()).T
     face = np.empty((len(free), len(free)), precision)
     for start in range(0, len(free), HEIGHT):
         stop = start + HEIGHT
