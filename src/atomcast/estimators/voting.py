@@ -30,7 +30,7 @@ def machine_coefficients(
     weights[np.searchsorted(found, ids), place] = result.atom_weights
     sides = machines.side[labels]
     signed, machine = weights * sides, machines.machine[labels] + 1
-    intercept = np.bincount(machine.ravel(), signed.ravel(), machines.count + 1)[1:]
+    intercept: Floats = np.bincount(machine.ravel(), signed.ravel(), machines.count + 1)[1:]
     if (machines.side == 0.0).any():
         order = np.argsort(labels, kind="stable")
         signed, sides = signed[order], sides[order]
