@@ -30,7 +30,8 @@ def machine_coefficients(
     weights[np.searchsorted(found, ids), place] = result.atom_weights
     sides = machines.side[labels]
     signed, machine = weights * sides, machines.machine[labels] + 1
-    intercept: Floats = np.bincount(machine.ravel(), signed.ravel(), machines.count + 1)[1:]
+    sums = np.bincount(machine.ravel(), signed.ravel(), machines.count + 1)
+    intercept = sums[1:].astype(np.float64)
     if (machines.side == 0.0).any():
         order = np.argsort(labels, kind="stable")
         signed, sides = signed[order], sides[order]
