@@ -234,9 +234,11 @@ def examples_and_targets(
     estimator: Any, X: Any, y: Any, cluster: Any
 ) -> tuple[Shards, NDArray[np.float64], Any]:
     """The same of a regressor, with a number for each row."""
+    in_shards = isinstance(X, Shards)
     X, y, cluster = _examples(estimator, X, y, cluster, "target", y_numeric=True)
-    y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_min_samples=0, input_name="y")
-    return X, y, cluster
+    if in_shards:  # nobody has looked at them yet
+        y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_min_samples=0, input_name="y")
+    return X, y.astype(np.float64), cluster
 
 
 def _examples(

@@ -24,12 +24,20 @@ def machine_coefficients(
     """
     labels, (ids, place) = result.content.labels, np.divmod(result.atom_ids, machines.width)
     weights = np.zeros((len(labels), machines.width))
-    found, rows = np.unique(ids, return_inverse=True)
-    weights[rows, place] = result.atom_weights
-    intercept = machines.spread(labels, weights).sum(axis=0)
+    used = np.zeros(result.n // machines.width, dtype=bool)
+    used[ids] = True
+    found = used.nonzero()[0]
+    weights[np.searchsorted(found, ids), place] = result.atom_weights
     sides = machines.side[labels]
-    order = np.argsort(labels, kind="stable") if (sides == 0).any() else np.arange(len(labels))
-    coefficients = (weights * sides)[order][sides[order] != 0].reshape(len(order), -1)
+    signed, machine = weights * sides, machines.machine[labels] + 1
+    sums = np.bincount(machine.ravel(), signed.ravel(), machines.count + 1)
+    intercept = sums[1:].astype(np.float64)
+    if (machines.side == 0.0).any():
+        order = np.argsort(labels, kind="stable")
+        signed, sides = signed[order], sides[order]
+    else:
+        order = np.arange(len(labels))
+    coefficients = signed[sides != 0.0].reshape(len(order), -1)
     return found, order, np.ascontiguousarray(coefficients.T), intercept
 
 

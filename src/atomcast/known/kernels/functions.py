@@ -168,6 +168,13 @@ class RBF:
     def fill(self, X: NDArray[Any], Z: NDArray[Any], out: NDArray[Any]) -> None:
         """Put the values between dense points into an array."""
         n, d = Z.shape
+        if X is Z and out.size + n * d <= PIECE and out.dtype == np.float64:
+            scaled, norms = self.scaled(X)
+            left = _left(scaled, norms, np.float64)
+            right = 2.0 * left
+            right[:, -2], right[:, -1] = -norms, 1.0
+            _exponentials(left, right.T, out)
+            return
         for some in pieces(n, d, FACTOR // 2):  # a copy of all might take much memory
             right = self._right_factor(Z[some], out.dtype)
             parts = pieces(len(out), max(right.shape))  # the scaled points stay in cache
@@ -181,8 +188,7 @@ class RBF:
         left = _left(x, x_norms, np.float32 if single else np.float64)
         del x
         if single or out.dtype == np.float64:
-            np.matmul(left, right, out=out)
-            np.exp(np.minimum(out, 0.0, out=out), out=out)
+            _exponentials(left, right, out)
         else:
             values = left @ right
             out[:] = np.exp(np.minimum(values, 0.0, out=values), out=values)
@@ -270,6 +276,12 @@ def _left(scaled: NDArray[Any], norms: Floats, dtype: Any) -> NDArray[Any]:
     left = np.empty((len(scaled), scaled.shape[1] + 2), dtype)
     left[:, :-2], left[:, -2], left[:, -1] = scaled, 1.0, -norms
     return left
+
+
+def _exponentials(left: NDArray[Any], right: NDArray[Any], out: NDArray[Any]) -> None:
+    """Put the exponentials of the product of two factors, which is below zero, into an array."""
+    np.matmul(left, right, out=out)
+    np.exp(np.minimum(out, 0.0, out=out), out=out)
 
 
 def left_factor(right: NDArray[np.float32], some: slice) -> NDArray[np.float32]:

@@ -225,6 +225,12 @@ class AugmentedKernel:
     def _append_block(self, old: int) -> None:
         """Compute the rows of new points, and mirror them."""
         assert self._matrix is not None
+        if not old and self.count <= HEIGHT and self._bits is None:  # few that are all there are
+            matrix, codes = self._matrix[: self.count, : self.count], self._labels
+            self._fill(self._points, self._points, codes, codes, matrix)
+            np.einsum("ii->i", matrix)[:] = self.diagonal
+            self._columns = self.count
+            return
         large = (self.count - old) * self.count >= LARGE_BLOCK
         if large and isinstance(self.kernel, RBF) and self._bits is None and self._append_rbf(old):
             return
@@ -330,11 +336,11 @@ class AugmentedKernel:
         if self.count > most:
             self._matrix = None
             return
-        # What is not filled takes no memory.
         # Many that come first may be all there are.
         more = 5 * self.count // 4 if old else self.count
-        side = max(FULL_PRECISION_UP_TO, ROOM) if full else max(2 * len(self._matrix), more)
-        larger = np.empty((min(side, most),) * 2, dtype)
+        side = min(max(2 * len(self._matrix), more), most)
+        # What is not filled takes no memory.
+        larger = np.empty(max(side, ROOM if full else 0) ** 2, dtype)[: side**2].reshape(side, side)
         larger[:old, :old] = self._matrix[:old, :old]
         self._matrix = larger
 

@@ -109,8 +109,8 @@ class MachineActiveSet(KernelActiveSet):
 
     def _positions(self, points: Positions) -> Positions:
         """Where some points, by their ids, stand among those that are known."""
-        starts = np.array([self.position[id] for id in points.tolist()], dtype=np.int64)
-        return starts // self.width
+        starts = map(self.position.__getitem__, points.tolist())
+        return np.fromiter(starts, np.int64, len(points)) // self.width
 
     def _by_point(self, flat: Floats) -> Floats:
         return flat.reshape(-1, self.width)
@@ -151,12 +151,11 @@ class MachineActiveSet(KernelActiveSet):
 
     def part(self, m: int) -> MachinePart:
         """The points that take part in machine m."""
-        places = self._places[m][self.labels]
+        places = self._places[m].take(self.labels)
         points = (places >= 0).nonzero()[0]
-        places = places[points]
-        return MachinePart(
-            m, points, points * self.width + places, self.machines.side[self.labels[points], places]
-        )
+        places, codes = places.take(points), self.labels.take(points)
+        at = points * self.width + places
+        return MachinePart(m, points, at, self.machines.side[codes, places])
 
     def rows(self, part: MachinePart) -> Rows:
         """The augmented kernel between the points of a machine, without their sides."""
@@ -282,7 +281,9 @@ class MachineActiveSet(KernelActiveSet):
         if levels is None:
             levels, value = self.levels, self.value()
         # What belongs to no machine has a level of zero, and is no margin.
-        by_class = np.append(1.0 / levels, np.inf)[self.machines.machine]
+        inverses = np.full(len(levels) + 1, np.inf)
+        np.divide(1.0, levels, out=inverses[:-1])
+        by_class = inverses[self.machines.machine]
         with np.errstate(invalid="ignore"):
             worst = np.fmin.reduce(margins * by_class[labels], axis=1)
         return 2.0 * value * (worst - 1.0)

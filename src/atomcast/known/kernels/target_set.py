@@ -208,4 +208,4 @@ def level_of(
     beta: Floats, products: Floats, targets: Floats, costs: Floats, epsilon: float
 ) -> float:
     """The level at which points with weight contribute least to the gap."""
-    return float(np.average(targets - products - epsilon * np.sign(beta), weights=costs))
+    return float((targets - products - epsilon * np.sign(beta)).dot(costs) / costs.sum())

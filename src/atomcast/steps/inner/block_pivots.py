@@ -16,7 +16,7 @@ import numpy as np
 from numpy.typing import NDArray
 from scipy.linalg.lapack import dposv, dpotrs
 
-from atomcast.domains.balls import Domain, Simplex
+from atomcast.domains.balls import Domain
 from atomcast.known.active_set import ActiveSet
 from atomcast.known.gram import DEPENDENT
 
@@ -98,19 +98,6 @@ def penalised_solution(
     signs = _with_violators(domain, weights, slopes, domain.merit(slopes), penalty)
     for most in (BOLD, MILD):
         found = _pivots(domain, matrix, at_zero, signs, most, 0.0, penalty, ridge)
-        if found is not None:
-            return found
-    return None
-
-
-def machine_weights(matrix: Floats, enough: float) -> Floats | None:
-    """The weights of a kernel machine at which no margin falls short of one by more than enough.
-
-    None if it is not easy. It begins with all points, of which most have weight if they are few.
-    """
-    ones = np.ones(len(matrix))
-    for most in (BOLD, MILD):
-        found = _pivots(Simplex(), matrix, -ones, ones, most, enough, penalty=0.0)
         if found is not None:
             return found
     return None

@@ -13,12 +13,13 @@ from atomcast.domains.balls import Domain
 from atomcast.known import gram
 from atomcast.known.active_set import ActiveSet, ExplicitActiveSet
 from atomcast.known.kernels.point_set import KernelActiveSet
-from atomcast.steps.inner.block_pivots import machine_weights, minimise_by_pivots
+from atomcast.steps.inner.block_pivots import minimise_by_pivots
 from atomcast.steps.inner.column_model import ColumnModel
 from atomcast.steps.inner.coordinate_descent import CoordinateDescent
 from atomcast.steps.inner.corral import Corral
 from atomcast.steps.inner.group_solver import GroupSolver
 from atomcast.steps.inner.homotopy import is_near, minimise_by_homotopy
+from atomcast.steps.inner.machine_pivots import machine_weights
 from atomcast.steps.inner.machine_solver import GreedyDescent, MachineSolver, relative
 from atomcast.steps.inner.newton import (
     FEWEST,
@@ -147,12 +148,11 @@ class KernelQuadratic:
         n, whole, aim = len(active), active.gram.matrix, relative(active, tolerance)
         if whole is None or not active.precise:
             return False
-        matrix = whole[:n, :n]
-        weights = machine_weights(matrix, 0.4 * aim)
-        if weights is None:
+        found = machine_weights(whole[:n, :n], 0.4 * aim)
+        if found is None:
             return False
-        weights /= weights.sum()
-        active.install(weights, matrix @ weights)
+        total = float(found[0].sum())
+        active.install(found[0] / total, found[1] / total)
         return active.known_gap() <= aim
 
     def memory(self) -> Memory:

@@ -16,7 +16,6 @@ from atomcast.known.active_set import LEAST_UNIT, ActiveSet
 from atomcast.known.kernels.machine_set import MachineActiveSet
 from atomcast.known.kernels.point_set import KernelActiveSet
 from atomcast.known.kernels.rows import Rows
-from atomcast.steps.inner.block_pivots import machine_weights
 from atomcast.steps.inner.low_rank import (
     RANKS,
     SMALL,
@@ -25,6 +24,7 @@ from atomcast.steps.inner.low_rank import (
     relative_gap,
 )
 from atomcast.steps.inner.machine_face import go_to_face
+from atomcast.steps.inner.machine_pivots import machine_weights
 from atomcast.steps.inner.projected_newton import ProjectedNewton
 from atomcast.steps.inner.refining import refine
 
@@ -131,9 +131,9 @@ def _solve_faces(active: MachineActiveSet, aim: float) -> bool:
         found = machine_weights(matrix, 0.4 * aim)
         if found is None:
             return False
-        weights[part.at], products[part.at] = found, matrix @ found
+        weights[part.at], products[part.at] = found
     active.install(weights, products)
-    return active.known_gap() <= aim
+    return True
 
 
 def _improve_all(active: MachineActiveSet, aim: float) -> float:

@@ -26,7 +26,7 @@ EXACT, ENOUGH_LEFT = 1e-12, 1e-3
 STEPS, HALVES = 50, 20
 #: By such a share of the penalty, merits may be above it.
 SLACK = 1e-9
-#: Up to so many weights, guesses take longer than care does.
+#: Of up to so many that have no weight yet, guesses take longer than care does.
 FEW = 12
 #: Weights come and go one by one at most so many times for each of them.
 TURNS = 6
@@ -63,7 +63,7 @@ def penalised_weights(
             hessian = active.hessian(places)
             np.einsum("ii->i", hessian)[:] *= 1.0 + RIDGE
             model = (domain, hessian, old[places], slopes[places], penalty)
-            guess = not (careful or len(places) <= FEW)
+            guess = not (careful or np.count_nonzero(old[places] == 0.0) <= FEW)
             found = penalised_solution(*model) if guess else one_by_one(*model)
             if found is None:
                 careful, found = guess, one_by_one(*model) if guess else penalised_solution(*model)

@@ -17,6 +17,7 @@ from atomcast.known.kernels.target_set import TargetActiveSet
 from atomcast.steps.inner.low_rank import RANKS, SMALL
 from atomcast.steps.inner.projected_newton import LowRank
 from atomcast.steps.inner.tube_newton import Inverses, Memory, TubeNewton
+from atomcast.steps.inner.tube_pivots import Tube, tube_weights
 
 #: Weights are at least this exact, as a share of the objective.
 ROUGH = 1e-2
@@ -88,6 +89,8 @@ class TubeDescent:
 
     def _improve(self, active: TargetActiveSet, aim: float) -> None:
         """Set better weights, to within a share of the objective but for rounding."""
+        if len(active) <= FEW and not active.weights.any() and _pivots(active):
+            return
         inverses = Inverses(active.gram, self._low_rank)
         rows = None if len(active) <= FEW else active.gram.all_rows
         if rows is None or not self._descend(active, rows, aim, inverses):
@@ -115,3 +118,16 @@ class TubeDescent:
                 break
         active.install(beta, slope + targets)
         return bool(enough)
+
+
+def _pivots(active: TargetActiveSet) -> bool:
+    """Set the best weights of few points, drawn at random, if that is easy; whether it was."""
+    gram, n = active.gram, len(active)
+    if not (gram.kept and gram.precise) or gram.matrix is None:
+        return False
+    tube = Tube(gram.matrix[:n, :n], gram.ridge, active.targets, float(active.epsilon))
+    found = tube_weights(tube)
+    if found is None:
+        return False
+    active.install(found[0], found[1])
+    return True
