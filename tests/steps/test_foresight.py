@@ -149,6 +149,9 @@ def test_more_join_the_farther_the_optimum_is_if_they_are_cheap():
     sizes = [foresight._next(FreeBatches(6_000, 2_000, 8.0), used, far) for far in (0.1, 5.0, 90.0)]
     assert sizes == [40, 100, FEW - 20]  # beyond a few, a compiler may be needed
     assert foresight._next(FreeBatches(6_000, 2_000, 8.0), np.ones(FEW), 90.0) == 2 * FEW
+    # Room for fewer than join at least is none: a look and new weights would be for these alone.
+    nearly = np.ones(FEW - 1)
+    assert foresight._next(FreeBatches(6_000, 2_000, 8.0), nearly, 90.0) == 2 * (FEW - 1)
     dear = FreeBatches(3_000, 2_000, 2_000.0)
     assert foresight._next(dear, used, 90.0) == 40
     assert foresight._next(dear, np.append(used, np.zeros(20)), 90.0) == 20

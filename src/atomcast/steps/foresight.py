@@ -225,10 +225,11 @@ def _next(free: FreeBatches, weights: Floats, distance: float) -> int:
     """
     known, used = len(weights), np.count_nonzero(weights)
     times = 2.0 if used > 0.75 * known else 1.0
-    if free.cheap and known < FEW and used > 0.95 * known:
+    few = known <= FEW - LEAST  # there is room for more of them
+    if free.cheap and few and used > 0.95 * known:
         times = min(max(distance, times), LEAP)
     # Of more than a few, the best weights may take a compiler: not before these are not enough.
-    most = min(free.d // FREE_SHARE, FEW - known if known < FEW else free.n)
+    most = min(free.d // FREE_SHARE, FEW - known if few else free.n)
     return max(min(int(times * used), most), LEAST)
 
 
