@@ -4,8 +4,8 @@
     python benchmarks/counts.py --write   store what is counted now
 
 No clock is read, so that it means the same on every machine; rounding may differ between machines,
-which is why a count may be a tenth, and two, above the stored one. Passes over groups differ by half as
-many again from processor to processor: stored is the largest count that was seen.
+which is why a count may be a tenth, and two, above the stored one. Passes over groups differ by
+half as many again between processors: stored is the largest count that was seen.
 """
 
 from __future__ import annotations

@@ -145,8 +145,8 @@ def test_support_vectors_are_all_that_long_sparse_rows_are_copied_for():
     model = KernelSVR(C=0.1, solver=Solver(max_rounds=3, tol=1e-3), cluster=2)
     used = allocated(lambda: model.fit(X, y))
     share = model.result_.ledger.atoms_sent / X.shape[0]
-    # What was broadcast, while it grows, and the model.
-    assert used < (3.5 * share + 0.6) * size(X)
+    # What was broadcast, while it grows, the model, and modules that are imported for it.
+    assert used < (3.5 * share + 0.65) * size(X)
 
 
 def test_kernel_machines_look_at_points_piece_by_piece():
