@@ -32,7 +32,10 @@ def test_corners_are_those_of_scikit_learn(shape, common):
         alphas, _, coefs = lars_path(X, y, method="lasso", alpha_min=1e-7)
         radii = np.abs(coefs).sum(axis=0)
         path = LeastAngles(X, y)
-        np.testing.assert_allclose(path.weights(radii), coefs.T, atol=1e-7 * np.abs(coefs).max())
+        weights = path.weights(radii)
+        np.testing.assert_allclose(X @ weights.T, X @ coefs, atol=1e-7 * np.abs(y).max())
+        # Square tables are so badly conditioned that weights are known to fewer digits.
+        np.testing.assert_allclose(weights, coefs.T, atol=1e-5 * np.abs(coefs).max())
         levels = [path.penalty(radius) / (2.0 * len(y)) for radius in radii]
         np.testing.assert_allclose(levels, alphas, atol=1e-7 * alphas[0])
         assert not path.lost
