@@ -16,14 +16,15 @@ sys.path.insert(0, str(Path(__file__).resolve().parents[1]))
 
 
 from atomcast.cluster.mpi.cluster import MPICluster
-from cluster import contract, mpi_cases, resume_cases
+from cluster import contract, model_cases, mpi_cases, resume_cases
 
 SIZES = (1, 2, 4)
 
 
 def cases(nodes):
-    """What is tested with so many ranks; for interrupted runs, two of them will do."""
-    return {**contract.CASES, **(resume_cases.CASES if nodes <= 2 else {})}
+    """What is tested with so many ranks; two of them will do for most of it."""
+    resumed, models = resume_cases.CASES, model_cases.CASES
+    return contract.CASES | (resumed if nodes <= 2 else {}) | (models if nodes == 2 else {})
 
 
 def run(folder):

@@ -31,7 +31,7 @@ from atomcast.cluster.mpi.processes import rank_command, rank_environment
 from atomcast.domains.balls import L1Ball
 from atomcast.objectives import SquaredError
 from atomcast.problems.features import explicit_problem
-from cluster import contract, resume_cases
+from cluster import contract, model_cases, resume_cases
 from cluster.contract import assert_same_result, fitted, parts_of, simulated
 from patience import PATIENCE, wait_until
 from problems import regression, sparse_regression
@@ -90,6 +90,11 @@ def test_contract(name):
 )
 def test_interrupted_runs(name):
     resume_cases.CASES[name](MPICluster.launch, 2)
+
+
+@pytest.mark.parametrize("name", ["svm_of_three_classes", "codes_in_balls_and_a_dictionary"])
+def test_models(name):
+    model_cases.CASES[name](MPICluster.launch, 2)
 
 
 @pytest.mark.parametrize("step", ["classic", "away", "corrective"])

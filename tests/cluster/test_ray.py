@@ -19,7 +19,7 @@ import bounded
 import liars
 from atomcast import KernelSVC, Lasso, RayCluster, Shards, Solver, StructuredSVM
 from atomcast.data._files import FileShards
-from cluster import resume_cases
+from cluster import model_cases, resume_cases
 from cluster.contract import (
     CASES,
     assert_same_result,
@@ -57,6 +57,11 @@ def test_contract(name, nodes, cluster_of, contract_folder):
 @pytest.mark.parametrize("name", resume_cases.CASES)
 def test_interrupted_runs(name, nodes, cluster_of, contract_folder):
     resume_cases.CASES[name](cluster_of, nodes)
+
+
+@pytest.mark.parametrize("name", model_cases.CASES)
+def test_models(name, cluster_of):
+    model_cases.CASES[name](cluster_of, 2)
 
 
 def test_the_command_line_goes_on_from_a_checkpoint(cluster_of, tmp_path, monkeypatch):

@@ -292,4 +292,4 @@ def test_rounds_that_are_alike_are_kept_once(make):
 
     kept(10)
     # The entries of three talks, and the owner of an atom on a star.
-    assert kept(1000) - kept(500) < 500 * 500
+    assert kept(300) - kept(150) < 150 * 500

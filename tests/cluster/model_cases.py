@@ -1,6 +1,11 @@
-"""Every estimator gives the same model on real clusters as on simulated nodes."""
+"""Every estimator gives the same model on real clusters as on simulated nodes.
+
+As in `contract`, a case takes `cluster_of` and a number of nodes, and on MPI all ranks run it.
+"""
 
 from __future__ import annotations
+
+from functools import partial
 
 import numpy as np
 import pytest
@@ -17,19 +22,16 @@ from atomcast import (
     LocalCluster,
     MatchingPursuit,
     MCenters,
-    MPICluster,
     MultipleKernelClassifier,
     RandomSubset,
-    RayCluster,
     Shards,
     Solver,
     SparseCoder,
     SparseLogisticRegression,
     StructuredSVM,
 )
-from cluster.conftest import MPI_ENVIRONMENT
 
-pytestmark = [pytest.mark.xdist_group("processes")]
+CASES = {}
 
 GROUPS = [[0, 1, 2], [3], [4, 5, 6, 7], [8, 9]]
 
@@ -76,60 +78,71 @@ MODELS = {
 }
 
 
-@pytest.fixture(
-    scope="module",
-    params=[pytest.param("mpi", marks=pytest.mark.mpi), pytest.param("ray", marks=pytest.mark.ray)],
-)
-def cluster(request):
-    """Two nodes that are processes."""
-    if request.param == "ray":
-        request.getfixturevalue("ray")
-        cluster = RayCluster(2)
-        yield cluster
-        cluster.close()
-        return
-    with pytest.MonkeyPatch.context() as patch:
-        for name, value in MPI_ENVIRONMENT.items():
-            patch.setenv(name, value)
-        yield MPICluster.launch(2)
+def case(function):
+    CASES[function.__name__] = function
+    return function
 
 
-@pytest.mark.parametrize("name", MODELS)
-def test_the_same_model_as_on_simulated_nodes(name, cluster):
-    make, data = MODELS[name]
+def the_same_model_as_on_simulated_nodes(make, data, cluster_of, nodes):
     X, y = data()
     solver = Solver(tol=1e-3)
-    model = make(cluster=cluster, solver=solver).fit(X, y)
-    expected = make(cluster=LocalCluster(2), solver=solver).fit(X, y)
+    model = make(cluster=cluster_of(nodes), solver=solver).fit(X, y)
+    expected = make(cluster=LocalCluster(nodes), solver=solver).fit(X, y)
     decide = "decision_function" if hasattr(model, "decision_function") else "predict"
     np.testing.assert_allclose(getattr(model, decide)(X), getattr(expected, decide)(X), atol=1e-8)
     assert model.result_.ledger.values == expected.result_.ledger.values
     assert model.result_.ledger.disclosures == expected.result_.ledger.disclosures
 
 
-@pytest.mark.parametrize("how", [{"beta": 1.5}, {"n_nonzero": 2}], ids=["balls", "pursuits"])
-def test_the_same_codes_as_on_simulated_nodes(how, cluster):
+CASES |= {
+    name.replace(" ", "_"): partial(the_same_model_as_on_simulated_nodes, *how)
+    for name, how in MODELS.items()
+}
+
+
+@case
+def codes_in_balls_and_a_dictionary(cluster_of, nodes):
+    cluster, how = cluster_of(nodes), {"beta": 1.5}
+    encoded, expected = the_same_codes_as_on_simulated_nodes(cluster, nodes, how)
+    np.testing.assert_allclose(encoded.gaps, expected.gaps, rtol=1e-3)
+    X, _ = two_classes()
+    model = DictionaryLearning(8, max_iter=2, cluster=cluster, **how).fit(X)
+    simulated = DictionaryLearning(8, max_iter=2, cluster=LocalCluster(nodes), **how).fit(X)
+    np.testing.assert_allclose(model.components_, simulated.components_, atol=1e-8)
+    assert model.result_.ledger.values == simulated.result_.ledger.values
+
+
+@case
+def codes_of_a_few_atoms_each(cluster_of, nodes):
+    the_same_codes_as_on_simulated_nodes(cluster_of(nodes), nodes, {"n_nonzero": 2})
+
+
+def the_same_codes_as_on_simulated_nodes(cluster, nodes, how):
     X, _ = two_classes()
     encoded = SparseCoder(X[:40], cluster=cluster, **how).encode(X[40:])
-    expected = SparseCoder(X[:40], cluster=LocalCluster(2), **how).encode(X[40:])
+    expected = SparseCoder(X[:40], cluster=LocalCluster(nodes), **how).encode(X[40:])
     np.testing.assert_allclose(encoded.codes.toarray(), expected.codes.toarray(), atol=1e-8)
     assert encoded.result.status == expected.result.status
     assert encoded.result.ledger.values == expected.result.ledger.values
     assert encoded.result.ledger.disclosures == expected.result.ledger.disclosures
-    if "beta" in how:
-        np.testing.assert_allclose(encoded.gaps, expected.gaps, rtol=1e-3)
-        model = DictionaryLearning(8, max_iter=2, cluster=cluster, **how).fit(X)
-        simulated = DictionaryLearning(8, max_iter=2, cluster=LocalCluster(2), **how).fit(X)
-        np.testing.assert_allclose(model.components_, simulated.components_, atol=1e-8)
-        assert model.result_.ledger.values == simulated.result_.ledger.values
+    return encoded, expected
 
 
-@pytest.mark.parametrize("selection", [RandomSubset(0.5), MCenters(0.3)], ids=["subset", "centers"])
-def test_selections_that_leave_atoms_out(cluster, selection):
+@case
+def random_subsets(cluster_of, nodes):
+    a_selection_that_leaves_atoms_out(RandomSubset(0.5), cluster_of, nodes)
+
+
+@case
+def centers(cluster_of, nodes):
+    a_selection_that_leaves_atoms_out(MCenters(0.3), cluster_of, nodes)
+
+
+def a_selection_that_leaves_atoms_out(selection, cluster_of, nodes):
     X, y = two_classes()
     solver = Solver(selection=selection, tol=1e-3)
-    model = KernelSVC(cluster=cluster, solver=solver).fit(X, y)
-    expected = KernelSVC(cluster=LocalCluster(2, isolated=True), solver=solver).fit(X, y)
+    model = KernelSVC(cluster=cluster_of(nodes), solver=solver).fit(X, y)
+    expected = KernelSVC(cluster=LocalCluster(nodes, isolated=True), solver=solver).fit(X, y)
     result, wanted = model.result_, expected.result_
     assert (result.status, result.rounds) == (wanted.status, wanted.rounds)
     assert result.ledger.disclosures == wanted.ledger.disclosures
@@ -140,25 +153,28 @@ def test_selections_that_leave_atoms_out(cluster, selection):
     np.testing.assert_allclose(model.decision_function(X), expected.decision_function(X), atol=1e-8)
 
 
-def test_schedules_that_grow(cluster):
+@case
+def schedules_that_grow(cluster_of, nodes):
     X, y = two_classes()
     solver = Solver(selection=RandomSubset(lambda round: 5 + 3 * round), tol=1e-3)
-    model = KernelSVC(cluster=cluster, solver=solver).fit(X, y)
-    expected = KernelSVC(cluster=LocalCluster(2, isolated=True), solver=solver).fit(X, y)
+    model = KernelSVC(cluster=cluster_of(nodes), solver=solver).fit(X, y)
+    expected = KernelSVC(cluster=LocalCluster(nodes, isolated=True), solver=solver).fit(X, y)
     assert model.result_.ledger.disclosures == expected.result_.ledger.disclosures
 
 
-def test_violators_drawn_at_random_are_the_same_ones(cluster):
+@case
+def violators_drawn_at_random_are_the_same_ones(cluster_of, nodes):
     X, y = two_classes()
     solver = Solver(selection="random-violators", tol=1e-3)
-    model = KernelSVC(cluster=cluster, solver=solver).fit(X, y)
-    expected = KernelSVC(cluster=LocalCluster(2), solver=solver).fit(X, y)
+    model = KernelSVC(cluster=cluster_of(nodes), solver=solver).fit(X, y)
+    expected = KernelSVC(cluster=LocalCluster(nodes), solver=solver).fit(X, y)
     assert model.result_.ledger.disclosures == expected.result_.ledger.disclosures
 
 
-def test_a_kernel_that_is_none_is_an_error_that_names_the_node(cluster):
+@case
+def a_kernel_that_is_none_is_an_error_that_names_the_node(cluster_of, nodes):
     X, y = two_classes()
     K = X @ X.T
-    model = MultipleKernelClassifier(kernels="precomputed", cluster=cluster)
+    model = MultipleKernelClassifier(kernels="precomputed", cluster=cluster_of(nodes))
     with pytest.raises(ValueError, match=r"shard 1.*is not positive semidefinite"):
-        model.fit(Shards.split(np.hstack([K, -K]), 2, by="contiguous"), y)
+        model.fit(Shards.split(np.hstack([K, -K]), nodes, by="contiguous"), y)
