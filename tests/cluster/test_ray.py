@@ -31,7 +31,7 @@ from cluster.contract import (
 from patience import PATIENCE, wait_until
 from problems import regression
 
-pytestmark = [pytest.mark.ray, pytest.mark.xdist_group("processes")]
+pytestmark = [pytest.mark.ray, pytest.mark.xdist_group("ray")]
 
 SIZES = (1, 2, 4)
 

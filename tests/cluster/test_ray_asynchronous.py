@@ -34,7 +34,7 @@ from certificates import assert_certified, assert_sent_once, lasso_problem, true
 from cluster.contract import CASES, fitted
 from problems import mixture, optimum, regression, solve
 
-pytestmark = [pytest.mark.ray, pytest.mark.xdist_group("processes")]
+pytestmark = [pytest.mark.ray, pytest.mark.xdist_group("ray")]
 
 NODES = 4
 

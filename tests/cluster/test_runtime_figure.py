@@ -11,7 +11,7 @@ from atomcast.experiments.runs import mpi_rank, mpi_runs
 
 
 @pytest.mark.mpi
-@pytest.mark.xdist_group("mpi")
+@pytest.mark.xdist_group("processes")
 @pytest.mark.usefixtures("mpi_environment")
 def test_fig5a_on_real_ranks(tmp_path, monkeypatch):
     monkeypatch.setattr("os.sched_getaffinity", lambda process: {0, 1})
@@ -31,7 +31,7 @@ def test_fig5a_on_real_ranks(tmp_path, monkeypatch):
 
 
 @pytest.mark.mpi
-@pytest.mark.xdist_group("mpi")
+@pytest.mark.xdist_group("processes")
 @pytest.mark.usefixtures("mpi_environment")
 def test_ranks_that_fail_say_why():
     data, problem = fig5a.speech_problem(50, 0)
