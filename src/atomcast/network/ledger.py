@@ -243,10 +243,12 @@ class Ledger(Views):
 
     def __getstate__(self) -> dict[str, Any]:
         # What is yet to be worked out knows its network, which others have no use for.
-        talks = [
-            each if isinstance(each, Talk) else Talk(list(each.waves())) for each in self._traffic
-        ]
-        return self.__dict__ | {"_traffic": talks}
+        once = {id(each): each for each in self._traffic}
+        talks = {
+            key: each if isinstance(each, Talk) else Talk(list(each.waves()))
+            for key, each in once.items()
+        }
+        return self.__dict__ | {"_traffic": [talks[id(each)] for each in self._traffic]}
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the traffic by kind, and the atoms that left."""

@@ -185,15 +185,17 @@ class MPISession(Session):
 
     def _agreed(self, replica: Replica, request: Request, own: Said) -> Agreement:
         """What all ranks agree on, after checking that all are at the same point."""
-        each = self._table.one_each(own, state_digest(replica), self._wish, self._fleet.unread)
-        votes, digests = self._table.votes, self._table.digests
-        if FAILED in votes:
-            raise_failure(self._comm, None)
-        if digests.count(digests[0]) != self.nodes:
+        table = self._table
+        each = table.one_each(own, state_digest(replica), self._wish, self._fleet.unread)
+        self._stop = 0
+        if any(table.votes):
+            if FAILED in table.votes:
+                raise_failure(self._comm, None)
+            self._stop = next(filter(None, table.votes))
+        if table.digests.count(table.digests[0]) != self.nodes:
             with told_by_all():
-                check_digests(digests, replica.round)
-        self._stop = next(filter(None, votes)) if any(votes) else 0
-        self.unread = sum(self._table.unread)
+                check_digests(table.digests, replica.round)
+        self.unread = sum(table.unread)
         if each is not None and request.count == 1:
             return self._account.agree_on_one(each, replica.ledger_round)
         if isinstance(own, Proposals) and own.sum is not None:
