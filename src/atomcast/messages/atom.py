@@ -383,14 +383,11 @@ def check_scores(
     """Raise an error for the first atom that is not what its score says, or beyond all scales."""
     if len(ids) > FEW and _all_right(misfit, scale):
         return
-    k = 0
-    each = zip(misfit.difference, misfit.allowed, misfit.length, strict=True)
-    for difference, allowed, length in each:
+    for k, (difference, allowed, length) in enumerate(zip(*misfit, strict=True)):
         usable = length == 0.0 or (SMALLEST <= length <= LARGEST and scale * length <= LARGEST)
         if not (usable and abs(difference) <= allowed):
             break
-        k += 1
-    if k == len(ids):
+    else:
         return
     owner, stated = winners.owner[k], winners.score[k]
     content = {atom.id: atom.values for atom in atoms}.get(ids[k], np.ones(1))
