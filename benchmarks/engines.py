@@ -21,8 +21,7 @@ session    all that a cluster does in a round: propose, agree, vote, broadcast o
 run        a whole round of the solver: line search on 64 atoms a node, 40 rounds at a time
 work       how much of that is arithmetic: scores, objective, gap, step, new columns (of Ray, only
            what is done in this process)
-library    run - work: what the library and the messages cost a user (runs in which work is timed
-           take turns with others, so that what it takes to time it is in neither)
+library    run - work: what the library and the messages cost a user
 new        how many of the rounds brought a new atom
 
 Of --only federated, with three nodes as processes on this machine, TLS and signatures on:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import time
-from contextlib import contextmanager
 from functools import wraps
 
 import numpy as np
@@ -110,64 +109,40 @@ class Stopwatch:
 
         return run
 
-    @contextmanager
-    def over(self, methods):
-        """Time these methods of classes for a while."""
-        kept = [(owner, name, getattr(owner, name)) for owner, name in methods]
-        for owner, name, function in kept:
-            setattr(owner, name, self.timed(function))
-        try:
-            yield
-        finally:
-            for owner, name, function in kept:
-                setattr(owner, name, function)
-
 
 def solver_times(cluster, d, nodes, repeats=8):
-    """A whole round of the solver, and how much of it is arithmetic: scores, objective, step.
-
-    Runs with a stopwatch in them and without take turns: a user does not wait for a stopwatch,
-    which takes as long as a seventh of what is left of a short round.
-    """
+    """A whole round of the solver, and how much of it is arithmetic: scores, objective, step."""
     from atomcast import Solver
+    from atomcast.atoms.explicit import DenseAtoms
+    from atomcast.known.active_set import ExplicitActiveSet
+    from atomcast.steps.classic import LineSearch
 
+    watch, kept = Stopwatch(), []
+    methods = [(DenseAtoms, "scores"), (LineSearch, "advance")]
+    methods += [(ExplicitActiveSet, name) for name in ("value", "inner", "scores", "append")]
+    for owner, name in methods:
+        kept.append((owner, name, getattr(owner, name)))
+        setattr(owner, name, watch.timed(getattr(owner, name)))
     problem, shards, _ = tiny_problem(d, nodes, per_node=64)
-    marks, watch = [], Stopwatch()
+    marks = []
 
     def mark(state):
         marks.append((time.perf_counter(), watch.seconds, state.replica.active.atoms))
 
     solver = Solver(step="line-search", tol=1e-12, max_rounds=ROUNDS, callbacks=[mark])
-
-    def rounds():
-        marks.clear()
-        solver.solve(problem, shards, cluster)
-        return np.diff(marks, axis=0).T
-
-    bare, watched = [], []
-    for _ in range(repeats + 1):
-        bare.append(rounds())
-        with watch.over(arithmetic()):
-            watched.append(rounds())
-    run = np.stack(bare[1:])[:, 0]  # the first run warms up
-    _, work, new = np.stack(watched[1:], axis=1)
-    # Round by round, for all runs are the same: what the median run or the best one takes.
-    library = [
-        float(np.median(over(run, axis=0) - over(work, axis=0)) * 1e6)
-        for over in (np.median, np.min)
-    ]
-    times = {"run": summary(run), "work": summary(work), "library": library}
-    return times | {"new": new.mean()}
-
-
-def arithmetic():
-    """The methods that do the arithmetic of a round."""
-    from atomcast.atoms.explicit import DenseAtoms
-    from atomcast.known.active_set import ExplicitActiveSet
-    from atomcast.steps.classic import LineSearch
-
-    methods = [(DenseAtoms, "scores"), (LineSearch, "advance")]
-    return methods + [(ExplicitActiveSet, name) for name in ("value", "inner", "scores", "append")]
+    rounds = []
+    try:
+        for repeat in range(repeats + 1):
+            marks.clear()
+            solver.solve(problem, shards, cluster)
+            if repeat:  # the first run warms up
+                rounds.append(np.diff(marks, axis=0))
+    finally:
+        for owner, name, function in kept:
+            setattr(owner, name, function)
+    run, work, new = np.concatenate(rounds).T
+    times = {"run": run, "work": work, "library": run - work}
+    return {name: summary(seconds) for name, seconds in times.items()} | {"new": new.mean()}
 
 
 # -- one process ------------------------------------------------------------------------------
