@@ -383,10 +383,12 @@ def check_scores(
     """Raise an error for the first atom that is not what its score says, or beyond all scales."""
     if len(ids) > FEW and _all_right(misfit, scale):
         return
-    for k, (difference, allowed, length) in enumerate(zip(*misfit, strict=True)):
+    k = 0
+    for difference, allowed, length in zip(*misfit, strict=True):
         usable = length == 0.0 or (SMALLEST <= length <= LARGEST and scale * length <= LARGEST)
         if not (usable and abs(difference) <= allowed):
             break
+        k += 1
     else:
         return
     owner, stated = winners.owner[k], winners.score[k]

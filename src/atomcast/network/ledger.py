@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, OneEach, Proposals
 from atomcast.network.disclosure import BEFORE, COORDINATOR, Disclosed, Disclosure
-from atomcast.network.ledger_views import Views
+from atomcast.network.ledger_views import Views, once_each
 from atomcast.network.picture import plot_network
 from atomcast.network.wave import (
     KINDS,
@@ -193,8 +193,9 @@ class Ledger(Views):
     def _count(self) -> None:
         """Know the kinds and hops of all that was entered."""
         counted, self._counted = self._counted, len(self._traffic)
+        worked_out = once_each()
         for round, traffic in islice(self.entries(), counted, None):
-            for carried in traffic.waves():
+            for carried in worked_out(traffic):
                 wave = Wave(round, *carried)
                 for kind in wave.parts:
                     self._kinds[kind] += wave.count(kind)
