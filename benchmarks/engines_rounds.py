@@ -61,12 +61,13 @@ class Scored:
     def __init__(self, fleet, replica):
         self._fleet = fleet
         self._one = fleet.propose_one(replica, replica.request())
+        self._all = fleet.propose(replica, replica.request())
 
     def propose_one(self, replica, request):
         return self._one
 
     def propose(self, replica, request):
-        return self._one.table(self._fleet.nodes)
+        return self._all
 
     def __getattr__(self, name):
         return getattr(self._fleet, name)

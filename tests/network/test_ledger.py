@@ -293,3 +293,12 @@ def test_rounds_that_are_alike_are_kept_once(make):
     kept(10)
     # The entries of three talks, and the owner of an atom on a star.
     assert kept(300) - kept(150) < 150 * 500
+
+
+@pytest.mark.parametrize("make", NETWORKS)
+def test_rounds_that_are_alike_are_sent_once_to_other_processes(make):
+    def size(rounds):
+        return len(pickle.dumps(talked(make(latency=0.0, bandwidth=np.inf), rounds)))
+
+    # A number or two for each of three talks, however much there is in them.
+    assert size(1000) - size(500) < 500 * 50

@@ -190,7 +190,7 @@ class Replica:
     @property
     def target(self) -> float:
         """The gap, in units of the objective, at which the run may stop."""
-        return self.tol.gap(self.unit)
+        return self.tol.gap(self.unit_at(self.active.value()))
 
     def request(self) -> Request:
         """What the next round asks of the nodes."""

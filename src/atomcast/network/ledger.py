@@ -16,7 +16,7 @@ from numpy.typing import NDArray
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, OneEach, Proposals
 from atomcast.network.disclosure import BEFORE, COORDINATOR, Disclosed, Disclosure
-from atomcast.network.ledger_views import Views
+from atomcast.network.ledger_views import Views, once_each
 from atomcast.network.picture import plot_network
 from atomcast.network.wave import (
     KINDS,
@@ -193,8 +193,9 @@ class Ledger(Views):
     def _count(self) -> None:
         """Know the kinds and hops of all that was entered."""
         counted, self._counted = self._counted, len(self._traffic)
+        worked_out = once_each()
         for round, traffic in islice(self.entries(), counted, None):
-            for carried in traffic.waves():
+            for carried in worked_out(traffic):
                 wave = Wave(round, *carried)
                 for kind in wave.parts:
                     self._kinds[kind] += wave.count(kind)
@@ -243,10 +244,12 @@ class Ledger(Views):
 
     def __getstate__(self) -> dict[str, Any]:
         # What is yet to be worked out knows its network, which others have no use for.
-        talks = [
-            each if isinstance(each, Talk) else Talk(list(each.waves())) for each in self._traffic
-        ]
-        return self.__dict__ | {"_traffic": talks}
+        once = {id(each): each for each in self._traffic}
+        talks = {
+            key: each if isinstance(each, Talk) else Talk(list(each.waves()))
+            for key, each in once.items()
+        }
+        return self.__dict__ | {"_traffic": [talks[id(each)] for each in self._traffic]}
 
     def _repr_html_(self) -> str:
         """What a notebook shows: the traffic by kind, and the atoms that left."""

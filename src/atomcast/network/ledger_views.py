@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from array import array
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import TYPE_CHECKING
 
 from atomcast.data.party_names import COORDINATOR_NAME
@@ -15,8 +16,10 @@ from atomcast.network.wave import KINDS, Count, Kind, Wave
 if TYPE_CHECKING:
     import pandas
 
-    from atomcast.network.wave import Traffic
+    from atomcast.network.wave import Carried, Traffic
 
+#: The waves of so much traffic are at hand while somebody looks at all of it.
+ALIKE = 1000
 #: A node by its number, or by its name where nodes have names.
 Party = int | str
 
@@ -107,9 +110,16 @@ class Views(ABC):
 
     def waves(self, round: int | None = None) -> Iterable[Wave]:
         """All messages, or those of one round (-1: before the first), wave by wave."""
+        worked_out = once_each()
         for number, traffic in self.entries():
             if round is None or number == round:
-                yield from (Wave(number, *carried) for carried in traffic.waves())
+                yield from (Wave(number, *carried) for carried in worked_out(traffic))
 
     def _named(self, sums: dict[tuple[int, int], Count]) -> dict[tuple[Party, Party], Count]:
         return {(self.party(low), self.party(high)): count for (low, high), count in sums.items()}
+
+
+def once_each() -> Callable[[Traffic], list[Carried]]:
+    """The waves of traffic, worked out once where rounds are alike, for as long as it is needed."""
+    cached = lru_cache(maxsize=ALIKE)  # which knows traffic by its identity
+    return cached(lambda traffic: list(traffic.waves()))  # type: ignore[return-value]

@@ -79,6 +79,7 @@ class Star(RootedTree):
             self._extra["control"] = Payload(np.array([0]), np.array([extra]))
         self._known: dict[tuple[object, ...], Talk] = {}
         self._ones: dict[bool, Talk] = {}
+        self._casts: dict[tuple[int, int, int], Broadcast] = {}
 
     def agree(self, proposals: Proposals, count: int, ledger: Ledger) -> Agreement:
         """Proposals go up to the coordinator, and the agreement comes down."""
@@ -123,12 +124,20 @@ class Star(RootedTree):
         sent: list[list[int]] = [source, values, size]  # type: ignore[list-item]  # mostly
         if not (isinstance(source, list) and isinstance(values, list) and isinstance(size, list)):
             sent = [np.atleast_1d(np.asarray(numbers)).tolist() for numbers in sent]
-        if self.nodes > 1 and sent[0]:
+        if self.nodes > 1 and len(sent[0]) == 1:
+            self.broadcast_one(sent[0][0], sent[1][0], sent[2][0], ledger)
+        elif self.nodes > 1 and sent[0]:
             self._enter(Broadcast(self, *sent), ledger)
 
     def broadcast_one(self, owner: int, values: int, size: int, ledger: Ledger) -> None:
-        """The same of a single atom, where there are several nodes."""
-        self._enter(Broadcast(self, [owner], [values], [size]), ledger)
+        """The same of a single atom, where there are several nodes; most are as long as another."""
+        key = owner, values, size
+        sent = self._casts.get(key)
+        if sent is None:
+            if len(self._casts) >= MOST:
+                self._casts.clear()
+            self._casts[key] = sent = Broadcast(self, [owner], [values], [size])
+        self._enter(sent, ledger)
 
     def _new_talk(self, key: tuple[object, ...], offered: Counts, told: int, partial: bool) -> Talk:
         if len(self._known) >= MOST:
@@ -231,11 +240,7 @@ class Broadcast:
 
     def __init__(self, star: Star, owners: list[int], values: list[int], sizes: list[int]) -> None:
         self._star, self._sent = star, (owners, values, sizes)
-        nodes = star.nodes
-        if len(owners) == 1:  # as in most short rounds
-            self.values, self.bytes, self.messages = nodes * values[0], nodes * sizes[0], nodes
-            return
-        senders = len(set(owners))
+        nodes, senders = star.nodes, len(set(owners))
         # Every atom crosses the edge of every node once, up or down.
         self.values, self.bytes = nodes * sum(values), nodes * sum(sizes)
         # A node that has sent all there is has nothing to receive.

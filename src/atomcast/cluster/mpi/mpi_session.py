@@ -62,7 +62,6 @@ from atomcast.loop.session import RunSpec, Session
 from atomcast.messages.atom import Atom
 from atomcast.messages.proposals import Agreement, Proposals, Request
 from atomcast.messages.status import Status
-from atomcast.network.ledger import Ledger
 from atomcast.network.star import star_accountant
 from atomcast.network.wire import codec as wire
 from atomcast.problems.problem import Problem
@@ -98,6 +97,7 @@ class MPISession(Session):
                 atoms = problem.make_atoms(shard)
         self._pulse.at = (NO_ROUND, LOADING)
         self._account = star_accountant(self.nodes, shards.party_names, problem.told)
+        self.ledger = self._account.ledger  # of the logical star, the same on every rank
         owner = np.full(len(shard.ids), self.rank, dtype=np.int64)
         self._fleet = Fleet(atoms, shard.ids, owner, self.nodes, sizes)
         self._fingerprint: str | None = None
@@ -107,11 +107,6 @@ class MPISession(Session):
         self._last: tuple[Replica, Agreement] | None = None
         self._wish = 0
         self._stop = 0
-
-    @property
-    def ledger(self) -> Ledger:  # type: ignore[override]  # nobody sets it
-        """The account of the logical star, the same on every rank."""
-        return self._account.ledger
 
     def _loaded(self, problem: Problem, shards: Shards) -> tuple[Shard, NDArray[np.int64]]:
         """The shard of this rank, if all shards are sound and fit together, and all their sizes."""
@@ -185,15 +180,17 @@ class MPISession(Session):
 
     def _agreed(self, replica: Replica, request: Request, own: Said) -> Agreement:
         """What all ranks agree on, after checking that all are at the same point."""
-        each = self._table.one_each(own, state_digest(replica), self._wish, self._fleet.unread)
-        votes, digests = self._table.votes, self._table.digests
-        if FAILED in votes:
-            raise_failure(self._comm, None)
-        if digests.count(digests[0]) != self.nodes:
+        table = self._table
+        each = table.one_each(own, state_digest(replica), self._wish, self._fleet.unread)
+        self._stop = 0
+        if any(table.votes):
+            if FAILED in table.votes:
+                raise_failure(self._comm, None)
+            self._stop = next(filter(None, table.votes))
+        if table.digests.count(table.digests[0]) != self.nodes:
             with told_by_all():
-                check_digests(digests, replica.round)
-        self._stop = next(filter(None, votes)) if any(votes) else 0
-        self.unread = sum(self._table.unread)
+                check_digests(table.digests, replica.round)
+        self.unread = sum(table.unread)
         if each is not None and request.count == 1:
             return self._account.agree_on_one(each, replica.ledger_round)
         if isinstance(own, Proposals) and own.sum is not None:

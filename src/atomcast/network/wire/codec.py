@@ -108,7 +108,11 @@ def encode(atom: Atom, cast: Cast | None = None) -> bytes:
 
 def encoded_size(atom: Atom, cast: Cast | None = None) -> int:
     """Say how many bytes `encode` would return, without writing them."""
-    head, values, tail, indices = _plan(as_sent(atom, cast))
+    atom = atom if cast is None else as_sent(atom, cast)
+    plain = _plain_head(atom)
+    if plain is not None:
+        return len(plain) + atom.values.nbytes + _CHECKSUM_BYTES
+    head, values, tail, indices = _plan(atom)
     return len(head) + values.nbytes + len(tail) + indices.nbytes + _CHECKSUM_BYTES
 
 
