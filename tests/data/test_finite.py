@@ -93,7 +93,7 @@ def test_columns_of_examples_are_named(tmp_path, kind):
 
 
 @pytest.mark.parametrize("few", [0, 10_000])
-@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("dtype", [np.float16, np.float32, np.float64, np.longdouble])
 @pytest.mark.filterwarnings("error")
 def test_one_sum_tells_few_values_and_many(few, dtype, monkeypatch):
     monkeypatch.setattr(finite, "_FEW", few)

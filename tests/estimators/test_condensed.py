@@ -11,7 +11,7 @@ from sklearn.model_selection import KFold, ShuffleSplit
 
 from atomcast import LassoCV, LocalCluster, Solver
 from atomcast.data import Shards
-from atomcast.estimators import condensed, path_cv
+from atomcast.estimators import condensed, path_cv, trial
 from atomcast.estimators.condensed import condensable
 from atomcast.objectives import SquaredError
 
@@ -95,8 +95,8 @@ def test_cross_validation_is_the_same(monkeypatch, options, dtype, cv, shape):
     X, weights = X.astype(dtype), rng.random(len(X))
     options = {"n_betas": 8, "cv": cv, **options}
     with monkeypatch.context() as patch:  # the loop is asked for the model alone
-        patch.setattr(path_cv, "LEAD", 1)
-        patch.setattr(path_cv.Trial, "_condensed", with_path(path_cv.Trial._condensed))
+        patch.setattr(trial, "LEAD", 1)
+        patch.setattr(trial.Trial, "_condensed", with_path(trial.Trial._condensed))
         found = LassoCV(**options).fit(X, y, weights)
     monkeypatch.setattr(path_cv, "condensable", lambda *_: None)
     usual = LassoCV(tol=1e-9, **options).fit(X, y, weights)
@@ -146,7 +146,7 @@ def test_every_model_of_a_fold_is_certified_by_scikit_learn():
 )
 def test_who_asks_for_another_way_goes_it(monkeypatch, options):
     X, y, _ = table(6)
-    monkeypatch.setattr(path_cv.WholePath, "models", None)  # it would not be callable
+    monkeypatch.setattr(trial.WholePath, "models", None)  # it would not be callable
     assert LassoCV(betas=[1.0, 3.0], cv=2, **options).fit(X, y).mse_path_.shape == (2, 2)
 
 
@@ -158,7 +158,7 @@ def test_a_path_that_is_lost_is_gone_by_rounds(monkeypatch):
     def lost(self, radii, tol=None):
         asked.append(len(radii))
 
-    monkeypatch.setattr(path_cv.WholePath, "models", lost)
+    monkeypatch.setattr(trial.WholePath, "models", lost)
     found = LassoCV(n_betas=8, cv=3).fit(X, y)
     assert asked[0] > 3  # all steps of the walk at once
     assert asked[1:4] == [8, 8, 8]  # the folds

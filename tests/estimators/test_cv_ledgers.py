@@ -14,7 +14,7 @@ from atomcast import (
     SparseLogisticRegressionCV,
     lasso_path,
 )
-from atomcast.estimators.path_cv import leading_to
+from atomcast.estimators.trial import leading_to
 from atomcast.network.ledger import Count
 
 X, y = load_diabetes(return_X_y=True)

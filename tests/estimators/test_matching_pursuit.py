@@ -6,7 +6,15 @@ from scipy import sparse
 from sklearn.exceptions import ConvergenceWarning
 from sklearn.linear_model import OrthogonalMatchingPursuit
 
-from atomcast import Checkpoint, Faults, LocalCluster, MatchingPursuit, Shards, Solver
+from atomcast import (
+    Checkpoint,
+    Faults,
+    LocalCluster,
+    MatchingPursuit,
+    RandomSubset,
+    Shards,
+    Solver,
+)
 
 
 def problem(seed, d=40, targets=None):
@@ -123,6 +131,22 @@ def test_several_winners_a_round():
     model = MatchingPursuit(5, cluster=3, solver=Solver(atoms_per_round=2)).fit(X, y)
     assert np.count_nonzero(model.coef_) == 5
     assert model.n_iter_ == 3
+
+
+@pytest.mark.parametrize("normalize", [False, True])
+def test_features_that_a_selection_leaves_out_are_not_chosen(normalize):
+    rng = np.random.default_rng(4)
+    X, y = rng.standard_normal((40, 30)), rng.standard_normal(40)
+    model = MatchingPursuit(n_nonzero=3, fit_intercept=False, normalize=normalize, cluster=3)
+    shards = Shards.split(X, 3, by="contiguous")
+    model.set_params(solver=Solver(selection=RandomSubset(m=1, seed=1))).fit(shards, y)
+    chosen = np.flatnonzero(model.coef_)
+    assert (chosen // 10).tolist() == [0, 1, 2]  # the one that each node may propose
+    squares = np.linalg.lstsq(X[:, chosen], y)[1]
+    assert model.residual_ == pytest.approx(float(squares[0]))
+    model.set_params(solver=Solver(selection=RandomSubset(m=30))).fit(shards, y)
+    usual = MatchingPursuit(3, fit_intercept=False, normalize=normalize).fit(X, y)
+    np.testing.assert_allclose(model.coef_, usual.coef_)
 
 
 def test_a_column_that_is_there_twice_is_used_once():

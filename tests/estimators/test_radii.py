@@ -116,6 +116,18 @@ def test_the_path_ends_at_a_thousandth_of_the_largest_penalty(nodes):
     assert path.betas[0] < 0.01 * wanted[1]
 
 
+def test_a_walk_goes_back_where_the_penalty_leaps():
+    """Of badly scaled columns, the penalty falls by orders of magnitude within a step."""
+    rng = np.random.default_rng(5)
+    X = rng.standard_normal((60, 4)) * 10.0 ** rng.uniform(-4.0, 4.0, 4)
+    y = X @ (rng.standard_normal(4) / np.abs(X).max(axis=0)) + 0.3 * rng.standard_normal(60)
+    X, y = X - X.mean(axis=0), y - y.mean()
+    alphas, _, coefs = lars_path(X, y, method="lasso")
+    end = np.interp(-1e-3 * alphas[0], -alphas, np.abs(coefs).sum(axis=0))
+    path = lasso_path(Shards.split(X, 2), y, n_betas=20, fit_intercept=False)
+    np.testing.assert_allclose(path.betas[-1], end, rtol=2e-3)
+
+
 def test_the_walk_sends_hardly_more_than_its_end_needs():
     X, y, _, _ = drawn("wide", 3)
     model = quietly(LassoCV(n_betas=8, cv=2, cluster=4), X, y)

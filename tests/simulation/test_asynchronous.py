@@ -15,6 +15,7 @@ from atomcast import (
     Checkpoint,
     Faults,
     KernelSVC,
+    KernelSVR,
     L1AdaBoost,
     LocalCluster,
     Shards,
@@ -135,6 +136,21 @@ def test_a_kernel_machine_is_as_good_as_in_step():
     free = KernelSVC(cluster=cluster_of(4, {3: 10.0}), **how).fit(X, y).result_
     assert free.status == "optimal"
     assert abs(free.objective - plain.objective) <= max(free.gap, plain.gap)
+
+
+def test_machines_for_numbers_and_of_several_classes_are_as_good_as_in_step():
+    rng = np.random.default_rng(0)
+    X = rng.standard_normal((250, 4))
+    y = np.sin(X[:, 0]) + 0.1 * rng.standard_normal(250)
+    for model, target in (
+        (KernelSVR(C=10.0, epsilon=0.1, gamma=0.2, tol=1e-5), y),
+        (KernelSVC(C=10.0, gamma=0.2, tol=1e-5), np.digitize(X[:, 0], [-0.5, 0.5])),
+    ):
+        plain = model.set_params(cluster=LocalCluster(4)).fit(X, target).result_
+        free = model.set_params(cluster=cluster_of(4, {3: 10.0})).fit(X, target).result_
+        assert free.status == "optimal"
+        assert free.rounds > 1
+        assert free.objective == pytest.approx(plain.objective, rel=2e-5)
 
 
 def test_a_path_with_warm_starts():

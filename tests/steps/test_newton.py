@@ -6,8 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from scipy import sparse
 from scipy.special import expit, softmax
 from sklearn.datasets import make_classification
+from sklearn.linear_model import LogisticRegression
 
 from atomcast import Solver, SparseLogisticRegression
 from atomcast.domains.balls import L1Ball, Simplex
@@ -171,3 +173,19 @@ def test_a_loss_that_is_all_but_nothing_is_certified_for_three_classes():
     result = SparseLogisticRegression(100.0, solver=Solver(tol=1e-5)).fit(X, y).result_
     assert result.status == "optimal"
     assert result.objective < 2e-5
+
+
+def test_signs_that_come_out_wrong_far_away_leave_one_after_the_other():
+    """Sweeps would take for ever there: `CoordinateDescent._around`."""
+    rng = np.random.default_rng(29)
+    X = sparse.random_array((84, 384), density=0.1, format="csc", rng=rng)
+    X.data = rng.standard_normal(len(X.data))
+    y = X[:, :20].sum(axis=1) + 0.1 * rng.standard_normal(84) > 0.0
+    model = SparseLogisticRegression(beta=50.0, fit_intercept=False).fit(X, y)
+    reference = LogisticRegression(
+        l1_ratio=1.0, solver="liblinear", C=model.C_, fit_intercept=False, tol=1e-10,
+        max_iter=100_000,
+    ).fit(X, y)  # fmt: skip
+    w = reference.coef_[0]
+    penalised = np.abs(w).sum() + model.C_ * np.logaddexp(0.0, -(2.0 * y - 1.0) * (X @ w)).sum()
+    assert 50.0 + model.C_ * model.result_.objective == pytest.approx(penalised, rel=1e-5)

@@ -18,7 +18,6 @@ from atomcast.data.joining import Alignment, check_same_ids, inner_join
 from atomcast.data.matrices import Matrix
 from atomcast.data.parts import DEFAULT_ROW_IDS, Part
 from atomcast.data.readers import read_row_ids
-from atomcast.data.tables import is_table
 from atomcast.data.vectors import Vector, read_vector_with_ids
 
 
@@ -165,6 +164,4 @@ def ordered(matrix: Matrix, order: NDArray[np.int64]) -> Matrix:
     """The rows of a matrix in an order, uncopied if it is theirs already."""
     if np.array_equal(order, np.arange(matrix.shape[0])):
         return matrix
-    if is_table(matrix):
-        return matrix.iloc[order]
     return (matrix.tocsr() if sparse.issparse(matrix) else matrix)[order]

@@ -9,13 +9,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.domains.balls import Domain, L1Ball
+from atomcast.domains.balls import L1Ball, Symmetric
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
-class BallProduct(Domain):
+class BallProduct(Symmetric):
     """Weights of B signals, each with absolute values that sum to at most its own radius.
 
     Weights stand atom by atom, and within an atom signal by signal. A vertex has an atom for every
@@ -34,14 +34,6 @@ class BallProduct(Domain):
     def scale(self) -> float:
         """The largest radius."""
         return float(self.radii.max())
-
-    def merit(self, scores: Floats) -> Floats:
-        """The absolute value of each score."""
-        return np.abs(scores)
-
-    def signs(self, scores: Floats) -> Floats:
-        """Against the gradient."""
-        return np.where(scores > 0, -1.0, 1.0)
 
     def project(self, ids: Sequence[int], weights: Floats) -> Floats:
         """The nearest weights, signal by signal."""

@@ -76,8 +76,20 @@ class Domain(ABC):
         return max(inner + self.scale * best, 0.0)
 
 
+class Symmetric(Domain):
+    """A set in which every atom may enter with either sign, and promises as much with both."""
+
+    def merit(self, scores: Floats) -> Floats:
+        """The absolute value of each score."""
+        return np.abs(scores)
+
+    def signs(self, scores: Floats) -> Floats:
+        """Against the gradient; an atom with score zero counts as positive."""
+        return np.copysign(1.0, 0.0 - scores)
+
+
 @dataclass(frozen=True)
-class L1Ball(Domain):
+class L1Ball(Symmetric):
     """Weights with absolute values that sum to at most `beta` (problem (1) of the paper)."""
 
     beta: float
@@ -91,14 +103,6 @@ class L1Ball(Domain):
     def scale(self) -> float:
         """The radius of the ball."""
         return float(self.beta)
-
-    def merit(self, scores: Floats) -> Floats:
-        """The absolute value of each score."""
-        return np.abs(scores)
-
-    def signs(self, scores: Floats) -> Floats:
-        """Against the gradient; an atom with score zero counts as positive."""
-        return np.copysign(1.0, 0.0 - scores)
 
     def sign(self, score: float) -> float:
         """The same without an array, for rounds of one atom."""
@@ -172,7 +176,7 @@ class Nonnegative(Simplex):
 
 
 @dataclass(frozen=True)
-class WholeSpace(Domain):
+class WholeSpace(Symmetric):
     """Weights of any size, for objectives that curve so much that a gap is a sum over all atoms.
 
     The score of an atom is its share of that sum; as only the best score is known of most atoms,
@@ -192,14 +196,6 @@ class WholeSpace(Domain):
     def scale(self) -> float:
         """As many shares as there are atoms."""
         return float(self.count)
-
-    def merit(self, scores: Floats) -> Floats:
-        """The absolute value of each score."""
-        return np.abs(scores)
-
-    def signs(self, scores: Floats) -> Floats:
-        """Against the gradient."""
-        return np.copysign(1.0, 0.0 - scores)
 
     def project(self, ids: Sequence[int], weights: Floats) -> Floats:
         """The weights as they are."""

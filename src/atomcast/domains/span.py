@@ -10,13 +10,13 @@ from typing import ClassVar
 import numpy as np
 from numpy.typing import NDArray
 
-from atomcast.domains.balls import Domain
+from atomcast.domains.balls import Symmetric
 
 Floats = NDArray[np.float64]
 
 
 @dataclass(frozen=True)
-class Span(Domain):
+class Span(Symmetric):
     """Every combination of the atoms.
 
     It has no size, so that it has no vertices and no duality gap; the score of an atom says how
@@ -31,14 +31,6 @@ class Span(Domain):
     def scale(self) -> float:
         """Weights are measured in units of one."""
         return 1.0
-
-    def merit(self, scores: Floats) -> Floats:
-        """The absolute value of each score."""
-        return np.abs(scores)
-
-    def signs(self, scores: Floats) -> Floats:
-        """The weights of known atoms have the signs that fit best; there is none to choose."""
-        return np.ones_like(scores)
 
     def project(self, ids: Sequence[int], weights: Floats) -> Floats:
         """All weights are in the set."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import replace
+from functools import partial
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -12,12 +13,16 @@ from scipy import sparse
 from sklearn.utils.validation import check_is_fitted
 
 from atomcast._checks import check_count
-from atomcast.atoms.stumps import Stump
+from atomcast.atoms.stumps import Stump, family_size, stump_atoms
 from atomcast.data.shards import Shards
+from atomcast.domains.balls import Domain
 from atomcast.estimators.inputs import FORMATS, as_in_fit, check_features, validated
 from atomcast.estimators.solving import Posed, SolvedEstimator
+from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.loop.result import Result
 from atomcast.loop.solver import Solver
+from atomcast.objectives import Objective
+from atomcast.problems.problem import Problem
 
 Floats = NDArray[np.float64]
 ONE = np.ones(1)
@@ -40,6 +45,12 @@ class CountsEstimators(SolvedEstimator):
         if result.status == "max_rounds" and result.rounds == self.n_estimators:
             return replace(result, status="reached")
         return result
+
+
+def stump_problem(objective: Objective, domain: Domain) -> Problem:
+    """Minimise an objective over all decision stumps over features, which may lack values."""
+    d, active = objective.d, partial(ExplicitActiveSet, objective)
+    return Problem(domain, active, stump_atoms, d, missing=True, family=family_size(d))
 
 
 class StumpClassifier(NamedTuple):

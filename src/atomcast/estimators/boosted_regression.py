@@ -4,27 +4,25 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
 from sklearn.utils.validation import check_is_fitted
 
-from atomcast.atoms.stumps import family_size, stump_atoms
 from atomcast.data.shards import Shards
 from atomcast.domains.balls import Domain, SolidSimplex
 from atomcast.estimators.base_classifiers import (
     CountsEstimators,
     StumpClassifier,
     features_for,
+    stump_problem,
     stump_votes,
 )
 from atomcast.estimators.inputs import features_and_target, rows_that_count
 from atomcast.estimators.lasso import LeastSquares
 from atomcast.estimators.radial import BallModel
 from atomcast.estimators.solving import SolvedEstimator
-from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.loop.result import Result
 from atomcast.objectives import Objective
 from atomcast.problems.problem import Problem
@@ -95,9 +93,7 @@ class L1BoostRegressor(CountsEstimators, BallModel, LeastSquares):
         return SolidSimplex(beta)  # of every stump there is the opposite one
 
     def _problem(self, objective: Any, domain: Domain) -> Problem:
-        d = objective.d
-        active = partial(ExplicitActiveSet, objective)
-        return Problem(domain, active, stump_atoms, d, missing=True, family=family_size(d))
+        return stump_problem(objective, domain)
 
     def _keep(self, result: Result, objective: Any) -> None:
         SolvedEstimator._keep(self, result, objective)
@@ -122,16 +118,7 @@ class L1BoostRegressor(CountsEstimators, BallModel, LeastSquares):
         return np.asarray(sums / max(sums.sum(), 1e-300))
 
     def predict(self, X: Any) -> Floats:
-        """Predict the target.
-
-        Parameters
-        ----------
-        X : array, scipy sparse matrix, DataFrame or Shards of shape (n_samples, n_features)
-
-        Returns
-        -------
-        array of shape (n_samples,)
-        """
+        """Predict the target, shape (n_samples,); X as for `fit`."""
         check_is_fitted(self)
         return stump_votes(self, X, self.stumps_, self.estimator_weights_) + self.intercept_
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import KW_ONLY, dataclass
-from functools import partial
 from typing import Any
 
 import numpy as np
@@ -14,7 +13,6 @@ from sklearn.metrics import accuracy_score
 from sklearn.utils.validation import check_is_fitted
 
 from atomcast._checks import check_positive
-from atomcast.atoms.stumps import family_size, stump_atoms
 from atomcast.data.shards import Shards
 from atomcast.domains.balls import Simplex
 from atomcast.estimators.base_classifiers import (
@@ -23,16 +21,15 @@ from atomcast.estimators.base_classifiers import (
     check_base,
     features_for,
     predictions_of,
+    stump_problem,
     stump_votes,
 )
 from atomcast.estimators.inputs import features_and_classes, linear_prediction, rows_that_count
 from atomcast.estimators.score_classifier import ScoreClassifier, check_two_classes
 from atomcast.estimators.solving import Posed
-from atomcast.known.active_set import ExplicitActiveSet
 from atomcast.loop.result import Result
 from atomcast.objectives import LogMeanExp
 from atomcast.problems.features import explicit_problem
-from atomcast.problems.problem import Problem
 
 Floats = NDArray[np.float64]
 
@@ -114,14 +111,8 @@ class L1AdaBoost(CountsEstimators, ScoreClassifier):
         if not isinstance(self.base, str):
             votes = predictions_of(self.base, shards, self.classes_)
             shards = Shards.split(votes, cluster.nodes)
-        return Posed(objective, self._problem(objective), shards, cluster)
-
-    def _problem(self, objective: LogMeanExp) -> Problem:
-        if self.base == "stumps":
-            make_active = partial(ExplicitActiveSet, objective)
-            family, d = family_size(objective.d), objective.d
-            return Problem(Simplex(), make_active, stump_atoms, d, missing=True, family=family)
-        return explicit_problem(objective, Simplex())
+        make = stump_problem if self.base == "stumps" else explicit_problem
+        return Posed(objective, make(objective, Simplex()), shards, cluster)
 
     def _keep(self, result: Result, objective: LogMeanExp) -> None:
         assert result.image is not None
@@ -162,13 +153,7 @@ class L1AdaBoost(CountsEstimators, ScoreClassifier):
     def decision_function(self, X: Any) -> Floats:
         """The weighted vote, between -1 and 1 for base classifiers that say -1 or 1.
 
-        Parameters
-        ----------
-        X : array, scipy sparse matrix, DataFrame or Shards of shape (n_samples, n_features)
-
-        Returns
-        -------
-        array of shape (n_samples,)
+        Of shape (n_samples,); X as for `fit`.
         """
         check_is_fitted(self)
         return self._votes(X, slice(None))

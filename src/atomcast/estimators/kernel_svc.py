@@ -220,14 +220,8 @@ class KernelSVC(ScoreClassifier, KernelMachine):
     def decision_function(self, X: Any) -> Floats:
         """How far examples are on a class's side, in units of the margin, or of votes.
 
-        Parameters
-        ----------
-        X : array, scipy sparse matrix, DataFrame or Shards of shape (n_samples, n_features)
-
-        Returns
-        -------
-        array of shape (n_samples,), or (n_samples, n_classes) if there are more than two classes,
-        or with a column for every two of them
+        Of shape (n_samples,), or (n_samples, n_classes) if there are more than two classes, or with
+        a column for every two of them; X as for `fit`.
         """
         values = self._values(X)
         if len(self.classes_) == 2:
@@ -235,7 +229,7 @@ class KernelSVC(ScoreClassifier, KernelMachine):
         return self._by_class(values) if self.decision_function_shape == "ovr" else values
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Predict the class of examples; X as for `decision_function`, shape (n_samples,)."""
+        """Predict the class of examples, shape (n_samples,); X as for `fit`."""
         values = self._values(X)
         two = len(self.classes_) == 2
         number = values[:, 0] > 0 if two else self._by_class(values).argmax(axis=1)

@@ -139,14 +139,5 @@ class KernelSVR(RegressorMixin, KernelMachine):  # type: ignore[misc]
         self.intercept_ = np.array([level])
 
     def predict(self, X: Any) -> Floats:
-        """Predict the target of examples.
-
-        Parameters
-        ----------
-        X : array, scipy sparse matrix, DataFrame or Shards of shape (n_samples, n_features)
-
-        Returns
-        -------
-        array of shape (n_samples,)
-        """
+        """Predict the target of examples, shape (n_samples,); X as for `fit`."""
         return self._values(X)[:, 0]

@@ -56,16 +56,7 @@ class SparseLinearModel(LeastSquares):
         return SolidSimplex(beta) if self.positive else L1Ball(beta)
 
     def predict(self, X: Any) -> NDArray[np.float64]:
-        """Predict the target.
-
-        Parameters
-        ----------
-        X : array, scipy sparse matrix, DataFrame or Shards of shape (n_samples, n_features)
-
-        Returns
-        -------
-        array of shape (n_samples,), or (n_samples, n_targets) if there are several
-        """
+        """Predict the target, shape (n_samples,) or (n_samples, n_targets); X as for `fit`."""
         return self._scores(X)
 
     @property

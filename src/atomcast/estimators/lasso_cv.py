@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 from sklearn.model_selection import check_cv
 
+from atomcast.estimators.held_out import Floats, Fold
 from atomcast.estimators.lasso import TargetsModel
-from atomcast.estimators.path_cv import Floats, Fold, PathCV
+from atomcast.estimators.path_cv import PathCV
 
 
 @dataclass(eq=False, repr=False)

@@ -9,8 +9,9 @@ import numpy as np
 from scipy.special import logsumexp
 from sklearn.model_selection import check_cv
 
+from atomcast.estimators.held_out import Floats, Fold
 from atomcast.estimators.logistic_regression import SparseLogisticModel
-from atomcast.estimators.path_cv import Floats, Fold, PathCV
+from atomcast.estimators.path_cv import PathCV
 
 
 @dataclass(eq=False, repr=False)

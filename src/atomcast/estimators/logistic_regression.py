@@ -43,13 +43,7 @@ class SparseLogisticModel(ScoreClassifier, RadialModel):
     def decision_function(self, X: Any) -> Floats:
         """The linear score of the second class, or of each class if there are more than two.
 
-        Parameters
-        ----------
-        X : array, scipy sparse matrix, DataFrame or Shards of shape (n_samples, n_features)
-
-        Returns
-        -------
-        array of shape (n_samples,) or (n_samples, n_classes)
+        Of shape (n_samples,) or (n_samples, n_classes); X as for `fit`.
         """
         scores = self._scores(X)
         return scores[:, 0] if len(self.classes_) == 2 else scores

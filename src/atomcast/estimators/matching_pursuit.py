@@ -141,14 +141,5 @@ class MatchingPursuit(MultiOutputMixin, RegressorMixin, LinearModel):  # type: i
         return replace(solver, step=step(count, self.tol, self.correlation, winners))
 
     def predict(self, X: Any) -> Floats:
-        """Predict the targets.
-
-        Parameters
-        ----------
-        X : array, scipy sparse matrix, DataFrame or Shards of shape (n_samples, n_features)
-
-        Returns
-        -------
-        array of shape (n_samples,) or (n_samples, n_targets)
-        """
+        """Predict the target, shape (n_samples,) or (n_samples, n_targets); X as for `fit`."""
         return self._scores(X)

@@ -82,16 +82,9 @@ class MultipleKernelModel(SolvedEstimator):
     cache_bytes: int = 2**31
 
     def fit(self, X: Any, y: Any, sample_weight: Any = None) -> Self:
-        """Fit the model.
+        """Fit the model; parameters as for `Lasso.fit`.
 
-        Parameters
-        ----------
-        X : array, scipy sparse matrix, DataFrame or Shards of shape (n_samples, n_features)
-            With kernels="precomputed" also a list of matrices of shape (n_samples, n_samples).
-        y : array of shape (n_samples,)
-            The target or the classes, known to every node.
-        sample_weight : array of shape (n_samples,), optional
-            How much the loss of each example counts, known to every node like y; default: one.
+        With kernels="precomputed", X may be a list of matrices of shape (n_samples, n_samples).
         """
         solver = self._solver()
         self._check_parameters(solver)
@@ -289,14 +282,8 @@ class MultipleKernelClassifier(ScoreClassifier, MultipleKernelModel):
     def decision_function(self, X: Any) -> Floats:
         """How far examples are on a class's side, in units of the margin.
 
-        Parameters
-        ----------
-        X : array, scipy sparse matrix, DataFrame or Shards of shape (n_samples, n_features)
-            With kernels="precomputed": the values with each of the training examples.
-
-        Returns
-        -------
-        array of shape (n_samples,), or (n_samples, n_classes) if there are more than two classes
+        Of shape (n_samples,), or (n_samples, n_classes) if there are more than two classes; X as
+        for `fit`, with kernels="precomputed" the values with each of the training examples.
         """
         check_is_fitted(self)
         binary = len(self.classes_) == 2

@@ -19,16 +19,7 @@ class ScoreClassifier(ClassifierMixin, SolvedEstimator):  # type: ignore[misc]
     n_features_in_: int
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Predict the class of examples.
-
-        Parameters
-        ----------
-        X : array, scipy sparse matrix, DataFrame or Shards of shape (n_samples, n_features)
-
-        Returns
-        -------
-        array of shape (n_samples,)
-        """
+        """Predict the class of examples, shape (n_samples,); X as for `fit`."""
         scores = self.decision_function(X)
         numbers = (scores > 0).astype(int) if scores.ndim == 1 else scores.argmax(axis=1)
         return np.asarray(self.classes_[numbers])

@@ -121,16 +121,7 @@ class SparseModel(LinearModel):
         return self._scores(X)
 
     def predict(self, X: Any) -> NDArray[Any]:
-        """Predict the target, or the class.
-
-        Parameters
-        ----------
-        X : array, scipy sparse matrix, DataFrame or Shards of shape (n_samples, n_features)
-
-        Returns
-        -------
-        array of shape (n_samples,)
-        """
+        """Predict the target, or the class, shape (n_samples,); X as for `fit`."""
         scores = self._scores(X)
         if not _classifies(self):
             return scores

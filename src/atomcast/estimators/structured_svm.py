@@ -209,15 +209,9 @@ class StructuredSVM(ScoreClassifier):
 
     @available_if(_multi_class)
     def decision_function(self, X: Any) -> Floats:
-        """The score of each class.
+        """The score of each class; X as for `fit`.
 
-        Parameters
-        ----------
-        X : array, scipy sparse matrix, DataFrame or Shards of shape (n_samples, n_features)
-
-        Returns
-        -------
-        array of shape (n_samples,), or (n_samples, n_classes) if there are more than two classes
+        Of shape (n_samples,), or (n_samples, n_classes) if there are more than two classes.
         """
         check_is_fitted(self)
         parts, sizes, _ = self._new_rows(X, None)

@@ -123,8 +123,6 @@ def _several(kernels: Any) -> Kernels:
 
 
 def _one(kernel: Any) -> ViewKernel:
-    if isinstance(kernel, ViewKernel):
-        return kernel
     if isinstance(kernel, Mapping):
         unknown = set(kernel) - {"kernel", "gamma", "degree", "coef0", "factor"}
         if unknown:

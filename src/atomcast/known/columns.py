@@ -287,9 +287,6 @@ class SparseColumns:
 
     def scores(self, vector: Floats) -> Floats:
         """The inner product of every column with a vector, shape (count,)."""
-        if vector.ndim > 1:
-            result: Floats = self._matrix().T @ vector
-            return result
         return dots(*self._used, np.ascontiguousarray(vector))
 
     def measured(self, start: int, stop: int, vector: Floats) -> tuple[Floats, Floats]:

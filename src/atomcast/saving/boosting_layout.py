@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from atomcast.saving.classes import class_arrays, classes_in
 from atomcast.saving.layouts import Atoms, check_decisions, finite
@@ -34,11 +35,7 @@ class BoostingLayout:
 
     def unpack(self, estimator: Any, arrays: Arrays) -> None:
         """Set the fitted attributes."""
-        ids, weights = self.atoms(arrays)
-        if len(ids) and not 0 <= ids.min() <= ids.max() < estimator.n_features_in_:
-            raise ValueError(f"a feature is outside 0 ... {estimator.n_features_in_ - 1}")
-        estimator.estimator_weights_ = weights
-        estimator.n_estimators_ = len(weights)
+        ids = self._weighted(estimator, arrays)
         estimator.example_weights_ = finite(arrays["example_weights"])
         estimator.classes_ = classes_in(arrays)
         check_decisions(1, estimator.classes_)
@@ -48,6 +45,14 @@ class BoostingLayout:
             estimator.estimator_ids_ = ids
         else:
             raise ValueError(f"base={estimator.base!r} does not go with what is saved")
+
+    def _weighted(self, estimator: Any, arrays: Arrays) -> NDArray[np.int64]:
+        """Set weights and their number, and return the features that they are of."""
+        ids, estimator.estimator_weights_ = self.atoms(arrays)
+        if len(ids) and not 0 <= ids.min() <= ids.max() < estimator.n_features_in_:
+            raise ValueError(f"a feature is outside 0 ... {estimator.n_features_in_ - 1}")
+        estimator.n_estimators_ = len(ids)
+        return ids
 
     def atoms(self, arrays: Arrays) -> Atoms:
         """The feature of each stump, or the column of each base classifier."""
@@ -78,10 +83,7 @@ class StumpSumLayout(BoostingLayout):
 
     def unpack(self, estimator: Any, arrays: Arrays) -> None:
         """Set the fitted attributes."""
-        ids, weights = self.atoms(arrays)
-        if len(ids) and not 0 <= ids.min() <= ids.max() < estimator.n_features_in_:
-            raise ValueError(f"a feature is outside 0 ... {estimator.n_features_in_ - 1}")
-        estimator.estimator_weights_, estimator.n_estimators_ = weights, len(weights)
+        self._weighted(estimator, arrays)
         estimator.stumps_ = arrays["estimator.stumps"]
         numbers = finite(arrays["numbers"], (3,)).tolist()
         estimator.intercept_, estimator.beta_, estimator.alpha_ = numbers

@@ -53,12 +53,8 @@ def write_model_file(path: str | os.PathLike[str], header: dict[str, Any], array
         file.write(content)
 
 
-def read_model_file(
-    path: str | os.PathLike[str],
-    what: str = "model",
-    written_by: str = "atomcast.save_model or atomcast fit --out",
-) -> ModelFile:
-    """Read a file written by `write_model_file`; `what` and `written_by` are for messages.
+def read_model_file(path: str | os.PathLike[str]) -> ModelFile:
+    """Read a file written by `write_model_file`.
 
     Raises
     ------
@@ -67,10 +63,11 @@ def read_model_file(
     ValueError
         If it is damaged, of another format, or of another schema version.
     """
-    return parse_model_file(read_content(path, what), path, what, written_by)
+    written_by = "atomcast.save_model or atomcast fit --out"
+    return parse_model_file(read_content(path, "model"), path, "model", written_by)
 
 
-def read_content(path: str | os.PathLike[str], what: str = "model") -> bytes:
+def read_content(path: str | os.PathLike[str], what: str) -> bytes:
     """The bytes of a model file, or a FileNotFoundError or ValueError that says what is wrong."""
     path = Path(path)
     if not path.exists():

@@ -46,24 +46,24 @@ def test_the_paper_is_judged_by_the_better_of_its_steps():
     grid = np.array([10.0, 20.0, 30.0, 40.0])
     reached = curves.sampled(both, "values", "objective", grid)
     np.testing.assert_array_equal(reached, [9.0, 4.0, 1.0, 1.0])
-    assert curves.needed(classic + search, "p", curves.PAPER, "values", "objective", 4.0) == 20.0
+    assert curves.needed(classic + search, "p", curves.PAPER, "values", 4.0) == 20.0
 
 
 def test_what_a_target_costs():
     rows = two_runs()
-    assert curves.needed(rows, "p", "m", "values", "objective", 4.0) == 15.0
-    assert curves.needed(rows, "p", "m", "seconds", "objective", 4.0) == 0.5
-    assert curves.needed(rows, "p", "m", "values", "objective", 1.0) == math.inf
-    assert curves.needed(rows, "p", "other", "values", "objective", 4.0) == math.inf
-    assert curves.reached_at(rows, "p", "m", "values", "objective", 150.0) == 3.0
-    assert math.isnan(curves.reached_at(rows, "p", "m", "values", "objective", 15.0))
+    assert curves.needed(rows, "p", "m", "values", 4.0) == 15.0
+    assert curves.needed(rows, "p", "m", "seconds", 4.0) == 0.5
+    assert curves.needed(rows, "p", "m", "values", 1.0) == math.inf
+    assert curves.needed(rows, "p", "other", "values", 4.0) == math.inf
+    assert curves.reached_at(rows, "p", "m", 150.0) == 3.0
+    assert math.isnan(curves.reached_at(rows, "p", "m", 15.0))
 
 
 def test_costs_are_those_of_the_very_round_however_long_the_run():
     trace = trace_of(range(5000), range(5000, 0, -1))
     rows = curves.points("p", "m", 0, trace, 1, seconds=[2.0 * k for k in range(5000)])
     assert [row.round for row in rows] == list(range(5000))
-    assert curves.needed(rows, "p", "m", "values", "objective", 1003.0) == 3997
+    assert curves.needed(rows, "p", "m", "values", 1003.0) == 3997
     assert rows[-1].seconds == 9998.0
 
 

@@ -97,7 +97,7 @@ class Race(NamedTuple):
 
     def reached(self, method: str, budget: float) -> float:
         """The objective for a budget."""
-        return curves.reached_at(self.rows, self.panel, method, "values", "objective", budget)
+        return curves.reached_at(self.rows, self.panel, method, budget)
 
     def end(self, method: str) -> float:
         """The mean over runs of the lowest objective."""

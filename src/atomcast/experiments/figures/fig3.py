@@ -144,7 +144,7 @@ class Fig3(Experiment):
         cocoa = replace(cocoa, enough=truth.after(BEYOND))
         rows += curves.points(label, COCOA, run, cocoa.solve(made.y, features).trace, self.d)
         parameters = admm_runs.best(rows, label)
-        best = curves.needed(rows, label, parameters, "values", "objective", truth.target)
+        best = curves.needed(rows, label, parameters, "values", truth.target)
 
         def enough(state: State) -> bool:
             """Not before it is there, unless it has sent far more than ADMM needs."""

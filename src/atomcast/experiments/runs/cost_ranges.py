@@ -48,9 +48,6 @@ def cost_range(runs: Sequence[Sequence[Point]], axis: str, targets: Sequence[flo
 
     Known where all arrived; else at least the mean of what they needed, or spent in vain.
     """
-    needed = [
-        curves.first_at(run, axis, "objective", target)
-        for run, target in zip(runs, targets, strict=True)
-    ]
+    needed = [curves.first_at(run, axis, target) for run, target in zip(runs, targets, strict=True)]
     least = np.minimum(needed, spent(runs, axis))
     return Range(float(np.mean(least)), float(np.mean(needed)))

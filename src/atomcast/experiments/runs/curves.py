@@ -133,22 +133,20 @@ def average(
 Lines = Mapping[tuple[str, ...], list[Average]]
 
 
-def needed(rows: Sequence[Point], panel: str, method: str, x: str, y: str, target: float) -> float:
-    """How far along an axis the runs must go, on average, to reach a target; inf if one did not."""
-    costs = [first_at(run, x, y, target) for run in runs_of(rows, panel, method)]
+def needed(rows: Sequence[Point], panel: str, method: str, x: str, target: float) -> float:
+    """How far along an axis the runs must go, on average, for an objective; inf if one did not."""
+    costs = [first_at(run, x, target) for run in runs_of(rows, panel, method)]
     return float(np.mean(costs)) if costs else np.inf
 
 
-def first_at(run: Sequence[Point], x: str, y: str, target: float) -> float:
-    """How far along an axis one run must go to reach a target; inf if it did not."""
-    across, heights = as_it_was(run, x, y)
+def first_at(run: Sequence[Point], x: str, target: float) -> float:
+    """How far along an axis one run must go to reach an objective; inf if it did not."""
+    across, heights = as_it_was(run, x, "objective")
     there = np.flatnonzero(heights <= target)
     return float(across[there[0]]) if len(there) else np.inf
 
 
-def reached_at(
-    rows: Sequence[Point], panel: str, method: str, x: str, y: str, place: float
-) -> float:
-    """The mean over runs of the smallest y up to a place; NaN if some run begins later."""
-    grid = np.array([place])
-    return float(np.mean([sampled(run, x, y, grid)[0] for run in runs_of(rows, panel, method)]))
+def reached_at(rows: Sequence[Point], panel: str, method: str, budget: float) -> float:
+    """The mean over runs of the lowest objective for so many values; NaN if one begins later."""
+    runs, grid = runs_of(rows, panel, method), np.array([budget])
+    return float(np.mean([sampled(run, "values", "objective", grid)[0] for run in runs]))

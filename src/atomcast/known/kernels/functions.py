@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Any, Protocol
 
@@ -430,11 +430,6 @@ class Custom:
                 f"kernel={self.function!r} does not take sparse points ({error}): pass dense data "
                 '(X.toarray()), or a kernel that does, such as kernel="rbf"'
             ) from error
-
-
-def with_gamma(kernel: Kernel, gamma: float) -> Kernel:
-    """The same kernel with another gamma."""
-    return replace(kernel, gamma=gamma)  # type: ignore[type-var]
 
 
 def pieces(n: int, m: int, values: int = PIECE) -> list[slice]:
