@@ -83,6 +83,10 @@ class PathCV(RadialModel):
         """
         solver = self._solver()
         shards, target, cluster = self._target(X, y)
+        if shards.rows() != len(target):
+            raise ValueError(
+                f"X has {shards.rows()} rows, but the target has {len(target)}: give one for each"
+            )
         weights = None
         if sample_weight is not None:
             weights = checked_sample_weight(sample_weight, len(target))
