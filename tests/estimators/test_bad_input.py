@@ -208,6 +208,16 @@ def test_stumps_take_what_is_missing_but_not_infinity(model, form, data):
         model.fit(Shards.split(form(X), 3, by="contiguous"), y > 0)
 
 
+def test_new_data_with_values_that_are_not_finite(data):
+    X, y = data
+    model = Lasso(1.0).fit(X, y)
+    X[4, 6] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        model.predict(X)
+    with pytest.raises(ValueError, match="shard 1: column 6 contains NaN, first in row 4"):
+        model.predict(Shards.split(X, 2, by="contiguous"))
+
+
 def test_files_whose_rows_do_not_match(data, tmp_path):
     X, y = data
     np.save(tmp_path / "a.npy", X[:, :4])

@@ -14,7 +14,7 @@ from atomcast._checks import check_in_scale
 from atomcast.cluster.mpi.rank_shards import RankShards
 from atomcast.data._split import SplitShards
 from atomcast.data.alignment import check_any, explain_difference, row_digest
-from atomcast.data.finite import surely_finite
+from atomcast.data.finite import check_finite, surely_finite
 from atomcast.data.matrices import file_map
 from atomcast.data.prepared import together
 from atomcast.data.shards import Shards
@@ -358,7 +358,11 @@ def linear_prediction(estimator: Any, X: Any, coef: NDArray[np.float64]) -> NDAr
         own = X.shard(X.rank)
         total: NDArray[np.float64] = cluster.total(own.matrix @ coef[own.ids])
         return total
-    return X.combine(coef)
+    predicted = X.combine(coef)
+    if not surely_finite(predicted):
+        for i in range(X.nodes):
+            check_finite(X.shard(i))
+    return predicted
 
 
 def as_in_fit(estimator: Any, shards: Shards) -> Shards:
