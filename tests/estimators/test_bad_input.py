@@ -173,7 +173,7 @@ def test_shards_that_do_not_fit_the_target(data, nodes):
 @pytest.mark.parametrize("rows", [11, 13])
 def test_shards_that_do_not_fit_the_target_of_folds(model, rows, data):
     y = np.arange(rows) % 2
-    with pytest.raises(ValueError, match=f"X has 12 rows, but the target has {rows}"):
+    with pytest.raises(ValueError, match=f"y has {rows} values, but there are 12 rows"):
         model.fit(Shards.split(data[0], 3), y)
 
 

@@ -85,7 +85,7 @@ class PathCV(RadialModel):
         shards, target, cluster = self._target(X, y)
         if shards.rows() != len(target):
             raise ValueError(
-                f"X has {shards.rows()} rows, but the target has {len(target)}: give one for each"
+                f"y has {len(target)} values, but there are {shards.rows()} rows: give one for each"
             )
         weights = None
         if sample_weight is not None:
