@@ -96,9 +96,12 @@ def check_flag(name: str, value: Any) -> bool:
 def check_numbers(name: str, values: Any, meaning: str) -> NDArray[np.float64]:
     """Return numbers as an array, whatever its shape, or raise a ValueError that names them."""
     try:
-        return np.asarray(values, dtype=np.float64)
+        numbers = np.asarray(values)
+        if numbers.dtype.kind == "c":  # all but the real parts would be dropped
+            raise TypeError
+        return numbers.astype(np.float64, copy=False)
     except (TypeError, ValueError):
-        raise ValueError(f"{name} must be numbers ({meaning}), got {values!r}") from None
+        raise ValueError(f"{name} must be numbers ({meaning}), got {values!r:.200}") from None
 
 
 def check_choice(name: str, value: Any, choices: tuple[str, ...]) -> str:

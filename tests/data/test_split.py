@@ -170,6 +170,14 @@ def test_memory_map_is_pickled_by_reference(tmp_path, order):
     np.testing.assert_array_equal(copied.shard(1).matrix, shards.shard(1).matrix)
 
 
+@pytest.mark.parametrize("duplicate", [copy.copy, lambda x: pickle.loads(pickle.dumps(x))])
+@pytest.mark.parametrize("layout", ["coo", "csr", "dia", "dok", "lil"])
+def test_all_sparse_formats_can_be_copied(duplicate, layout):
+    X = np.triu(np.arange(12.0).reshape(3, 4))
+    again = duplicate(Shards.split(sparse.csr_array(X).asformat(layout), 2, by="contiguous"))
+    np.testing.assert_array_equal(dense(again.shard(1).matrix), X[:, 2:])
+
+
 def test_part_of_a_memory_map_and_changed_maps_are_pickled_by_value(tmp_path):
     path = tmp_path / "X.npy"
     np.save(path, np.arange(60.0).reshape(6, 10))

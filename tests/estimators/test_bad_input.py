@@ -5,7 +5,24 @@ import pandas as pd
 import pytest
 from scipy import sparse
 
-from atomcast import Lasso, LassoCV, LocalCluster, Shards, Solver, lasso_path
+from atomcast import (
+    DictionaryLearning,
+    KernelSVC,
+    KernelSVR,
+    L1AdaBoost,
+    L1BoostRegressor,
+    Lasso,
+    LassoCV,
+    LocalCluster,
+    MatchingPursuit,
+    MultipleKernelRegressor,
+    Shards,
+    Solver,
+    SparseCoder,
+    SparseLogisticRegressionCV,
+    StructuredSVM,
+    lasso_path,
+)
 from atomcast.domains.balls import L1Ball
 from atomcast.loop.solver import as_solver
 from atomcast.simulation.local import as_cluster
@@ -152,6 +169,55 @@ def test_shards_that_do_not_fit_the_target(data, nodes):
         Lasso().fit(Shards.split(X, nodes), None)
 
 
+@pytest.mark.parametrize("model", [LassoCV(cv=2), SparseLogisticRegressionCV(cv=2)])
+@pytest.mark.parametrize("rows", [11, 13])
+def test_shards_that_do_not_fit_the_target_of_folds(model, rows, data):
+    y = np.arange(rows) % 2
+    with pytest.raises(ValueError, match=f"y has {rows} values, but there are 12 rows"):
+        model.fit(Shards.split(data[0], 3), y)
+
+
+@pytest.mark.parametrize(
+    "model", [Lasso(), LassoCV(cv=2), L1BoostRegressor(1.0), MultipleKernelRegressor(), KernelSVC()]
+)
+def test_shards_without_columns(model, data):
+    with pytest.raises(ValueError, match="X has no features"):
+        model.fit(Shards.split(data[0][:, :0], 3), data[1] > 0)
+
+
+@pytest.mark.parametrize("model", [KernelSVC(), KernelSVR(), StructuredSVM()])
+def test_shards_without_rows(model, data):
+    with pytest.raises(ValueError, match="X has no examples"):
+        model.fit(Shards.split(data[0][:0], 3), np.zeros(0, dtype=int))
+
+
+def test_a_solver_that_is_given_no_atoms(data):
+    X, y = data
+    with pytest.raises(ValueError, match="X has no features"):
+        solve(X[:, :0], y, L1Ball(1.0), nodes=2)
+
+
+@pytest.mark.parametrize("model", [L1AdaBoost(), L1BoostRegressor(1.0)])
+@pytest.mark.parametrize("form", [np.asarray, sparse.csc_array])
+def test_stumps_take_what_is_missing_but_not_infinity(model, form, data):
+    X, y = data
+    X[2, 1] = np.nan
+    model.fit(Shards.split(form(X), 3, by="contiguous"), y > 0)
+    X[3, 5] = -np.inf
+    with pytest.raises(ValueError, match="column 5 contains infinity, first in row 3"):
+        model.fit(Shards.split(form(X), 3, by="contiguous"), y > 0)
+
+
+def test_new_data_with_values_that_are_not_finite(data):
+    X, y = data
+    model = Lasso(1.0).fit(X, y)
+    X[4, 6] = np.nan
+    with pytest.raises(ValueError, match="NaN"):
+        model.predict(X)
+    with pytest.raises(ValueError, match="shard 1: column 6 contains NaN, first in row 4"):
+        model.predict(Shards.split(X, 2, by="contiguous"))
+
+
 def test_files_whose_rows_do_not_match(data, tmp_path):
     X, y = data
     np.save(tmp_path / "a.npy", X[:, :4])
@@ -168,6 +234,63 @@ def test_a_target_that_is_not_numeric(data):
             model.fit(X, words)
     with pytest.raises(ValueError, match=r"could not convert|numeric"):
         Lasso().fit(Shards.split(X, 2), words)
+
+
+@pytest.mark.parametrize("model", [Lasso(), LassoCV(cv=2), MatchingPursuit(2), KernelSVR()])
+@pytest.mark.parametrize("shards", [False, True])
+@pytest.mark.parametrize(
+    ("spoil", "message"),
+    [
+        (lambda y: np.where(y > 0, "yes", "no"), "y must be numeric"),
+        (lambda y: np.append(y[:-1].astype(object), None), "y contains NaN"),
+        (lambda y: 1e200 * y, "y is out of scale"),
+        (lambda y: sparse.csr_array(y[:, None]), r"for y, but dense|y is a sparse matrix"),
+        (lambda y: y + 1j, "Complex data"),
+    ],
+    ids=["text", "none", "scale", "sparse", "complex"],
+)
+def test_a_target_that_is_none_is_named(model, shards, spoil, message, data):
+    X, y = data
+    with pytest.raises((TypeError, ValueError), match=message):
+        model.fit(Shards.split(X, 3) if shards else X, spoil(y))
+
+
+@pytest.mark.parametrize("model", MODELS)
+@pytest.mark.parametrize(
+    ("weights", "message"),
+    [
+        (np.ones(11), r"got shape \(11,\)"),
+        (np.append(np.ones(11), -0.5), r"got -0.5 at position 11"),
+        (np.append(np.nan, np.ones(11)), r"got nan at position 0"),
+        (np.full(12, "a"), "must be numbers"),
+        (np.ones(12) + 1j, "must be numbers"),
+    ],
+)
+def test_sample_weights_that_are_none(model, weights, message, data):
+    with pytest.raises(ValueError, match=f"sample_weight .*{message}"):
+        model.fit(*data, sample_weight=weights)
+
+
+@pytest.mark.parametrize("model", [SparseCoder(np.eye(8)), DictionaryLearning(2, max_iter=2)])
+@pytest.mark.parametrize("form", ["csr_array", "csc_array"])
+@pytest.mark.parametrize("index", [-1, 10**6])
+def test_signals_that_refer_to_what_is_not_there(model, form, index, data):
+    X = getattr(sparse, form)(data[0])
+    X.indices[3] = index
+    with pytest.raises(ValueError, match="contradicts itself: indices holds"):
+        model.fit(X)
+    with pytest.raises(ValueError, match="contradicts itself: indices holds"):
+        model.fit(data[0]).transform(X)
+    square = getattr(sparse, form)(np.ones((8, 8)))
+    square.indices[3] = index
+    with pytest.raises(ValueError, match=r"dictionary .*contradicts itself"):
+        SparseCoder(square).fit(data[0])
+
+
+def test_signals_are_not_spread_over_nodes(data):
+    for model in (SparseCoder(np.eye(8)), DictionaryLearning(2)):
+        with pytest.raises(TypeError, match="X is Shards, but every node has to know all signals"):
+            model.fit(Shards.split(data[0], 2))
 
 
 def test_complex_data(data):

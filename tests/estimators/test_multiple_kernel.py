@@ -337,6 +337,40 @@ def test_as_good_as_no_regularisation_takes_few_steps(monkeypatch):
     assert len(steps) <= 2 * result.rounds
 
 
+def exactly(model, X, y):
+    """The squared error of the functions that a model's coefficients make, in many digits."""
+    X, left = X.astype(np.longdouble), y.astype(np.longdouble)
+    products = X @ X.T
+    squares = np.diag(products)
+    for function in model.functions_:
+        values = products
+        if function.kernel.spec.kernel == "rbf":
+            values = np.exp(-function.gamma * (squares[:, None] + squares - 2 * products))
+        left = left - values / np.trace(values) * len(y) @ function.dual[:, 0]
+    left = left - left.mean()
+    return float(left @ left)
+
+
+@pytest.mark.filterwarnings("ignore::sklearn.exceptions.ConvergenceWarning")
+@pytest.mark.filterwarnings("ignore:the relative gap")
+@pytest.mark.parametrize("send", ["directions", "columns"])
+@pytest.mark.parametrize(
+    ("seed", "n", "p", "beta"),
+    [(9, 82, 4, 1e4), (17, 150, 5, 1e4), (51, 89, 5, 1e2), (62, 100, 4, 2e4), (234, 120, 3, 1e4)],
+)  # fmt: skip
+def test_gaps_are_true_where_kernels_are_all_but_singular(seed, n, p, beta, send):
+    """Of walks: the values of functions with a large dual cancel down to rounding."""
+    rng = np.random.default_rng(seed)
+    X, y = rng.standard_normal((n, p)).cumsum(axis=0), rng.standard_normal(n).cumsum()
+    model = MultipleKernelRegressor(beta=beta, send=send).fit(X, y)
+    result, residual = model.result_, y - model.predict(X)
+    allowed = result.objective + result.gap + 1e-20 * float(y @ y)
+    assert exactly(model, X, y) <= allowed
+    assert float(residual @ residual) <= allowed  # in double precision
+    assert result.status in ("optimal", "stopped")
+    assert result.rounds <= 300
+
+
 @pytest.mark.parametrize("weighted", [False, True])
 def test_one_kernel_is_kernel_ridge(weighted):
     from sklearn.kernel_ridge import KernelRidge

@@ -11,7 +11,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from atomcast.cluster.machine import machine
-from atomcast.data.alignment import check_same_length, check_same_rows
+from atomcast.data.alignment import check_any, check_same_length, check_same_rows
 from atomcast.data.finite import check_finite
 from atomcast.data.shards import Shard
 from atomcast.errors import ClusterError
@@ -69,8 +69,8 @@ class ShardReport:
 
 def checked_shard(problem: Problem, shard: Shard) -> Shard:
     """The shard, if its values are finite and its atoms have the length the objective needs."""
-    if not (problem.missing or shard.finite):
-        check_finite(shard, problem.axis)
+    if not shard.finite:
+        check_finite(shard, problem.axis, problem.missing)
     length = shard.length(problem.axis)
     if problem.d is not None and length != problem.d:
         if problem.axis == 0:
@@ -125,6 +125,8 @@ def check_reports(reports: Sequence[ShardReport], axis: int) -> None:
     for report in reports:
         if report.error is not None:
             raise_described(report.error, report.source)
+    if not any(report.atoms for report in reports):
+        check_any(0, axis)
     sources = [report.source for report in reports]
     check_same_length([report.length for report in reports], sources, axis=axis)
     if axis == 1:

@@ -244,8 +244,9 @@ class SplitShards(MatrixShards):
         return state
 
     def __setstate__(self, state: dict[str, Any]) -> None:
-        if isinstance(state["_matrix"], dict):
-            state["_matrix"] = np.memmap(**state["_matrix"])
+        matrix = state["_matrix"]
+        if isinstance(matrix, dict) and not sparse.issparse(matrix):  # as DOK matrices are, too
+            state["_matrix"] = np.memmap(**matrix)
         self.__dict__.update(state)
 
 

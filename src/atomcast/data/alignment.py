@@ -121,6 +121,13 @@ def shown(ids: NDArray[Any] | list[str]) -> str:
     return first + (f" and {len(ids) - 5} more" if len(ids) > 5 else "")
 
 
+def check_any(atoms: int, axis: int) -> None:
+    """Raise ValueError if all nodes together hold no atoms."""
+    if not atoms:
+        what = "features: it needs a column" if axis == 1 else "examples: it needs a row"
+        raise ValueError(f"X has no {what}, at least")
+
+
 def check_unique(names: Sequence[str], *, what: str) -> None:
     """Raise ValueError, naming them, if some names occur more than once."""
     if len(set(names)) == len(names):

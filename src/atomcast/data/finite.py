@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -13,13 +14,15 @@ from atomcast.data.matrices import check_axis
 from atomcast.data.shards import Shard
 from atomcast.data.tables import MUST_BE_FINITE
 
+#: Says of each value whether it may not be there.
+IsBad = Callable[[NDArray[Any]], NDArray[np.bool_]]
 _BLOCK_VALUES = 1 << 20
 """Values looked at in one go: small beside any matrix for which memory matters."""
 _FEW = 10_000
 """So few are looked at one by one: that takes no longer than a sum, and leaves no doubt."""
 
 
-def check_finite(shard: Shard, axis: int = 1) -> None:
+def check_finite(shard: Shard, axis: int = 1, missing: bool = False) -> None:
     """Raise ValueError, naming shard and column, if a shard contains NaN or infinity.
 
     Parameters
@@ -27,6 +30,8 @@ def check_finite(shard: Shard, axis: int = 1) -> None:
     shard : Shard
     axis : {0, 1}
         1 if the shard's atoms are columns, 0 if they are rows (then the row is named).
+    missing : bool, default=False
+        Whether values may be missing: then NaN is nothing to complain of.
 
     Notes
     -----
@@ -34,7 +39,8 @@ def check_finite(shard: Shard, axis: int = 1) -> None:
     sparse matrix only the stored values are looked at.
     """
     check_axis(axis)
-    found = (_first_sparse if sparse.issparse(shard.matrix) else _first_dense)(shard.matrix)
+    first = _first_sparse if sparse.issparse(shard.matrix) else _first_dense
+    found = first(shard.matrix, np.isinf if missing else _not_finite)
     if found is None:
         return
     row, column, value = found
@@ -50,8 +56,12 @@ def check_finite(shard: Shard, axis: int = 1) -> None:
     )
 
 
-def _first_dense(X: NDArray[Any]) -> tuple[int, int, float] | None:
-    """Return (row, column, value) of the first value that is not finite, in memory order."""
+def _not_finite(block: NDArray[Any]) -> NDArray[np.bool_]:
+    return ~np.isfinite(block)
+
+
+def _first_dense(X: NDArray[Any], is_bad: IsBad) -> tuple[int, int, float] | None:
+    """Return (row, column, value) of the first value that is bad, in memory order."""
     by_rows = X.strides[0] >= X.strides[1]
     lines = X if by_rows else X.T
     step = max(1, _BLOCK_VALUES // max(1, lines.shape[1]))
@@ -59,7 +69,7 @@ def _first_dense(X: NDArray[Any]) -> tuple[int, int, float] | None:
         block = lines[start : start + step]
         if surely_finite(block):
             continue
-        bad = np.argwhere(~np.isfinite(block))
+        bad = np.argwhere(is_bad(block))
         if len(bad):
             line, place = (int(k) for k in bad[0])
             value = float(block[line, place])
@@ -67,12 +77,12 @@ def _first_dense(X: NDArray[Any]) -> tuple[int, int, float] | None:
     return None
 
 
-def _first_sparse(X: Any) -> tuple[int, int, float] | None:
+def _first_sparse(X: Any, is_bad: IsBad) -> tuple[int, int, float] | None:
     for start in range(0, X.indptr[-1], _BLOCK_VALUES):
         block = X.data[start : min(start + _BLOCK_VALUES, X.indptr[-1])]
         if surely_finite(block):
             continue
-        bad = np.flatnonzero(~np.isfinite(block))
+        bad = np.flatnonzero(is_bad(block))
         if len(bad):
             k = start + int(bad[0])
             major = int(np.searchsorted(X.indptr, k, side="right")) - 1

@@ -213,6 +213,8 @@ def _columns(group: Any, called: str, shards: Shards) -> Ints:
             if column not in place:
                 raise ValueError(f"{called} names {column!r}, but X has no such column")
             column = place[column]
+        if isinstance(column, bool | np.bool_) or not hasattr(column, "__index__"):
+            raise ValueError(f"{called} holds {column!r}: give columns by number or by name")
         if not 0 <= int(column) < shards.count():
             raise ValueError(
                 f"{called} holds column {column}, but X has {shards.count()} columns, "

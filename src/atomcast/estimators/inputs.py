@@ -10,10 +10,11 @@ from numpy.typing import NDArray
 from sklearn.utils.multiclass import check_classification_targets
 from sklearn.utils.validation import check_array, column_or_1d, validate_data
 
+from atomcast._checks import check_in_scale
 from atomcast.cluster.mpi.rank_shards import RankShards
 from atomcast.data._split import SplitShards
-from atomcast.data.alignment import explain_difference, row_digest
-from atomcast.data.finite import surely_finite
+from atomcast.data.alignment import check_any, explain_difference, row_digest
+from atomcast.data.finite import check_finite, surely_finite
 from atomcast.data.matrices import file_map
 from atomcast.data.prepared import together
 from atomcast.data.shards import Shards
@@ -164,6 +165,23 @@ def _same_ids(ids: Any, others: Any) -> bool:
     return row_digest(ids) == row_digest(others)
 
 
+def check_dense(y: Any) -> None:
+    """Raise TypeError if a target is a sparse matrix."""
+    if is_sparse(y):
+        raise TypeError("y is a sparse matrix, but it must be an array: give y.toarray()")
+
+
+def as_numbers(y: NDArray[Any]) -> NDArray[np.float64]:
+    """A target in double precision, if it is one of finite numbers; else a ValueError."""
+    try:
+        numbers = y.astype(np.float64)
+    except (TypeError, ValueError) as error:
+        raise ValueError(f"y must be numeric, got the type {y.dtype}: {error}") from None
+    if not surely_finite(numbers):  # in objects, scikit-learn has not looked for it
+        check_array(numbers, ensure_2d=False, input_name="y")
+    return numbers
+
+
 def features_and_target(
     estimator: Any, X: Any, y: Any, cluster: Any, multi_output: bool = False, **formats: Any
 ) -> tuple[Shards, NDArray[np.float64], Any]:
@@ -174,7 +192,7 @@ def features_and_target(
     """
     formats |= {"y_numeric": True, "multi_output": multi_output}
     shards, y, cluster = _features(estimator, X, y, cluster, np.float64, **formats)
-    return shards, y.astype(np.float64), cluster
+    return shards, as_numbers(y), cluster
 
 
 def features_and_classes(
@@ -204,6 +222,7 @@ def _features(
     Features that are already `Shards` are taken as they are; the nodes check them on loading.
     """
     if not isinstance(X, Shards):
+        check_dense(y)
         X, y = validated(estimator, X, y, **FORMATS, **formats)
         cluster = as_cluster(cluster)
         names = getattr(estimator, "feature_names_in_", None)
@@ -214,8 +233,11 @@ def _features(
         X = cluster.place(X)
     if y is None:
         raise ValueError("y is missing: the target or the classes must be known to every node")
+    check_any(X.count(), axis=1)
     check_same_index(X, y)
-    y = check_array(y, ensure_2d=False, dtype=kind, input_name="y")
+    check_dense(y)
+    y = check_array(y, ensure_2d=False, dtype=None, input_name="y")
+    y = y if kind is None else as_numbers(y)
     y = y if formats.get("multi_output") else column_or_1d(y)
     keep_names(estimator, X)
     return X, y, LocalCluster(X.nodes) if cluster is None else as_cluster(cluster)
@@ -234,11 +256,10 @@ def examples_and_targets(
     estimator: Any, X: Any, y: Any, cluster: Any
 ) -> tuple[Shards, NDArray[np.float64], Any]:
     """The same of a regressor, with a number for each row."""
-    in_shards = isinstance(X, Shards)
     X, y, cluster = _examples(estimator, X, y, cluster, "target", y_numeric=True)
-    if in_shards:  # nobody has looked at them yet
-        y = check_array(y, ensure_2d=False, dtype=np.float64, ensure_min_samples=0, input_name="y")
-    return X, y.astype(np.float64), cluster
+    y = as_numbers(y)
+    check_in_scale("y", y)
+    return X, y, cluster
 
 
 def _examples(
@@ -257,6 +278,9 @@ def _examples(
     y = column_or_1d(y)
     X, cluster = placed_rows(estimator, X, cluster)
     count = X.count(axis=0)
+    if X.kind != "mine":
+        check_any(count, axis=0)
+        check_any(X.rows(axis=0), axis=1)
     if len(y) != count:
         whose = "this process's X" if X.kind == "mine" else "X"
         raise ValueError(f"y has {len(y)} {what}s, but {whose} has {count} rows: give one for each")
@@ -334,7 +358,11 @@ def linear_prediction(estimator: Any, X: Any, coef: NDArray[np.float64]) -> NDAr
         own = X.shard(X.rank)
         total: NDArray[np.float64] = cluster.total(own.matrix @ coef[own.ids])
         return total
-    return X.combine(coef)
+    predicted = X.combine(coef)
+    if not surely_finite(predicted):
+        for i in range(X.nodes):
+            check_finite(X.shard(i))
+    return predicted
 
 
 def as_in_fit(estimator: Any, shards: Shards) -> Shards:

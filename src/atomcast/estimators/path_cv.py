@@ -62,6 +62,10 @@ class PathCV(RadialModel):
         """
         solver = self._solver()
         shards, target, cluster = self._target(X, y)
+        if shards.rows() != len(target):
+            raise ValueError(
+                f"y has {len(target)} values, but there are {shards.rows()} rows: give one for each"
+            )
         weights = None
         if sample_weight is not None:
             weights = checked_sample_weight(sample_weight, len(target))

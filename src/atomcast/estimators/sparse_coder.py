@@ -15,6 +15,7 @@ from atomcast._checks import check_count, check_in_scale
 from atomcast.atoms.signals import PIECE, check_elements
 from atomcast.data._split import SplitShards
 from atomcast.data.shards import Shards
+from atomcast.data.sparse_format import check_sparse
 from atomcast.estimators.solving import SolvedEstimator, warn_unless_converged
 from atomcast.loop.result import Result
 from atomcast.loop.session import Cluster
@@ -117,6 +118,12 @@ class Coder(ClassNamePrefixFeaturesOutMixin, TransformerMixin, SolvedEstimator):
 
     def _checked(self, X: Any, reset: bool) -> Any:
         """Signals as rows of an array, or of a sparse one."""
+        if isinstance(X, Shards):
+            raise TypeError(
+                "X is Shards, but every node has to know all signals, for which it looks among its "
+                "atoms: give an array, and what is spread over nodes as the dictionary"
+            )
+        check_sparse(X)
         X = validate_data(self, X, reset=reset, **NUMBERS)
         X = sparse.csr_array(X) if sparse.issparse(X) else np.ascontiguousarray(X)
         check_in_scale("X", X.data if sparse.issparse(X) else X)
@@ -243,6 +250,7 @@ def codes_of(result: Result, shape: tuple[int, int]) -> sparse.csr_array:
 def checked_dictionary(dictionary: Any) -> Any:
     """A dictionary with numbers in its rows, none of which is zero."""
     try:
+        check_sparse(dictionary, parameter="dictionary")
         atoms = check_array(dictionary, **NUMBERS, input_name="dictionary")
     except (TypeError, ValueError) as error:
         why = str(error).splitlines()[0]

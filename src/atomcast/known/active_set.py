@@ -70,6 +70,8 @@ class ActiveSet(ABC):
     rounding: float = 1e-8
     #: Whether an atom stays what it is from round to round, so that candidates may be kept.
     lasting: bool = True
+    #: How many rounds without progress end a run, if it is more than the step says.
+    patience: float = 0
     #: The combination A alpha of the atoms, where atoms are vectors.
     image: Floats | None = None
     #: Where the iterate is made of what nodes have sent to a coordinator, what is known of it.
@@ -210,6 +212,10 @@ class ActiveSet(ABC):
     def gap(self, domain: Domain, agreement: Agreement) -> float:
         """The duality gap of the weights, where all nodes were heard."""
         return domain.gap(self.inner(), agreement.best)
+
+    def vague(self) -> float:
+        """By how much the objective may be another, for rounding in what is known of the atoms."""
+        return 0.0
 
     def negligible(self) -> float:
         """Below this, a value of the objective is as good as zero; asked before the first atom."""

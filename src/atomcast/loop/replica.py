@@ -175,7 +175,7 @@ class Replica:
     @property
     def patience(self) -> float:
         """How many rounds without progress end the run."""
-        return self.step.patience
+        return max(self.step.patience, self.active.patience)
 
     @property
     def unit(self) -> float:
@@ -213,17 +213,25 @@ class Replica:
         """The best bound on the distance to the optimum that is known here.
 
         That is the duality gap, but where the fit is perfect up to rounding: there, the objective
-        itself is closer to its lower bound than rounding lets the duality gap show.
+        itself is closer to its lower bound than rounding lets the duality gap show. Both count by
+        how much the objective is vague.
         """
         if not self.feasible:
             return math.inf
+        duality_gap += (vague := self.active.vague())
         if self.active.lower_bound == -math.inf:
             return duality_gap
-        value = self.active.value()
+        value = self.active.value() + vague
         above_bound = value - self.active.lower_bound
         # The first comparison spares most rounds the second one.
-        closer = above_bound < duality_gap and above_bound <= self.tol.gap(self.unit_at(value))
+        enough = max(self.tol.gap(self.unit_at(value)), 2.0 * vague)
+        closer = above_bound < duality_gap and above_bound <= enough
         return above_bound if closer else duality_gap
+
+    def spent(self, gap: float) -> bool:
+        """Whether half of a gap, and more than is good enough, is rounding."""
+        vague = self.active.vague()
+        return vague > 0.0 and vague > self.target and gap <= 2.0 * vague
 
     def certifies(self, agreement: Agreement) -> bool:
         """Whether the gap that follows from an agreement counts all atoms of all nodes."""

@@ -175,7 +175,8 @@ class Best:
         value = replica.objective
         unit = replica.unit_at(value)
         first, resumed = self.round < 0, self.round == replica.round
-        progress = first or grew or gap < self.gap or value < self.lowest
+        spent = replica.spent(gap)
+        progress = first or gap < self.gap or (not spent and (grew or value < self.lowest))
         if not resumed:  # else this round was counted before the interruption
             self.idle = 0 if progress else self.idle + 1
         self.round = replica.round

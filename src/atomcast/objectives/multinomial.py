@@ -162,7 +162,10 @@ class Multinomial(Objective):
                 return b, True
             # So near the minimum, values no longer tell better from worse, but slopes do.
             near, last = steepness <= 1e-7 * total, b
-            step = _solved(_intercept_hessian(p, self.sample_weight, total), slope)
+            hessian = _intercept_hessian(p, self.sample_weight, total)
+            # Of a class that is out of the question, the slope is rounding: it leads nowhere.
+            hessian.reshape(-1)[:: len(hessian) + 1] += 1e-15 * total
+            step = _solved(hessian, slope)
             # Along a step, the Hessian changes by no larger a share than the step is long, about.
             if 2.0 * float(np.abs(step).max()) * steepness <= 1e-15 * total:
                 return b - step, True

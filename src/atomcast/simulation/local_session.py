@@ -22,6 +22,7 @@ from atomcast.cluster.rounding import rounded
 from atomcast.cluster.summing import agree_on_sum
 from atomcast.cluster.validation import checked_shard as _checked
 from atomcast.data._split import SplitShards
+from atomcast.data.alignment import check_any
 from atomcast.data.shards import Shards
 from atomcast.loop.replica import Replica
 from atomcast.loop.session import RunSpec, Session
@@ -70,6 +71,7 @@ class LocalSession(Session):
         self._shards, self._axis = shards, problem.axis
         shards.validate(problem.axis)
         self.n = shards.count(problem.axis)
+        check_any(self.n, problem.axis)
         together = shards.kind == "split" and not (cluster.isolated or cluster.asynchronous)
         self._fleets = (
             self._one_fleet(problem, shards) if together else self._fleet_each(problem, shards)

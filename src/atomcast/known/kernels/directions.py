@@ -32,6 +32,9 @@ ABOUT = 2
 NOTHING_NEW = 1e-11
 #: By which share of a score rounding may spoil it, in products of orthonormal directions.
 ROUNDING = 1e-7
+#: So many units of rounding, times the root of the number of examples, an image is off by at most
+#: for each unit of its dual: kernels have values of about one.
+OFF = 16.0 * float(np.finfo(np.float64).eps)
 
 
 class DirectionSet(ExplicitActiveSet):
@@ -52,6 +55,7 @@ class DirectionSet(ExplicitActiveSet):
 
     inner_kind = "groups"
     lasting = False
+    patience = 8  # the weights of one round may be more vague than those of the next
 
     def __init__(
         self,
@@ -66,6 +70,9 @@ class DirectionSet(ExplicitActiveSet):
         self._lowest = objective.lower_bound
         self.adopted(lossless)
         self._duals: Floats = np.empty((16, objective.d))
+        self._sizes: Floats = np.empty(16)  # the norms of duals
+        # Least squares bend alike everywhere, and hinges nowhere more.
+        self._bend = float(np.max(objective.curvature(np.zeros(objective.d)).diagonal))
         self._members: dict[int, list[int]] = {}
         self._scored: dict[int, Floats | None] = {}
 
@@ -133,6 +140,8 @@ class DirectionSet(ExplicitActiveSet):
             known.extend(range(start, stop))
             self._duals = grown(self._duals, start, stop)
             self._duals[start:stop] = duals
+            self._sizes = grown(self._sizes, start, stop)
+            self._sizes[start:stop] = np.linalg.norm(duals, axis=1)
             columns = [Atom(atom.id, self.objective.d, image) for image in images]
             self.columns = with_appended(self.columns, self.objective.d, columns)
 
@@ -190,6 +199,18 @@ class DirectionSet(ExplicitActiveSet):
         spoilt = float(np.finfo(np.float64).eps) / NOTHING_NEW * float(np.linalg.norm(gradient))
         allowed = allowed + spoilt * length
         return Misfit(difference, allowed, length)
+
+    def vague(self) -> float:
+        """By how much the objective may be that of other functions than the duals are of.
+
+        Where kernels are all but singular, directions that are orthonormal may have duals so large
+        that their values cancel down to rounding: images are then not quite those of the functions.
+        """
+        if self.image is None:
+            return 0.0
+        size = float(np.abs(self.weights) @ self._sizes[: len(self)])
+        off = OFF * np.sqrt(self.objective.d) * size
+        return float(off * np.linalg.norm(self.gradient) + 0.5 * self._bend * off**2)
 
     def support(self, weights: Floats | None = None) -> tuple[NDArray[np.int64], Floats]:
         """The ids and weights of atoms of which a weight is not zero, with all their weights."""
