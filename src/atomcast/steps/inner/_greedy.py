@@ -28,7 +28,7 @@ LOOK = 32
 #: not, so many looks go by before that is tried again.
 WORTH, SPARED = 1.3, 15
 #: A second pair goes with the first where the first leaves to it more than this share of the worst
-#: violation: less is better left to a later step.
+#: violation: less is better left to a later step, and others are not tried until the next look.
 LEFT = 0.5
 #: A Newton step costs as much as so many updates of a number, and more by its size: LAPACK
 #: multiplies so many numbers of a factor in the time of one update.
@@ -68,7 +68,7 @@ def greedy_steps(
     for j in range(n):
         short[j], own[j], sign[j] = 1.0 - margins[j], recipe.diagonal[points[j]], side[j]
         room[j] = beta[j] * own[j]
-    short_of_room, steps, enough, next_look = len(recipe.stamp) > 0, 0, False, 0
+    short_of_room, steps, enough, next_look, try_four = len(recipe.stamp) > 0, 0, False, 0, 0
     row_a = values[fetched(matrix, points, values, place, recipe, uint64(0))]
     row_b, row_c, row_d, four = row_a, row_a, row_a, False
     # By so much, with its sign, a row is taken from what margins fall short of one.
@@ -129,14 +129,16 @@ def greedy_steps(
         room[a], room[b] = beta[a] * own[a], beta[b] * own[b]
         pull_a, pull_b, four = change_a * side[a], change_b * side[b], False
         steps += 2
-        if spared == 0 or n < uint64(LANES) or short_of_room:
+        if spared == 0 or steps < try_four or n < uint64(LANES) or short_of_room:
             continue
         c, d = picked(lanes, short, room), picked(lanes, short, room)
         short_c = short[c] - side[c] * (pull_a * row_a[c] + pull_b * row_b[c])
         short_d = short[d] - side[d] * (pull_a * row_a[d] + pull_b * row_b[d])
         least = min(max(short_c, min(-short_c, room[c])), max(short_d, min(-short_d, room[d])))
         four = least > LEFT * worst
-        if four:
+        if not four:
+            try_four = steps + LOOK
+        else:
             row_c = values[fetched(matrix, points, values, place, recipe, c)]
             row_d = values[fetched(matrix, points, values, place, recipe, d)]
             change_c, change_d, _ = best_pair(
