@@ -40,6 +40,19 @@ def test_rows_are_those_of_the_kernel_and_only_those_that_are_read(d, spread):
     np.testing.assert_allclose(rows.combined(weights), weights @ exact, atol=3e-5)
 
 
+@pytest.mark.parametrize("spread", [0.1, 1.0, 4.0, 20.0])
+@pytest.mark.parametrize("d", [1, 2, 8, 32])
+def test_sums_of_rows_are_off_by_no_more_than_is_said_and_by_less_than_sums_of_products(d, spread):
+    X, codes, exact = example(1100, d, spread / np.sqrt(d))
+    gram, rng = known(X, codes), np.random.default_rng(0)
+    rows, apart = gram.rows_at(np.arange(1100)), known(X[:200], codes[:200])
+    apart.extend(X, codes)
+    for share in (0.01, 0.3, 1.0):
+        weights = rng.random(1100) * (rng.random(1100) < share)
+        off = np.abs(rows.combined(weights) - weights @ exact).max()
+        assert off <= gram.rounding_of(weights) <= apart.rounding_of(weights)
+
+
 @pytest.mark.parametrize("shared", [False, True])
 def test_some_rows_at_some_columns(shared):
     X, codes, exact = example(1100)

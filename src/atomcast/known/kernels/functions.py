@@ -250,12 +250,12 @@ class RBF:
     def largest_exponent(self, X: Points) -> float:
         """The largest squared length of points around the centre, in units of the kernel.
 
-        Exponents are sums of such numbers, in single precision if none is larger than some size.
+        Exponents are sums of such numbers.
         """
         if is_sparse(X):  # in double precision always
             return 0.0
         largest = (self.scaled(X[rows])[1].max(initial=0.0) for rows in pieces(*X.shape))
-        return min(float(max(largest, default=0.0)), BENIGN)
+        return float(max(largest, default=0.0))
 
     def _sparse_block(self, X: Points, Z: Points, dtype: Any) -> NDArray[Any]:
         if FEW_ROWS * X.shape[0] < Z.shape[0]:  # it is the right factor that is made dense

@@ -14,6 +14,7 @@ from atomcast.data.matrices import cut
 from atomcast.data.sparse_format import is_sparse
 from atomcast.known.columns import grown
 from atomcast.known.kernels.functions import (
+    BENIGN,
     FACTOR,
     RBF,
     Kernel,
@@ -100,6 +101,8 @@ class AugmentedKernel:
         #: How rows come about when they are first needed; None if all are there.
         self._recipe: RowRecipe | None = None
         self._passing: Rows | Literal["unknown"] | None = "unknown"
+        #: Whether all points came with the first ones.
+        self._at_once = True
 
     @property
     def matrix(self) -> NDArray[Any] | None:
@@ -131,7 +134,10 @@ class AugmentedKernel:
         """
         size = float(np.max(self.diagonal - self.ridge))
         if isinstance(self.kernel, RBF) and self._bits is None:
-            size += self._largest_exponent(self.kernel)  # exponents were rounded first
+            largest = self._largest_exponent(self.kernel)
+            # Exponents were rounded first: as sums of products, or as squares of differences.
+            squares = self._at_once and self._recipe is not None
+            size += min(largest, math.sqrt(largest) if squares else BENIGN)
         return TIMES * UNIT * size * float(np.linalg.norm(weights))
 
     def _largest_exponent(self, kernel: RBF) -> float:
@@ -195,7 +201,7 @@ class AugmentedKernel:
         some, self._recipe = self._recipe is not None, None  # then they would be needed again
         if not alone or (self._matrix is not None and old == len(self._matrix)):
             self._fill_columns()
-        self.count, self._passing = len(labels), "unknown"
+        self.count, self._passing, self._at_once = len(labels), "unknown", not old
         self._points, self._labels = points, labels
         ridge = self.code.ridge(labels[old:], weights)
         new = cut(points, old, self.count, 0)

@@ -107,11 +107,6 @@ class MachineActiveSet(KernelActiveSet):
         """The class of the point that each weight belongs to, shape (k, 1)."""
         return self.labels[self._positions(ids // self.width), None].astype(np.float64)
 
-    def _positions(self, points: Positions) -> Positions:
-        """Where some points, by their ids, stand among those that are known."""
-        starts = map(self.position.__getitem__, points.tolist())
-        return np.fromiter(starts, np.int64, len(points)) // self.width
-
     def _by_point(self, flat: Floats) -> Floats:
         return flat.reshape(-1, self.width)
 

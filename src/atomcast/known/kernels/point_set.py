@@ -413,14 +413,19 @@ class KernelActiveSet(ActiveSet):
 
     def extras_of(self, ids: NDArray[np.int64]) -> Floats:
         """What some points have told of themselves, shape (k, 1), or (k, 2) with their weights."""
-        return self._told[[self.position[id] // self.width for id in ids.tolist()]]
+        return self._told[self._positions(ids)]
 
     def content(self, ids: NDArray[np.int64]) -> SupportVectors | None:
         """The points with these global ids, and the kernel."""
         if not len(self):
             return None
-        at = np.array([self.position[id] for id in ids.tolist()], dtype=np.int64)
+        at = self._positions(ids)
         return SupportVectors(self.points, at, self.labels[at], self.kernel)
+
+    def _positions(self, points: Positions) -> Positions:
+        """Where some points, by their ids, stand among those that are known."""
+        starts = map(self.position.__getitem__, points.tolist())
+        return np.fromiter(starts, np.int64, len(points)) // self.width
 
 
 def _told_by(atoms: Sequence[Atom]) -> Floats:

@@ -40,7 +40,7 @@ FIRST_GAP = 0.2
 SHARE = 0.1
 #: Up to so many points are never divided, nor are they where more than this share is likely to
 #: matter: those that fall short by no less than minus this share of what the worst one does.
-FEW, MOST, SLACK = 512, 0.7, 0.5
+FEW, MOST, SLACK = 512, 0.6, 0.5
 #: They are divided once the gap is no larger than this: before, it is hard to tell which matter.
 SOON = 0.5
 #: Rank r is looked for after r^2 steps divided by this.
