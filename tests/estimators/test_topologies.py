@@ -16,8 +16,9 @@ from atomcast import (
     Shards,
     SparseLogisticRegression,
 )
-from atomcast.domains.balls import L1Ball
+from atomcast.domains.balls import L1Ball, Simplex
 from atomcast.domains.group_ball import GroupBall, as_groups
+from atomcast.estimators.base_classifiers import stump_problem
 from atomcast.objectives import LogMeanExp, Multinomial, SquaredError
 from atomcast.problems.features import group_problem, multiclass_problem
 
@@ -66,7 +67,7 @@ def test_the_model_does_not_depend_on_the_network(name, cluster):
 def test_problems_can_be_sent_to_other_processes():
     shards = Shards.split(np.zeros((4, 30)), 1)
     problems = [
-        L1AdaBoost()._problem(LogMeanExp([1.0, -1.0], 0.5)),
+        stump_problem(LogMeanExp([1.0, -1.0], 0.5), Simplex()),
         multiclass_problem(Multinomial([0, 1, 2]), L1Ball(1.0)),
         group_problem(SquaredError(np.ones(4)), GroupBall(1.0, as_groups(GROUPS, None, shards))),
     ]
